@@ -22,7 +22,7 @@ _ALL = re.compile(
 )
 # A file's name, an id, or a name that somebody gave: one thing. Slots are what else a request can name.
 _ONE = re.compile(
-    r"(?<![\w.])[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}(?![\w.])|\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{6,}\b|"
+    r"(?<![\w.-])[\w-]+\.[A-Za-z][A-Za-z0-9]{1,4}(?![\w.])|(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{6,}|"
     r"\b[a-z]+[-_][a-z0-9_-]{2,}\b|#?\b\d+\b"
 )
 

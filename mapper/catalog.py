@@ -27,7 +27,8 @@ from mapper.store.tools import tool_name
 from policies.actions import Call
 from policies.errors import InvalidInput, Unavailable, Unsupported
 from policies.jsonvalue import JsonValue, canonical
-from policies.services import Expect, Method, Risk, Scope, Service
+from policies.services import Expect, Method, Risk, Scope, Service, believed_risk
+from policies.stages import MOST_EACH, first_stage
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -232,10 +233,9 @@ class Catalog:
         """Validate the calls of one action; values may come from *earlier* calls alone. Raises as `validate`."""
         from mapper import validation
 
-        if not calls or len(calls) > validation.MAX_CALLS:
-            raise validation.InvalidArguments(
-                f"An action has 1 to {validation.MAX_CALLS} calls; this one has {len(calls)}."
-            )
+        most = MOST_EACH if any(call.filled for call in calls) else validation.MAX_CALLS
+        if not calls or len(calls) > most:
+            raise validation.InvalidArguments(f"An action has 1 to {most} calls; this one has {len(calls)}.")
         for position, call in enumerate(calls):
             for index, path in validation.references(call.arguments):
                 if index >= position:
@@ -243,7 +243,16 @@ class Catalog:
                         f"{call.id} is call {position}, so it can't take {path} from call {index}.",
                         next_step="Calls are counted from 0, and a value comes from an earlier one.",
                     )
-        return tuple(self.validate(call) for call in calls)
+        checked = tuple(self.validate(call) for call in calls)
+        try:
+            first_stage(checked, self.is_read)
+        except InvalidInput as error:
+            raise validation.InvalidArguments(error.message, next_step=error.next_step) from error
+        return checked
+
+    def is_read(self, call: Call) -> bool:
+        """Whether a call is sure to change nothing."""
+        return believed_risk(self.service(call.service), self.method(call.id)) is Risk.READ
 
     def entry_hash(self, method_ids: Iterable[str]) -> str:
         """SHA-256 (hex) over the whole entries of these methods, of what their templates call, and of their services.
@@ -322,8 +331,7 @@ def _unknown(message: str, name: str, known: Iterable[str], otherwise: str = "")
 def _templated(method: Method) -> Iterator[str]:
     undo = method.undo
     if undo is not None:
-        yield from (call.method for call in undo.calls)
-        yield from (template.method for template in (undo.pre, undo.guard, *undo.guards, undo.verify) if template)
+        yield from (template.method for template in (*undo.sends, *undo.reads))
     if method.probe is not None:
         yield method.probe.method
 

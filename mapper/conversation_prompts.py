@@ -30,7 +30,10 @@ other words), ask (a question to the person) or nothing_fits.
   id, a name or an address.
 - {"$from": N, "path": "$.items[0].id"} stands for that value in the answer to call N (from 0). A path may filter, where
   exactly one item must fit: $.items[?@.title=='Errands'].id compares values of an item with constants (== != < <= > >=
-  && || !), nothing else. Where the call's own arguments narrow the list, use these too.
+  && || ! and match(@.name,'.*[.]bak') for a text's end or beginning). Where the call's own arguments narrow the list,
+  use these too.
+- {"$each": N, "path": "$.items[?@.done==true].id", "most": 20} makes the call once for each item that fits ([*]: for
+  every item), at most that often (50 at most). The calls that read stand first.
 - ask only if the request has two meanings that need different calls, or lacks a value that no method can look up. What
   has one plain meaning isn't asked about.
 - nothing_fits only after you looked: no method of the catalog does it.
@@ -82,7 +85,9 @@ def prompt(intent: str, methods: Sequence[Method], context: Context, turns: Sequ
     """The whole conversation so far, for its next turn."""
     rules = _RULES
     if mode != "tools":
-        listed = "\n".join(f"{name}: {json.dumps(_schema(name)['properties'])}" for name in _TOOLS)
+        listed = "\n".join(
+            f"{name}: {_json({key: _form(one) for key, one in _TOOLS[name][1].items()})}" for name in _TOOLS
+        )
         rules += f"{_PLAIN}{listed}"
     messages: list[Message] = [
         {"role": "system", "content": rules},
@@ -136,6 +141,17 @@ def _schema(name: str) -> dict[str, Any]:
     properties = _TOOLS[name][1]
     required = [key for key in properties if not (name == "ask" and key in _OPTIONAL)]
     return {"type": "object", "properties": properties, "required": required}
+
+
+def _form(schema: dict[str, Any]) -> Any:
+    """A tool's argument as a filled one looks, which is a third of its schema's length."""
+    match schema["type"]:
+        case "array":
+            return [_form(schema["items"])]
+        case "object":
+            return {key: _form(one) for key, one in schema.get("properties", {}).items()}
+        case _:
+            return "…"
 
 
 def _json(value: Any) -> str:

@@ -31,6 +31,8 @@ _WORD = re.compile(r"[a-z0-9](?:[a-z0-9.'+-]*[a-z0-9])?")
 _BEFORE = frozenset(
     ("in", "on", "via", "using", "through", "from", "to", "at", "with", "into", "onto", "inside", "within")
 )
+_BY = frozenset(("via", "using", "through", "by"))  # what something is done by
+_URL = re.compile(r"https?://([^\s/:?#]+)", re.IGNORECASE)
 _AFTER = frozenset(("api", "apis", "account", "workspace"))
 _ANY_API = re.compile(
     r"\b(?:use|using|via|through|with|call|calling|in|from|over)\s+(?:the|our|my)\s+"
@@ -61,6 +63,7 @@ class ServiceNames:
 
     def __init__(self, catalog: Catalog) -> None:
         self._phrases: dict[tuple[str, ...], set[str]] = {}
+        self._own = lexicon.products().own
         self._context: set[tuple[str, ...]] = set()  # ordinary words: names where one stands
         products = lexicon.products()
         plain = vocabulary()
@@ -91,6 +94,8 @@ class ServiceNames:
         here: set[str] = set()
         said: set[str] = set()
         absent: dict[str, None] = {}
+        its: set[int] = set()  # places of words that an absent product's name stands before
+        alone = False  # whether an ordinary word means nothing that is here
         at = 0
         while at < len(words):
             size = next((n for n in range(self._longest, 0, -1) if self._stands(words, at, n, text)), 0)
@@ -100,16 +105,26 @@ class ServiceNames:
                 if found:
                     said.update(word for word, _ in words[at : at + size])
                 else:
-                    absent[" ".join(word for word, _ in words[at : at + size])] = None
+                    name = " ".join(word for word, _ in words[at : at + size])
+                    absent[name] = None
+                    its.add(at + size)
+                    alone = alone or name in self._own or (at > 0 and words[at - 1][0] in _BY)
             at += size or 1
+        for host in _URL.findall(text.lower()):
+            for phrase in ((label,) for label in host.split(".") if (label,) not in self._context):
+                here |= self._phrases.get(phrase, set())
+                if not self._phrases.get(phrase, "absent"):
+                    absent[phrase[0]], alone = None, True
         for match in _ANY_API.finditer(text):
             phrase = tuple(_WORD.findall(match[1].lower()))
             if phrase and not set(phrase) & _NO_NAME and not any(self._knows(word) for word in phrase) and not here:
                 absent[" ".join(phrase)] = None
-        about = {service for word, _ in words for service in self._about.get(word, ())}
+        about = {
+            service for at, (word, _) in enumerate(words) if at not in its for service in self._about.get(word, ())
+        }
         if here:
-            return Named(frozenset(here | about), words=frozenset(said))
-        return Named(absent=() if about else tuple(absent))
+            return Named(frozenset(here if alone else here | about), words=frozenset(said))
+        return Named(absent=() if about and not alone else tuple(absent))
 
     def _knows(self, word: str) -> bool:
         return any(word in phrase for phrase, services in self._phrases.items() if services)

@@ -113,8 +113,7 @@ def read(table: Table, catalog: Catalog, *, source: Source) -> Pair:
 
 def methods_of(undo: UndoTemplate) -> Iterator[str]:
     """The names of all methods that an undo may call."""
-    yield from (call.method for call in undo.calls)
-    yield from (one.method for one in (undo.pre, undo.guard, *undo.guards, undo.verify) if one is not None)
+    yield from (call.method for call in (*undo.sends, *undo.reads))
 
 
 def why_unusable(catalog: Catalog, pair: Pair) -> str:
@@ -127,8 +126,8 @@ def why_unusable(catalog: Catalog, pair: Pair) -> str:
             return f"{pair.service} has no method {name} any more."
         if method.unsupported:
             return f"{method.id} can't be called through GoEx: {method.unsupported}"
-    for read in (undo.pre, undo.guard, *undo.guards, undo.verify):
-        if read is not None and believed_risk(service, service.methods[read.method]) is not Risk.READ:
+    for read in undo.reads:
+        if believed_risk(service, service.methods[read.method]) is not Risk.READ:
             return f"{pair.service}.{read.method} would only be read, and isn't sure to be a read."
     return ""
 
@@ -149,9 +148,7 @@ def _check(table: Table, service: Service, method: Method, undo: UndoTemplate) -
     for name in methods_of(undo):
         if service.methods[name].unsupported:
             raise Unsupported(f"{service.name}.{name} can't be called through GoEx, so it can't be part of an undo.")
-    for template in (undo.pre, undo.guard, *undo.guards, undo.verify):
-        if template is None or service.source != "imported":
-            continue
+    for template in undo.reads if service.source == "imported" else ():
         if service.methods[template.method].http not in ("GET", "HEAD"):
             table.fail(f"{template.method} isn't sure to be a read: only its document says so", "undo")
 
@@ -159,10 +156,9 @@ def _check(table: Table, service: Service, method: Method, undo: UndoTemplate) -
 def _check_model(table: Table, service: Service, method: Method, undo: UndoTemplate) -> None:
     if undo.verify is None:
         table.fail("needs a read-back: what a model says is only believed once it was read back", "undo", "verify")
-    for template in (*undo.calls, undo.pre, undo.guard, *undo.guards, undo.verify):
-        if template is not None:
-            _check_values(table, service.methods[template.method], template)
-    for call in undo.calls:
+    for template in (*undo.sends, *undo.reads):
+        _check_values(table, service.methods[template.method], template)
+    for call in undo.sends:
         target = service.methods[call.method]
         if target.risk <= Risk.WRITE:
             continue

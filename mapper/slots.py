@@ -49,7 +49,7 @@ class Slots:
         return [slot.value for slot in self.slots if slot.kind == kind]
 
 
-_QUOTES = re.compile(r'"([^"]*)"|“([^”]*)”|«([^»]*)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]*)`')
+_QUOTES = re.compile(r'"([^"]*)"|“([^“”]*)”|«([^«»]*)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]*)`')
 _SETTING = re.compile(r"(?<!\S)([A-Za-z_][A-Za-z0-9_]*)=(\S+)")
 
 _REPO = r"(?<![\w./-])([A-Za-z0-9][A-Za-z0-9-]*)/([A-Za-z0-9._-]*[A-Za-z0-9_-])"

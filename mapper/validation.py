@@ -2,8 +2,8 @@
 
 Rules: nothing is converted (a number in quotes isn't a number); what the caller may leave out and has a plain default
 is filled in, so that the person sees it; `{"$from": N, "path": …}` may stand in place of any value and is checked for
-its form alone, since the value isn't known yet; its path may filter (`policies.jsonpath`). Sizes are bounded before
-anything is judged.
+its form alone, since the value isn't known yet; its path may filter (`policies.jsonpath`), and `$each` may stand for
+`$from` (`policies.stages`). Sizes are bounded before anything is judged.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from policies.errors import InvalidInput
 from policies.jsonpath import check_path
 from policies.jsonvalue import JsonObject, JsonValue, canonical
 from policies.services import Method
+from policies.stages import is_each, wrong_each
 
 MAX_ARGUMENTS = 200_000  # bytes of canonical JSON
-MAX_CALLS = 20  # in one action
+MAX_CALLS = 20  # in one action, as it is asked for
 MAX_CHOICES = 20_000  # that are looked at for one call's arguments
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -78,6 +79,8 @@ def references(value: JsonValue) -> Iterator[tuple[int, str]]:
     """Every (call, path) that `value` refers to, at any depth."""
     if is_reference(value):
         yield value["$from"], value["path"]
+    elif is_each(value):
+        yield value["$each"], value["path"]
     elif isinstance(value, Mapping):
         for child in value.values():
             yield from references(child)
@@ -141,7 +144,7 @@ def check(method: Method, arguments: JsonObject, validator: Draft202012Validator
         problems = [
             error
             for error in validator.iter_errors(whole)
-            if error.instance is whole or not is_reference(error.instance)
+            if error.instance is whole or not (is_reference(error.instance) or is_each(error.instance))
         ]
     except (_TooIntricate, RecursionError) as error:
         raise InvalidArguments(
@@ -177,6 +180,9 @@ def _words(error: ValidationError) -> str:
         form = '{"$from": N, "path": "$.a[0].b"}, where N is the number of an earlier call; $.a[?@.b=="x"].c filters'
         wrong = _wrong_path(instance.get("path"))
         got = f"an object that isn't a reference ({f'{wrong}; ' if wrong else ''}write {form})"
+    if isinstance(instance, Mapping) and "$each" in instance and not is_each(instance):
+        form = '{"$each": N, "path": "$.a[*].b", "most": 20}'
+        got = f"an object that isn't a value of each item ({wrong_each(instance)}; write {form})"
     match error.validator:
         case "type":
             kinds = [wanted] if isinstance(wanted, str) else list(wanted)

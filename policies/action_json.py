@@ -36,6 +36,7 @@ def action_from_json(value: Any) -> Action:
                             method=_text(call["method"]),
                             arguments=dict(call["arguments"]),
                             account=_text(call["account"]),
+                            filled=tuple(_text(name) for name in call.get("filled", ())),
                         )
                         for call in value["calls"]
                     )
@@ -115,6 +116,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
                 "methods": list(need.methods),
                 "arguments": [dict(arguments) for arguments in need.arguments],
                 "why": need.why,
+                **({"filled": list(need.filled)} if need.filled else {}),
             }
             for need in plan.needs
         ],
@@ -144,6 +146,7 @@ def plan_from_json(value: Any) -> Plan:
                     methods=tuple(need["methods"]),
                     arguments=tuple(need["arguments"]),
                     why=need["why"],
+                    filled=tuple(need.get("filled", ())),
                 )
                 for need in value["needs"]
             ),

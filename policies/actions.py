@@ -40,13 +40,15 @@ class Call:
     """One call of a catalogued method. Validated against the catalog before it becomes part of an action.
 
     An argument may be `{"$from": N, "path": "$.a.b"}`: the value at that path in the answer to call N (0-based,
-    earlier than this one).
+    earlier than this one). `{"$each": N, "path": "$.a[*].b", "most": K}` stands for every value there: the call is
+    made for each, at most K times (`policies.stages`). `filled` names the arguments that took values of answers.
     """
 
     service: str
     method: str
     arguments: JsonObject
     account: str = ""  # "": the service's only account; the daemon resolves it before the digest
+    filled: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -58,6 +60,7 @@ class Call:
             "method": self.method,
             "arguments": dict(self.arguments),
             "account": self.account,
+            **({"filled": list(self.filled)} if self.filled else {}),
         }
 
 
@@ -229,14 +232,14 @@ class Need:
     methods: tuple[str, ...]
     arguments: tuple[JsonObject, ...] = ()  # of each such call, for grants with argument constraints
     why: Literal["action", "pre-read", "read-back", "undo", "probe"] = "action"
+    filled: tuple[str, ...] = ()  # arguments of these calls whose values came from answers that were read before
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """The arguments that an answer fills in while it runs: nobody has seen their values, so nothing but a yes to
-        this very action covers it."""
-        return tuple(
-            dict.fromkeys(name for arguments in self.arguments for name, value in arguments.items() if refers(value))
-        )
+        """The arguments that an answer fills in, while it runs or before: what was allowed earlier was allowed without
+        a sight of their values, so nothing but a yes to this very action covers it."""
+        later = (name for arguments in self.arguments for name, value in arguments.items() if refers(value))
+        return tuple(dict.fromkeys((*later, *self.filled)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

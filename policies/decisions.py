@@ -154,12 +154,17 @@ def _names(rules: Sequence[str]) -> str:
 
 def filled_later(needs: Sequence[Need]) -> str:
     """What answers fill in of these needs, in words; "" where that is nothing."""
-    named = [f"{', '.join(need.unseen)} of {need.service}.{' or '.join(need.methods)}" for need in needs if need.unseen]
-    if not named:
-        return ""
-    return (
-        f"An answer that nobody has seen yet fills in {' and '.join(dict.fromkeys(named))}, so it is asked each time."
-    )
+    known = _of_calls([(need, need.filled) for need in needs])
+    later = _of_calls([(need, tuple(name for name in need.unseen if name not in need.filled)) for need in needs])
+    said = [f"The values of {known} came from an answer, so it is asked each time."] if known else []
+    if later:
+        said.append(f"An answer that nobody has seen yet fills in {later}, so it is asked each time.")
+    return " ".join(said)
+
+
+def _of_calls(named: Sequence[tuple[Need, tuple[str, ...]]]) -> str:
+    said = (f"{', '.join(names)} of {need.service}.{' or '.join(need.methods)}" for need, names in named if names)
+    return " and ".join(dict.fromkeys(said))
 
 
 def _uncovered(missing: Sequence[Need], agent: str) -> str:

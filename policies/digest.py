@@ -42,4 +42,6 @@ def digest(plan: Plan, *, agent: str) -> str:
 def _need(need: Need) -> dict[str, Any]:
     made = asdict(need)
     made["risk"] = int(need.risk)
+    if not need.filled:
+        del made["filled"]  # plans of earlier versions have none
     return made

@@ -24,6 +24,7 @@ from policies.services import CallTemplate, Expect, Source, UndoTemplate
 _DOMAIN = b"goex.v1.pair\0"
 _WORDS = ("mask", "select", "around", "unless")  # of an undo template, as they stand in its JSON form
 _NAMES = ("fields", "tags")
+_CALLS = ("pre", "guard", "verify", "absent")
 _RANK: Mapping[Source, int] = {"developer": 4, "bundled": 3, "derived": 2, "imported": 1, "model": 0}
 
 
@@ -164,7 +165,8 @@ def choose(pairs: Iterable[Pair], arguments: JsonObject, known: ReversionSet) ->
 def undo_to_json(undo: UndoTemplate) -> dict[str, Any]:
     """As a manifest would say it, in JSON. Where it comes from isn't in it."""
     made: dict[str, Any] = {"calls": [_call_to_json(call) for call in undo.calls]}
-    for name, template in (("pre", undo.pre), ("guard", undo.guard), ("verify", undo.verify)):
+    for name in _CALLS:
+        template = getattr(undo, name)
         if template is not None:
             made[name] = _call_to_json(template)
     if undo.guards:
@@ -182,9 +184,7 @@ def undo_from_json(value: Any, source: Source) -> UndoTemplate:
     """What `undo_to_json` wrote, taken by its form alone. Raises InvalidInput."""
     try:
         calls = tuple(_call_from_json(call) for call in value["calls"])
-        around: dict[str, Any] = {
-            name: _call_from_json(value[name]) for name in ("pre", "guard", "verify") if name in value
-        }
+        around: dict[str, Any] = {name: _call_from_json(value[name]) for name in _CALLS if name in value}
         around |= {name: str(value.get(name, "")) for name in ("note", "restores", *_WORDS)}
         around |= {name: tuple(str(one) for one in value.get(name, ())) for name in _NAMES}
         made = UndoTemplate(

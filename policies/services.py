@@ -104,7 +104,9 @@ class UndoTemplate:
     the fields to show; each must then be shown. `tags`: fields that say the thing's type, which the undo repeats as the
     call gave them. `around`: where in the answers the object is ("data.",
     an envelope; "" for the whole). `unless`: a path into the request where nothing may be,
-    like an id of the caller's own choice, under which something may have been there before.
+    like an id of the caller's own choice, under which something may have been there before. `absent`: what is sent
+    instead of `calls` where `pre` found nothing (404, 410), so that the call made what it else would have changed; the
+    read-back is then that it is gone.
     """
 
     calls: tuple[CallTemplate, ...]
@@ -122,6 +124,17 @@ class UndoTemplate:
     tags: tuple[str, ...] = ()
     around: str = ""
     unless: str = ""
+    absent: CallTemplate | None = None
+
+    @property
+    def reads(self) -> tuple[CallTemplate, ...]:
+        """All that is only read."""
+        return tuple(one for one in (self.pre, self.guard, *self.guards, self.verify) if one is not None)
+
+    @property
+    def sends(self) -> tuple[CallTemplate, ...]:
+        """All that may be sent to take it back."""
+        return (*self.calls, *((self.absent,) if self.absent is not None else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,8 +223,8 @@ class OAuth:
 
     A scope has its catalog name at the server too, after `prefix`, unless `spelled` says otherwise: another name, or
     the several that one of ours stands for. `always` are asked for beside them (`offline_access`), and `parameters`
-    go to the authorization endpoint. `source`: who says all this. What an import says is shown to the person, who
-    agrees to it, before a token goes there.
+    go to the authorization endpoint. `resource`: what the tokens are for alone (RFC 8707). `source`: who says all this.
+    What an import says is shown to the person, who agrees to it, before a token goes there.
     """
 
     issuer: str = ""
@@ -226,6 +239,7 @@ class OAuth:
     always: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     spelled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    resource: str = ""
     source: Source = "bundled"
 
     def spell(self, scope: str) -> tuple[str, ...]:

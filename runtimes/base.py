@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 
 from policies.accounts import Account
 from policies.actions import Action, Need, Outcome, Plan, Revert
-from policies.jsonvalue import JsonObject
+from policies.jsonvalue import JsonObject, JsonValue
 from policies.services import Risk
 from vault.lease import Lease
 
@@ -53,6 +53,7 @@ class Context:
     output: Callable[[str, bytes], None]
     intent: str = ""  # the request in words, if there is one
     keep: bool = False  # of a dry run: what it finds may be applied afterwards, so it is kept for a while
+    answers: dict[str, JsonValue] | None = None  # filled by `execute`: each request's whole answer, for who goes on
     ending: AsyncExitStack = field(default_factory=AsyncExitStack)  # what is let go of when its turn to run is over
 
 

@@ -194,7 +194,13 @@ Name = Annotated[str, typer.Option("--name", metavar="NAME", help="What the serv
 
 @importing.command("openapi")
 def import_openapi(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An OpenAPI 3 or Swagger 2 document, JSON or YAML.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="An OpenAPI 3 or Swagger 2 document, or a folder or zip of its files.",
+        ),
+    ],
     name: Name = "",
     as_json: Json = False,
 ) -> None:

@@ -28,6 +28,15 @@ _COLUMNS = (
     ("after asking %", "accuracy_after_asking_pct", 2),
     ("right %", "accuracy_total_pct", 2),
 )
+_BY_CLASS = (
+    ("requests", "n", 0),
+    ("right at once %", "accuracy_at_once_pct", 2),
+    ("right %", "accuracy_total_pct", 2),
+    ("executed %", "executed_pct", 2),
+    ("asked %", "asked_pct", 2),
+    ("declined %", "declined_pct", 2),
+    ("excessive %", "excessive_executed_pct", 2),
+)
 _MORE = (
     ("asked", "ask_pct", "%"),
     ("executed without asking", "executed_pct", "%"),
@@ -142,7 +151,8 @@ def _in_rounds(
     from mapper.techniques import CONVERSATION, Technique
 
     try:
-        context = Context(now=datetime.fromisoformat(now).astimezone() if now else None)
+        told = datetime.fromisoformat(now) if now else None
+        context = Context(now=told.astimezone() if told and told.tzinfo is None else told)
     except ValueError as error:
         raise InvalidInput(f"{now[:60]!r} isn't a time.", next_step="Write it like 2026-11-23T09:00+01:00.") from error
     found = request_sets.read(data)
@@ -259,6 +269,12 @@ def _show(out: Output, report: dict[str, Any]) -> None:
             ("milliseconds a request", _number(latency["p50"], 1)),
         )
     )
+    if classes := report["by_class"]:
+        out.say()
+        out.table(
+            ("class", *(name for name, _, _ in _BY_CLASS)),
+            [(name, *(_number(of[key], places) for _, key, places in _BY_CLASS)) for name, of in classes.items()],
+        )
     if report.get("tokens_estimated"):
         out.progress("Tokens are estimated from the characters, since the responses don't say them.")
 

@@ -150,7 +150,7 @@ def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
 
     ended = follow(client, client.execute(request), out, detach=request.detach)
     problem = ended.finished.problem if ended.finished is not None else None
-    if problem is not None and problem.code == "ambiguous" and ended.mapped is not None:
+    while problem is not None and problem.code == "ambiguous" and ended.mapped is not None:
         if ended.mapped.HasField("clarification"):
             request.answer = _answered(ended.mapped, out)
         else:
@@ -159,6 +159,7 @@ def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
             ended = follow(client, client.execute(request), out, detach=request.detach)
         else:
             return int(ExitStatus.AMBIGUOUS)
+        problem = ended.finished.problem if ended.finished is not None else None
     from goex.cli.missing_accounts import offer
 
     while offer(client, ended, out):
@@ -167,12 +168,12 @@ def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
 
 
 def _answered(mapped: pb.MapReply, out: Output) -> str:
-    """What the person answers to the model's question, by an option's number or in words; "" for nothing. Answering
-    isn't approving."""
+    """What the person answers to a question about the request, by an option's number or in words; "" for nothing.
+    Answering isn't approving."""
     from goex.cli.follow import show_clarification
     from goex.cli.prompt import Terminal
 
-    show_clarification(out, mapped.clarification)
+    show_clarification(out, mapped.clarification, by_model=mapped.proposer != "goex")
     terminal = None if out.as_json else Terminal.find()
     if terminal is None:
         return ""

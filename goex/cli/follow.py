@@ -349,9 +349,9 @@ def show_candidates(out: Output, mapped: pb.MapReply, *, all_of_them: bool) -> N
         out.say(shown(f"Mapped by {mapped.proposer}; agreement {mapped.agreement:.0%}."), "dim")
 
 
-def show_clarification(out: Output, asked: pb.Clarification) -> None:
-    """What the model would have to know first."""
-    out.say(f"The model asks: {shown(asked.text)}", "bold")
+def show_clarification(out: Output, asked: pb.Clarification, *, by_model: bool = True) -> None:
+    """What the model, or GoEx itself, would have to know first."""
+    out.say(f"{'The model asks: ' if by_model else ''}{shown(asked.text)}", "bold")
     for number, option in enumerate(asked.options, start=1):
         leads = f"  ({', '.join(option.methods)})" if option.methods else ""
         out.say(f"{number}. {shown(option.answer + leads)}")

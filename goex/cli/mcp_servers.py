@@ -18,7 +18,7 @@ from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
-    from policies.services import Placement
+    from policies.services import OAuth, Placement
     from runtimes.servers.definition import Server, Servers
 
 ACCOUNT = "default"
@@ -29,7 +29,10 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="What the service is t
 def add(
     name: Name,
     command: Annotated[
-        list[str], typer.Argument(metavar="-- npx|uvx PACKAGE …", help="How a published server is started.")
+        list[str],
+        typer.Argument(
+            metavar="URL | -- npx|uvx PACKAGE …", help="Where a server is, or how a published one is started."
+        ),
     ],
     folder: Annotated[
         Path | None, typer.Option("--folder", metavar="DIR", help="The folder that it works on, as /work; no other.")
@@ -54,12 +57,21 @@ def add(
         list[str] | None, typer.Option("--package", metavar="NAME", help="A Debian package that it needs.")
     ] = None,
     again: Annotated[bool, typer.Option("--replace", help="Replace the server of that name.")] = False,
+    bearer: Annotated[bool, typer.Option("--bearer", help="At a URL: seal a token, and don't log in.")] = False,
+    client_id: Annotated[
+        str, typer.Option(metavar="ID", help="At a URL: what GoEx is registered as where one logs in.")
+    ] = "",
+    scope: Annotated[
+        list[str] | None, typer.Option(metavar="SCOPE", help="At a URL: log in for this scope (several: repeat it).")
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address of a login.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Add a published MCP server from npm or PyPI as a service: its packages are fetched and pinned now.
+    """Add an MCP server as a service: a published one from npm or PyPI, whose packages are fetched and pinned now, or
+    one at a URL (Streamable HTTP), where you log in if it says so.
 
-    Its tools are then asked for like the methods of any service. It runs in a container without a network; with
-    --origin it reaches these places through the gateway, and finds a placeholder in the variable --token.
+    Its tools are then asked for like the methods of any service. A published one runs in a container without a
+    network; with --origin it reaches these places through the gateway, and finds a placeholder in the variable --token.
     """
     out = Output(as_json)
     from goex.cli.connect import paths
@@ -74,6 +86,35 @@ def add(
 
     if not NAME.fullmatch(name):
         raise InvalidInput(f"{name[:40]!r} can't be a server's name.", next_step="Use small letters, digits and -.")
+    if len(command) == 1 and command[0].startswith(("https://", "http://")):
+        from goex.cli import mcp_address
+
+        if folder is not None or env or token or origin or package or again:
+            raise InvalidInput(
+                "A server at a URL has no folder, variables, packages or other origins.",
+                next_step="Leave them out; one of that name is removed first: goex mcp remove NAME",
+            )
+        wish = mcp_address.Wish(
+            name=name,
+            url=command[0],
+            bearer=bearer,
+            header=header,
+            private=private,
+            ca_pem=read_text(ca, "The CA") if ca is not None else "",
+            client_id=client_id,
+            scopes=tuple(scope or ()),
+            browser=not no_browser,
+        )
+        server = mcp_address.add(out, wish)
+        for line in _told(server):
+            out.progress(line)
+        _agree(out, server)
+        _added(out, server)
+        return
+    if bearer or client_id or scope or no_browser:
+        raise InvalidInput(
+            "--bearer, --client-id, --scope and --no-browser belong to a server at a URL.", next_step="Leave them out."
+        )
     if bool(token) != bool(origin):
         raise InvalidInput(
             "--token and --origin belong together.",
@@ -111,9 +152,7 @@ def add(
         ca_pem=read_text(ca, "The CA") if ca is not None else "",
     )
     _seal(out, server, request)
-    out.json(_view(server))
-    if not as_json:
-        out.say(shown(f"Added {name} with {counted(len(server.tools), 'tool')}. See them: goex catalog show {name}"))
+    _added(out, server)
 
 
 def list_servers(as_json: Json = False) -> None:
@@ -160,8 +199,6 @@ def review(name: Name, as_json: Json = False) -> None:
     out = Output(as_json)
     from goex.cli.connect import paths
     from goex.cli.prompt import Terminal
-    from goex.rpc import goex_pb2 as pb
-    from mapper.catalog import Catalog
     from runtimes.servers.definition import Servers
     from runtimes.servers.difference import difference
 
@@ -169,6 +206,8 @@ def review(name: Name, as_json: Json = False) -> None:
     servers = Servers(place.servers)
     _check_there(name, servers)
     server = servers.get(name)
+    if server.url:
+        _look(out, name)
     seen = servers.seen(name)
     lines = difference(server.tools, seen) if seen is not None else ()
     out.json({"name": name, "changed": seen is not None, "difference": list(lines)})
@@ -187,9 +226,7 @@ def review(name: Name, as_json: Json = False) -> None:
         out.say("Nothing changed: it isn't called while it says something else.")
         return
     fresh = server.having(seen)
-    servers.put(fresh)
-    _install(fresh, Catalog.open(place.catalog).service(name).placement)
-    _seal(out, fresh, pb.VaultPutRequest(origins=[fresh.mark]))  # the other places stay as they are
+    _agree(out, fresh)
     out.say(shown(f"Agreed to {name} with {counted(len(fresh.tools), 'tool')}."))
 
 
@@ -198,6 +235,7 @@ def remove(name: Name, as_json: Json = False) -> None:
     out = Output(as_json)
     from goex.cli.connect import connect, paths
     from goex.cli.prompt import with_presence
+    from goex.rpc import accounts_pb2 as ab
     from goex.rpc import goex_pb2 as pb
     from mapper.importing.install import remove as remove_service
     from policies.errors import GoexError
@@ -209,7 +247,16 @@ def remove(name: Name, as_json: Json = False) -> None:
     _check_there(name, servers)
     with connect(out) as client:
         accounts = client.call("Person/VaultList", pb.VaultListRequest(), pb.VaultListReply).accounts
-        if any(one.service == name for one in accounts):
+        own = next((one for one in accounts if one.service == name), None)
+        if own is not None and own.format == "oauth":
+            done = with_presence(
+                lambda passphrase: client.call(
+                    "Accounts/Logout", ab.LogoutRequest(service=name, passphrase=passphrase), ab.LogoutReply
+                )
+            )
+            if done.why:
+                out.progress(shown(done.why))
+        elif own is not None:
             with_presence(
                 lambda passphrase: client.call(
                     "Person/VaultRemove",
@@ -229,6 +276,44 @@ def remove(name: Name, as_json: Json = False) -> None:
 
 
 # ---- inside
+
+
+def _added(out: Output, server: Server) -> None:
+    out.json(_view(server))
+    if not out.as_json:
+        tools = counted(len(server.tools), "tool")
+        out.say(shown(f"Added {server.name} with {tools}. See them: goex catalog show {server.name}"))
+
+
+def _look(out: Output, name: str) -> None:
+    """Ask a server at an address what it says of its tools now."""
+    from goex.cli.connect import connect
+    from goex.cli.mcp_address import tools_of
+
+    with connect(out) as client:
+        tools_of(client, name)
+
+
+def _agree(out: Output, server: Server) -> None:
+    """Agree to what a server says of its tools: its credential, and where that may go, stay as they are."""
+    from goex.cli.connect import connect, paths
+    from goex.cli.prompt import with_presence
+    from goex.rpc import goex_pb2 as pb
+    from mapper.catalog import Catalog
+    from runtimes.servers.definition import Servers
+
+    place = paths()
+    service = Catalog.open(place.catalog).service(server.name)
+    Servers(place.servers).put(server)
+    _install(server, service.placement, service.oauth)
+    request = pb.VaultPutRequest(service=server.name, account=ACCOUNT, origins=[server.mark], keep=True)
+
+    def send(passphrase: str) -> pb.AccountView:
+        request.passphrase = passphrase
+        return client.call("Person/VaultPut", request, pb.AccountView)
+
+    with connect(out) as client:
+        with_presence(send)
 
 
 def _check_there(name: str, servers: Servers) -> None:
@@ -258,7 +343,7 @@ def _told(server: Server) -> tuple[str, ...]:
     return tuple(shown(line) for line in lines)
 
 
-def _install(server: Server, placement: Placement) -> None:
+def _install(server: Server, placement: Placement, oauth: OAuth | None = None) -> None:
     """Put its tools into the catalog."""
     import hashlib
     import json
@@ -269,8 +354,8 @@ def _install(server: Server, placement: Placement) -> None:
 
     text = json.dumps({"tools": list(server.tools)})
     source = Source(server.name, text, hashlib.sha256(text.encode()).hexdigest())
-    about = f"An MCP server: {' '.join(server.command)}"
-    mcp_install.install(paths().catalog, source, server.name, server.version, about, server.base_url, placement)
+    about = f"An MCP server: {server.way}"
+    mcp_install.install(paths().catalog, source, server.name, server.version, about, server.base_url, placement, oauth)
 
 
 def _seal(out: Output, server: Server, request: pb.VaultPutRequest) -> None:
@@ -301,7 +386,7 @@ def _seal(out: Output, server: Server, request: pb.VaultPutRequest) -> None:
 def _view(server: Server) -> dict[str, object]:
     return {
         "name": server.name,
-        "command": " ".join(server.command),
+        "command": server.way,
         "image": server.image,
         "lock": server.lock,
         "folder": server.folder,

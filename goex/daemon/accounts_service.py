@@ -31,6 +31,7 @@ from goex.daemon.login_options import (
 from goex.daemon.person_context import PersonCalls, PersonContext, SecretDue
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import streaming, unary
+from goex.daemon.server_tools import tools_of
 from goex.engine.consent import login_facts
 from goex.engine.peers import Peer
 from goex.journal.chain import stamp
@@ -38,6 +39,7 @@ from goex.rpc import accounts_pb2 as ab
 from goex.rpc import accounts_pb2_grpc as rpc
 from policies.accounts import Account, Origin
 from policies.errors import Conflict, GoexError, InvalidInput
+from policies.jsonvalue import canonical
 from policies.services import Service
 from vault.basic import Basic
 from vault.errors import AccountExists, pasteable
@@ -256,6 +258,12 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             if request.service in ("", one.account.service) and one.account.format != "database"
         ]
         return ab.ListAccountsReply(accounts=[self._view(account.service, account.name) for account in found])
+
+    @unary
+    async def ListTools(self, request: ab.ListToolsRequest, context: Any) -> ab.ListToolsReply:
+        peer = self._person.callers.peer(context)
+        service, _ = self._named(request.service, "")
+        return ab.ListToolsReply(tools_json=canonical(list(await tools_of(self._person, self._broker, service, peer))))
 
     # ---- inside
 

@@ -37,6 +37,7 @@ from policies.actions import Action, Revert
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
+from runtimes.code.reader import Reader
 
 MOST_OUTCOME = 64 * 2**20  # our own texts are read whole
 MOST_LISTED = 1000
@@ -50,6 +51,7 @@ class ActionsService(rpc.ActionsServicer):
         self._callers = callers
         self._vault_state = vault_state
         self._leaving: set[asyncio.Task[None]] = set()
+        self._reader = Reader()
 
     @unary
     async def Find(self, request: pb.FindRequest, context: Any) -> pb.FindReply:
@@ -162,7 +164,7 @@ class ActionsService(rpc.ActionsServicer):
         core = self._engine.core
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
         with core.quotas.doing(principal.agent, principal.session):
-            return await judged(core, request, principal)
+            return await judged(core, self._reader, request, principal)
 
     @unary
     async def Preview(self, request: pb.PreviewRequest, context: Any) -> pb.DryRunReply:

@@ -20,8 +20,10 @@ from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.page_address import page_port
 from goex.rpc import goex_pb2 as pb
+from policies.actions import Action
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
 from policies.jsonvalue import parse
+from runtimes.servers.runtime import CallsRuntime
 
 _DATABASES = frozenset({"sql", "mongo"})
 _FOLDERS = frozenset({"files"})
@@ -46,12 +48,17 @@ def asks_folder(core: Core, row: ActionRow) -> bool:
 
 
 def _about(core: Core, row: ActionRow, kinds: frozenset[str]) -> bool:
-    if row.kind != "revert":
-        return row.kind in kinds
     try:
-        return core.actions.get(row.target).kind in kinds
+        about = core.actions.get(row.target) if row.kind == "revert" else row
     except GoexError:
         return True
+    return about.kind in kinds or (about.kind == "calls" and calls_on_folder(core, about.action()))
+
+
+def calls_on_folder(core: Core, action: Action | None) -> bool:
+    """Whether calls are those of an MCP server that works on a folder."""
+    runtime = core.runtimes.get("calls")
+    return isinstance(runtime, CallsRuntime) and runtime.on_folder(action)
 
 
 def shown_action(core: Core, row: ActionRow, principal: Principal) -> pb.ActionView:

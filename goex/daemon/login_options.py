@@ -62,7 +62,8 @@ async def find_server(
     Raises InvalidInput, MixUp, AuthorizationServerBroken, Unreachable.
     """
     facts = login_facts(service)
-    named = Provider(separator=facts.separator, **{name: getattr(said, name) for name in ENDPOINTS})
+    places = {name: getattr(said, name) for name in ENDPOINTS}
+    named = Provider(separator=facts.separator, resource=facts.resource, **places)
     if any(getattr(said, name) for name in ENDPOINTS):
         named.check(private=http.private)
         return Found(provider=await _completed(named, http), said_by="you")
@@ -180,7 +181,8 @@ def _same_places(one: Provider, other: Provider) -> bool:
 
 
 def _of(facts: OAuth) -> Provider:
-    return Provider(separator=facts.separator, **{name: getattr(facts, name) for name in ENDPOINTS})
+    places = {name: getattr(facts, name) for name in ENDPOINTS}
+    return Provider(separator=facts.separator, resource=facts.resource, **places)
 
 
 async def _completed(named: Provider, http: Http) -> Provider:
@@ -188,5 +190,6 @@ async def _completed(named: Provider, http: Http) -> Provider:
     if not named.issuer or named.token_endpoint:
         return named
     found = await in_thread(discover, named.issuer, http)
-    said = {name: getattr(named, name) for name in ENDPOINTS if getattr(named, name)}
-    return replace(found, separator=named.separator, **said)
+    # The issuer is as it writes itself (`discover`).
+    said = {name: getattr(named, name) for name in ENDPOINTS[1:] if getattr(named, name)}
+    return replace(found, separator=named.separator, resource=named.resource, **said)

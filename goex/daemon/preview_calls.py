@@ -1,12 +1,13 @@
 """Previews for agents: what calls would send.
 
-Rules: a preview of calls is made of their arguments and the catalog alone. A dry run of a program or of statements
-shows what lies in a folder or a database, so an agent gets none of them, whatever it asks; that is said before anything
-is looked at.
+Rules: a preview of calls is made of their arguments and the catalog alone. A dry run of a program, of statements or of
+an MCP server that works on a folder shows what lies in a folder or a database, so an agent gets none of them, whatever
+it asks; that is said before anything is looked at.
 """
 
 from __future__ import annotations
 
+from goex.daemon.agent_views import calls_on_folder
 from goex.engine.core import Principal, Request
 from goex.engine.dryrun import DryRuns
 from goex.engine.engine import Engine
@@ -21,7 +22,8 @@ async def preview(
     engine: Engine, action: Action | None, target: ActionRow | None, principal: Principal
 ) -> pb.DryRunReply:
     """What it would send. `target`: of a revert, what it takes back. Raises what planning raises; Unsupported."""
-    if not isinstance(action, ApiCalls) and not (target and target.kind == "calls"):
+    calls = action if target is None else target.action()
+    if not isinstance(calls, ApiCalls) or calls_on_folder(engine.core, calls):
         raise Unsupported(
             "Only calls have a preview: a program's or a database's would show what is there.",
             next_step="Ask for the action itself; the person sees its dry run.",

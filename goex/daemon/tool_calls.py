@@ -7,7 +7,6 @@ actions runs in a container and can be taken back, and this isn't and can't. Wha
 
 from __future__ import annotations
 
-import asyncio
 import json
 import posixpath
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from dataclasses import replace
 from goex.engine.breaker import resting_text
 from goex.engine.core import Core, Principal
 from goex.rpc import goex_pb2 as pb
-from mapper.code.folder_shell import FolderShell, read_folder_shell
+from mapper.code.folder_shell import FolderShell
 from policies.actions import Files, Need, Plan, UndoClass
 from policies.errors import GoexError, InvalidInput
 from policies.grants import ANONYMOUS
@@ -24,6 +23,7 @@ from policies.rules.book import Answer
 from policies.rules.facts import TOOL, Question, Situation, entity, questions
 from policies.rules.source import Effect
 from policies.services import Risk
+from runtimes.code.reader import Reader
 
 KINDS = ("shell", "write", "read", "fetch", "other")
 MOST_PATHS = 16
@@ -35,13 +35,13 @@ _INSTEAD = (
 )
 
 
-async def judged(core: Core, request: pb.JudgeRequest, principal: Principal) -> pb.JudgeReply:
-    """The verdict on one use of a tool. Raises InvalidInput; JournalLocked while the rules aren't known."""
+async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal: Principal) -> pb.JudgeReply:
+    """The verdict on one use of a tool. Raises InvalidInput; JournalLocked; Unavailable."""
     _check(request)
     core.rules.require_read()
     shell = FolderShell()
     if request.kind == "shell":
-        shell = await asyncio.to_thread(read_folder_shell, request.program, request.folder)
+        shell = await reader.read_folder_shell(request.program, request.folder, principal.agent)
     situation = core.rules.counts.situation(principal.agent, principal.session)
     places = tuple(dict.fromkeys((*request.paths, *shell.paths))) or (request.folder,)
     if shell.paths:

@@ -9,6 +9,7 @@ from goex.daemon.entries import Format, Place, end_grants, end_users, entry, rec
 from goex.daemon.person_context import PersonCalls, SecretDue
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import unary
+from goex.daemon.server_tools import agreed
 from goex.daemon.vault_views import vault_status
 from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account
@@ -50,15 +51,20 @@ class VaultCalls(PersonCalls):
     @unary
     async def VaultPut(self, request: pb.VaultPutRequest, context: Any) -> pb.AccountView:
         self._person.vault_state.require_open()
-        account = self._account(request)
+        if request.keep:
+            opened = self._person.vault_state.vault.open_record(request.service, request.account)
+            account, secret = agreed(opened.account, request.origins), opened.secret
+        else:
+            account = self._account(request)
+            secret = Secret(request.secret)
         check_account(account)
-        if not request.secret:
+        if not secret:
             raise SecretDue(account)
-        secret = Secret(request.secret)
-        if account.format == "file":
+        if account.format == "file" and not request.keep:
             secret = CredentialFile.of(request.secret, request.file_name, request.file_variable).to_secret()
         peer = await self._person.present(context, request.passphrase, "Adding an account")
-        await in_thread(self._person.vault_state.vault.put, account, secret, replace=request.replace)
+        replaced = request.replace or request.keep
+        await in_thread(self._person.vault_state.vault.put, account, secret, replace=replaced)
         await end_users(self._person, account.service, account.name, "its credential was replaced")
         facts = {
             **self._person.vault_state.noted(),

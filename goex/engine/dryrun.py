@@ -16,10 +16,11 @@ from goex.engine.engine import Engine
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
 from goex.journal.states import State
-from policies.actions import Plan, Revert
+from policies.actions import ApiCalls, Plan, Revert
 from policies.digest import digest
 from policies.errors import Conflict, Denied, GoexError
 from policies.jsonvalue import JsonObject
+from policies.stages import at_once
 from runtimes.base import Context, DryLine, DryRun
 
 Progress = Callable[[str], None]
@@ -85,7 +86,7 @@ class DryRuns:
         )
         if action is None:
             action = await self.engine.mapping.action_for(row, wish)
-        _, plan = await self.engine.assess(row, action)
+        _, plan = await self.engine.assess(row, at_once(action) if isinstance(action, ApiCalls) else action)
         return plan, await self._run(row, plan, by=by, question="", progress=progress, keep=keep)
 
     async def _run(

@@ -16,16 +16,17 @@ import logging
 import secrets
 from collections.abc import Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 from goex.engine.authorize import Asking
 from goex.engine.core import Core, Lost, Principal, Request
-from goex.engine.events import Finished, Problem, Progressed
+from goex.engine.events import Asked, Finished, Printed, Problem, Progressed
 from goex.engine.execution import Running
 from goex.engine.intents import Mappings
 from goex.engine.reverts import Reverting
+from goex.engine.stages import ReadsFailed, Stages
 from goex.engine.tasks import plan_of
 from goex.engine.timeline import Timeline
 from goex.engine.undo_policy import as_rules_want
@@ -33,10 +34,13 @@ from goex.journal.actions import ActionRow, wish_hashes
 from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
+from policies.decisions import Deny
+from policies.digest import digest
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.grants import ANONYMOUS, PERSON
-from policies.jsonvalue import canonical, parse
+from policies.jsonvalue import JsonValue, canonical, parse
 from policies.services import Risk
+from policies.stages import at_once
 from policies.tasks import Task
 from runtimes.base import Runtime
 from runtimes.files.plans import unseen
@@ -86,6 +90,7 @@ class Engine:
     mapping: Mappings
     asking: Asking = field(init=False)
     running: Running = field(init=False)
+    stages: Stages = field(init=False)
     timeline: Timeline = field(init=False)
     reverting: Reverting = field(init=False)
     draining: bool = False
@@ -97,6 +102,7 @@ class Engine:
         self.timeline = Timeline(self.core)
         self.reverting = Reverting(self.core, self.timeline)
         self.running = Running(self.core, self.reverting)
+        self.stages = Stages(self.core, self._read)
 
     # ---- in
 
@@ -203,28 +209,97 @@ class Engine:
 
     async def _travel(self, row: ActionRow, wish: Request) -> Arrived:
         self.core.vault.require_open()
+        asked = row.action()
+        staged = self.stages.answered(row, wish)
         async with self._turn(row):
-            action = row.action()
-            if action is None:
-                action = await self.mapping.action_for(row, wish)
+            action: Action = staged.action if staged else asked or await self.mapping.action_for(row, wish)
+            lead = self.stages.lead(action) if staged is None and isinstance(action, ApiCalls) else 0
+            if lead and isinstance(action, ApiCalls):
+                self._check_whole(row, wish, (await self.assess(row, at_once(action)))[1])
+        if lead and isinstance(action, ApiCalls):
+            staged = await self.stages.run(row, action, lead)
+            action = staged.action
+        async with self._turn(row):
+            if staged or asked is None:
                 row = self.core.stepped(row, Event.MAP, lasting=False, action=action)
             if isinstance(action, Files) and row.agent != PERSON:
                 runtime, plan = await self._assess_unseen(row, action)
             else:
                 runtime, plan = await self.assess(row, action)
-        if wish.reads_only and plan.risk > Risk.READ:
-            raise InvalidInput("This doesn't only read.", next_step="Ask for it as what it is: a change.")
+        self._check_reads(wish, plan)
         row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
         self.core.check_consent(plan)  # before the person is asked: what they allow must be able to run
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
-        return await self.go_on(row, runtime, plan)
+        return await self.go_on(row, runtime, plan, before=staged.results if staged else ())
 
-    async def go_on(self, row: ActionRow, runtime: Runtime, plan: Plan) -> Arrived:
+    def _check_whole(self, row: ActionRow, wish: Request, plan: Plan) -> None:
+        """Nothing is read for a request that would be refused, whatever the answers are."""
+        self._check_reads(wish, plan)
+        self.core.check_consent(plan)
+        decision = self.asking.decision(replace(row, digest=digest(plan, agent=row.agent)), plan)
+        if isinstance(decision, Deny):
+            raise Denied(decision.reason)
+
+    @staticmethod
+    def _check_reads(wish: Request, plan: Plan) -> None:
+        if wish.reads_only and plan.risk > Risk.READ:
+            raise InvalidInput("This doesn't only read.", next_step="Ask for it as what it is: a change.")
+
+    async def _read(self, row: ActionRow, calls: ApiCalls, answers: dict[str, JsonValue]) -> ActionRow:
+        """Carry out what `row` reads first, as an action of the same asker; whoever follows `row` is told of it."""
+        id = f"a-{secrets.token_hex(6)}"
+        with self.core.journal.transaction(lasting=False) as transaction:
+            reads = self.core.actions.create(
+                transaction,
+                id=id,
+                agent=row.agent,
+                session=row.session,
+                intent="",
+                action=calls,
+                source=row.source,
+                detached=False,
+            )
+            transaction.append("reads", action_id=row.id, agent=row.agent, facts={"action": id})
+        watcher = self.core.hub.watch(id)
+        self.start(reads, self._read_journey(reads, calls, answers))
+        try:
+            while not isinstance(event := await watcher.get(), Finished):
+                if isinstance(event, Asked | Progressed | Printed):
+                    self.core.hub.publish(row.id, event)
+            return event.row
+        except asyncio.CancelledError:
+            await self.cancel(id, why="what it was read for was withdrawn")
+            raise
+        finally:
+            self.core.hub.unwatch(id, watcher)
+
+    async def _read_journey(self, row: ActionRow, calls: ApiCalls, answers: dict[str, JsonValue]) -> Arrived:
+        async with self._turn(row):
+            runtime, plan = await self.assess(row, calls)
+        row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
+        row = await self.asking.settle(row, plan, lambda: self._plan_again(row, calls))
+        return await self.go_on(row, runtime, plan, answers=answers)
+
+    async def go_on(
+        self,
+        row: ActionRow,
+        runtime: Runtime,
+        plan: Plan,
+        *,
+        before: tuple[JsonValue, ...] = (),
+        answers: dict[str, JsonValue] | None = None,
+    ) -> Arrived:
         """The rest of the path after the decision."""
         if row.state is not State.ALLOWED:
             return Arrived(row, plan)
         row = await self.running.carry_out(
-            row, runtime, plan, lambda: self._begun(row.id), lambda: self.asking.check_still_allowed(row, plan)
+            row,
+            runtime,
+            plan,
+            lambda: self._begun(row.id),
+            lambda: self.asking.check_still_allowed(row, plan),
+            before=before,
+            answers=answers,
         )
         # What stands in a person's database is never told to a model: it gets names and types alone.
         if not row.intent or row.state is not State.DONE or plan.action.kind in ("sql", "mongo"):
@@ -326,7 +401,8 @@ class Engine:
             # A runtime raises while it runs only when nothing was touched. These say nothing of the kind.
             State.RUNNING: Event.LOSE if _says_nothing(error) else Event.FAIL,
         }
-        if row.state in (State.RECEIVED, State.MAPPED) and row.request and error.exit_status not in _NOBODYS_DOING:
+        mine = row.state in (State.RECEIVED, State.MAPPED) and row.request and not isinstance(error, ReadsFailed)
+        if mine and error.exit_status not in _NOBODYS_DOING:
             # Nobody was asked about it: without this an agent could try for ever, and nobody would hear of it.
             self.core.rules.counts.denied(row.agent, row.session)
         return self.end(row, Problem.of(error), by_state.get(row.state, Event.FAIL))

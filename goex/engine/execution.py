@@ -22,6 +22,7 @@ from goex.journal.states import Event
 from policies.actions import Ended, Outcome, Plan, Revert, UndoClass, folders_of
 from policies.digest import digest
 from policies.errors import Conflict, ExitStatus, GoexError
+from policies.jsonvalue import JsonValue
 from runtimes.base import Context, Runtime
 
 log = logging.getLogger("goex.engine")
@@ -39,10 +40,19 @@ class Running:
     _folders: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def carry_out(
-        self, row: ActionRow, runtime: Runtime, plan: Plan, begun: Callable[[], None], still: Callable[[], None]
+        self,
+        row: ActionRow,
+        runtime: Runtime,
+        plan: Plan,
+        begun: Callable[[], None],
+        still: Callable[[], None],
+        *,
+        before: tuple[JsonValue, ...] = (),
+        answers: dict[str, JsonValue] | None = None,
     ) -> ActionRow:
         """Run an ALLOWED action to its outcome, which is on disk when this returns, as it ended. `begun` is called at
-        `run`; `still` when its turn has come: it raises when it isn't allowed any more."""
+        `run`; `still` when its turn has come: it raises when it isn't allowed any more. `before`: the results of what
+        was read for it; `answers` is filled with what it reads."""
         async with AsyncExitStack() as turn:
             for folder in sorted({*folders_of(plan), *(n.account for n in plan.needs if n.service == "files")}):
                 await turn.enter_async_context(self._folders.setdefault(folder, asyncio.Lock()))
@@ -51,6 +61,7 @@ class Running:
             if digest(plan, agent=row.agent) != row.digest:
                 raise Conflict("The plan changed after it was decided on.")
             context = self.core.context(row, self.core.subject(plan.action), await self.core.leases(row, plan))
+            context = replace(context, answers=answers)
             await turn.enter_async_context(context.ending)
             still()
             if not isinstance(plan.action, Revert):
@@ -74,7 +85,7 @@ class Running:
             except Exception:
                 log.exception("action %s met a defect", row.id)
                 outcome = await self._look(runtime, plan, context, "An internal error stopped it (see daemon.log)")
-            return self.finish(row, plan, outcome)
+            return self.finish(row, plan, replace(outcome, results=(*before, *outcome.results)) if before else outcome)
 
     def finish(self, row: ActionRow, plan: Plan, outcome: Outcome) -> ActionRow:
         """Write the outcome, and in the same transaction what it does to a revert's target."""

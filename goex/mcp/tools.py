@@ -37,7 +37,8 @@ _CALLS: Schema = {
             "arguments": {
                 "type": "object",
                 "description": 'A value may be {"$from": N, "path": "$.a.b"}: from the answer to call N, from 0. '
-                "A path like $.a[?@.name=='x'].id filters; exactly one must fit.",
+                "A path like $.a[?@.name=='x'].id (or match(@.name,'.*[.]bak')) filters; exactly one must fit. "
+                'For each item: {"$each": N, "path": "$.a[*].id", "most": 20}. Put reads first.',
             },
             "account": {"type": "string", "description": "Where the service has several."},
         },

@@ -216,6 +216,18 @@ class LogoutReply(_message.Message):
     next_step: str
     def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., revoked: _Optional[bool] = ..., why: _Optional[str] = ..., next_step: _Optional[str] = ...) -> None: ...
 
+class ListToolsRequest(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: str
+    def __init__(self, service: _Optional[str] = ...) -> None: ...
+
+class ListToolsReply(_message.Message):
+    __slots__ = ("tools_json",)
+    TOOLS_JSON_FIELD_NUMBER: _ClassVar[int]
+    tools_json: bytes
+    def __init__(self, tools_json: _Optional[bytes] = ...) -> None: ...
+
 class ListAccountsRequest(_message.Message):
     __slots__ = ("service",)
     SERVICE_FIELD_NUMBER: _ClassVar[int]

@@ -64,6 +64,11 @@ class AccountsStub:
                 request_serializer=goex_dot_v1_dot_accounts__pb2.ListAccountsRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_accounts__pb2.ListAccountsReply.FromString,
                 _registered_method=True)
+        self.ListTools = channel.unary_unary(
+                '/goex.v1.Accounts/ListTools',
+                request_serializer=goex_dot_v1_dot_accounts__pb2.ListToolsRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_accounts__pb2.ListToolsReply.FromString,
+                _registered_method=True)
         self.Consents = channel.unary_unary(
                 '/goex.v1.Accounts/Consents',
                 request_serializer=goex_dot_v1_dot_accounts__pb2.ConsentsRequest.SerializeToString,
@@ -115,6 +120,13 @@ class AccountsServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListTools(self, request, context):
+        """Asks an MCP server at an address for its tools, as its account. Nothing else of it is called.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Consents(self, request, context):
         """What the person would have to agree to before an action that was refused with `consent` can run.
         """
@@ -154,6 +166,11 @@ def add_AccountsServicer_to_server(servicer, server):
                     servicer.ListAccounts,
                     request_deserializer=goex_dot_v1_dot_accounts__pb2.ListAccountsRequest.FromString,
                     response_serializer=goex_dot_v1_dot_accounts__pb2.ListAccountsReply.SerializeToString,
+            ),
+            'ListTools': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTools,
+                    request_deserializer=goex_dot_v1_dot_accounts__pb2.ListToolsRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_accounts__pb2.ListToolsReply.SerializeToString,
             ),
             'Consents': grpc.unary_unary_rpc_method_handler(
                     servicer.Consents,
@@ -323,6 +340,33 @@ class Accounts:
             '/goex.v1.Accounts/ListAccounts',
             goex_dot_v1_dot_accounts__pb2.ListAccountsRequest.SerializeToString,
             goex_dot_v1_dot_accounts__pb2.ListAccountsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTools(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Accounts/ListTools',
+            goex_dot_v1_dot_accounts__pb2.ListToolsRequest.SerializeToString,
+            goex_dot_v1_dot_accounts__pb2.ListToolsReply.FromString,
             options,
             channel_credentials,
             insecure,

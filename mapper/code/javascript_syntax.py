@@ -478,13 +478,16 @@ def _plain(node: Node) -> Node:
 
 
 def _placed(node: ast.AST, line: int) -> None:
-    """Give every node that has no line yet this one."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.stmt | ast.expr | ast.arg | ast.alias | ast.ExceptHandler) and not hasattr(
-            one, "lineno"
-        ):
+    """Give every node that has no line yet this one: what is within one that has, has one, too."""
+    found = [node]
+    while found:
+        one = found.pop()
+        if isinstance(one, ast.stmt | ast.expr | ast.arg | ast.alias | ast.ExceptHandler):
+            if hasattr(one, "lineno"):
+                continue
             one.lineno = one.end_lineno = line
             one.col_offset = one.end_col_offset = 0
+        found.extend(ast.iter_child_nodes(one))
 
 
 def _loaded(target: ast.expr) -> ast.expr:

@@ -13,6 +13,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from mapper.code import service_libraries
 from mapper.code.abstract_values import (
     UNKNOWN,
     Fields,
@@ -65,7 +66,7 @@ def made(reader: Following, name: str, args: Sequence[Value], given: Fields) -> 
     if name.startswith("openai.") and name.removeprefix("openai.") in _table("openai"):
         owner = Thing("table", (("lib", "openai"), ("chain", ()), ("base", Lit(_OPENAI))))
         return _openai(reader, owner, name.removeprefix("openai."), given)
-    return None
+    return service_libraries.made(reader, name, args, given)
 
 
 def attribute(owner: Thing, name: str) -> Value | None:
@@ -77,6 +78,8 @@ def attribute(owner: Thing, name: str) -> Value | None:
         if any(known.startswith(f"{chain}.") for known in _table("openai")):
             return owner.but(chain=(*owner["chain"], name))
         return None
+    if owner["lib"] != "github":
+        return service_libraries.attribute(owner, name)
     found = _of(owner["cls"], "attributes").get(name)
     return _github_thing(owner["base"], found, None) if found is not None else None
 
@@ -88,6 +91,8 @@ def called(reader: Following, owner: Thing, name: str, args: list[Value], given:
             base = given.get("base_url")
             return owner if base is None else owner.but(base=base)
         return _openai(reader, owner, ".".join((*owner["chain"], name)), given)
+    if owner["lib"] != "github":
+        return service_libraries.called(reader, owner, name, args, given)
     return _github(reader, owner, name, args, given)
 
 

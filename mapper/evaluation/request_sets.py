@@ -3,8 +3,9 @@
 `id` and `prompt`; `acceptable_apis`, the sets of methods any of which serves the request, by the provider's own ids
 (or `apis`, one set; none: nothing in the catalog serves it); `min_scopes`, the sets of scopes that are least for it;
 `service`, `version` and `args`, which say what the methods' names mean and what a person would answer when asked; for
-an ambiguous request `ambiguous` and its `readings`, each with its own `apis` and `min_scopes`. Other keys are left
-alone. Anything that isn't so is an InvalidInput that names file, line and field.
+an ambiguous request `ambiguous` and its `readings`, each with its own `apis` and `min_scopes`; `class`, a name that
+figures are told apart by: `ambiguous` says the same as that key, and `unservable` that nothing serves it. Other keys
+are left alone. Anything that isn't so is an InvalidInput that names file, line and field.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ Sets = tuple[frozenset[str], ...]
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request. `ways`: the sets of methods that serve it; `least`: the sets of scopes that are least for it, and
-    `least_of`: for those ways whose own least sets the data tells apart. `raw`: the whole line."""
+    `least_of`: for those ways whose own least sets the data tells apart. `klass`: or "". `raw`: the whole
+    line."""
 
     id: str
     text: str
@@ -36,11 +38,12 @@ class Request:
     least_of: tuple[tuple[frozenset[str], Sets], ...]
     ambiguous: bool
     raw: Mapping[str, Any]
+    klass: str = ""
 
     @property
     def answerable(self) -> bool:
-        """Whether anything in the catalog serves it."""
-        return bool(self.ways)
+        """Whether anything in the catalog serves it; of an ambiguous one that is so, though no way may be named."""
+        return bool(self.ways) or self.ambiguous
 
 
 def read(file: Path) -> tuple[Request, ...]:
@@ -67,19 +70,23 @@ def _request(line: Line) -> Request:
     readings = line.value.get("readings", [])
     if not isinstance(readings, list) or not all(isinstance(one, dict) for one in readings):
         raise line.wrong("'readings' must be a list of objects.")
-    for key in ("service", "version"):
+    for key in ("service", "version", "class"):
         if not isinstance(line.value.get(key), str | None):
             raise line.wrong(f"{key!r} must be text, or null.")
     if not isinstance(line.value.get("args"), dict | None):
         raise line.wrong("'args' must be an object.")
+    klass = line.value.get("class") or ""
+    if klass == "unservable" and ways:
+        raise line.wrong("'class' says that nothing serves it, and there are methods that do.")
     return Request(
         id=name,
         text=text,
         ways=ways,
         least=least or ((frozenset(),) if ways else ()),
         least_of=_joined(line, readings),
-        ambiguous=line.value.get("ambiguous") is True,
+        ambiguous=line.value.get("ambiguous") is True or klass == "ambiguous",
         raw=line.value,
+        klass=klass,
     )
 
 

@@ -46,6 +46,20 @@ def stands_in(placement: Placement, place: str, name: str) -> bool:
     )
 
 
+def is_its_token(raw: Mapping[str, Any], ways: Ways) -> bool:
+    """Whether a parameter is the very token that an operation's security sends as a bearer's: it is said twice."""
+    last = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(raw.get("name", ""))).lower())[-1]
+    bearers = (one for way in ways.usable if way.placement is not None for one in way.placement.places)
+    return (
+        last in ("token", "accesstoken")
+        and is_credential(raw)
+        and any(
+            one.at == "header" and one.header.lower() == "authorization" and one.format.startswith("Bearer ")
+            for one in bearers
+        )
+    )
+
+
 def ways_by_arguments(ways: Ways, parameters: Iterable[Mapping[str, Any]]) -> Ways:
     """The ways of an operation, with its parameters looked at: those that put the credential where it is needed."""
     if ways.why:

@@ -43,6 +43,7 @@ from mapper.importing.undo_parts import (
 from policies.jsonvalue import JsonObject
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
+_UNSURE = "Whether it is there already can't be told, so that it couldn't be taken back."
 _MAKES = frozenset({"create", "insert", "add", "new", "post", "register", "make", "store"})
 # With one of these a read may show only a part of the thing by itself.
 _VIEWS = frozenset({"view", "format", "projection", "part", "expand", "include", "fields", "detail", "details"})
@@ -270,7 +271,7 @@ class _Document:
             return None
         if "$select" in read.optional:
             return None  # what it doesn't show unasked would be lost
-        if not self._changes(op) or (op.answer is not None and not same(op.answer, read.answer)):
+        if op.answer is not None and not same(op.answer, read.answer):
             return None
         fields = [name for name in writable(op.body) if name not in ITS_OWN or name in op.body.needed]
         if op.needed - {"body"} != read.needed or not fields or len(fields) > MAX_FIELDS or set(op.body.fields) & LOCKS:
@@ -278,21 +279,25 @@ class _Document:
         if not reads(read.answer, fields, op.body) or not op.body.needed <= set(fields):
             return None
         there = {name: f"$request.{name}" for name in sorted(read.needed)}
+        before, absent = CallTemplate(method=read.id, arguments=there), None
+        whole: tuple[Expect, ...] = ()
+        if not self._changes(op):  # it may make what it doesn't find
+            other = self._unmade(op, read)
+            whole = unchanged(read, op) if op.answer is not None else ()
+            if other is None or (op.answer is not None and not whole):
+                return None
+            before = replace(before, expect=(Expect(op="status", value=[200, 404, 410], says=_UNSURE),))
+            absent = CallTemplate(method=other.id, arguments=there)
 
         def left(name: str) -> str:
             # Without an answer, what was left is what was asked for: all of it, since what the request didn't have may
             # have got any value, and may be another's by then. A call without one of the fields has no such undo.
             return f"$response.{op.around}{name}?" if op.answer is not None else f"$request.body.{op.body_around}{name}"
 
+        as_left = tuple(equals(f"{read.around}{name}", left(name), "It isn't as the action left it") for name in fields)
         return UndoTemplate(
-            pre=CallTemplate(method=read.id, arguments=there),
-            guard=CallTemplate(
-                method=read.id,
-                arguments=there,
-                expect=tuple(
-                    equals(f"{read.around}{name}", left(name), "It isn't as the action left it") for name in fields
-                ),
-            ),
+            pre=before,
+            guard=CallTemplate(method=read.id, arguments=there, expect=(*as_left, *whole)),
             calls=(CallTemplate(method=op.id, arguments={**there, "body": body_of(op, read, fields)}),),
             verify=CallTemplate(
                 method=read.id,
@@ -300,7 +305,23 @@ class _Document:
                 expect=as_before(read, fields),
             ),
             source="derived",
+            absent=absent,
         )
+
+    def _unmade(self, op: Op, read: Op) -> Op | None:
+        """What deletes a thing that `op`, a PUT, made: None where it may take more with it than that made."""
+        other = self._by.get(("DELETE", op.key))
+        path = plain(op.path)
+        if other is None or not last_hole(op.path) or other.needed != bare(other) or not self._goes(op, other):
+            return None
+        if 404 not in read.codes or read.needed != bare(read) or path in self._holders:
+            return None
+        if op.answer is not None:
+            return other
+        # Nothing says what it was like when it was made: what else writes to it would be lost unseen.
+        writers = [each for each in self._ops if each.http in ("POST", "PUT", "PATCH") and each is not op]
+        return None if any(plain(each.path).startswith((f"{path}/", f"{path}:")) or plain(each.path) == path
+                           for each in writers) else other  # fmt: skip
 
     # ---- states
 

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from mapper.importing.import_report import BadPart, Problem
 from policies.errors import InvalidInput
 from policies.jsonvalue import parse
 
-MAX_DOCUMENT = 32_000_000  # bytes; the largest of Google's is 5 MB
+MAX_DOCUMENT = 64_000_000  # bytes; Microsoft Graph's beta has 47 million
 MAX_PROBLEMS = 40  # of one document, after which they are only counted
 
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|\n|[^\s"{}\[\]:,]+')
@@ -29,18 +30,21 @@ _LINK = re.compile(r"\[([^\]\[]{1,200})\]\([^()\s]{1,500}\)")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's name (for messages), bytes and text."""
+    """A file's name (for messages), bytes and text. Of a folder `files` are the texts by their names, of an archive
+    `packed` is what it is; their own text is empty."""
 
     name: str
     text: str
     sha256: str
+    files: Mapping[str, str] | None = None
+    packed: bytes = b""
 
-    @classmethod
-    def read(cls, path: Path, *, follow: bool = False) -> Source:
-        """Read a file. Raises BadPart for what isn't a regular file of text. `follow`: a link is taken, too."""
+    @staticmethod
+    def data(path: Path, *, follow: bool = False, within: int | None = None) -> bytes:
+        """Read a file's bytes; `within` is a descriptor of the folder that `path` starts at. Raises as `read`."""
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY | (0 if follow else os.O_NOFOLLOW)
         try:
-            with os.fdopen(os.open(path, flags), "rb") as file:
+            with os.fdopen(os.open(path, flags, dir_fd=within), "rb") as file:
                 found = os.fstat(file.fileno())
                 if not stat.S_ISREG(found.st_mode):
                     raise BadPart("isn't a regular file")
@@ -48,11 +52,17 @@ class Source:
                     raise BadPart(f"is {found.st_size:,} bytes long; at most {MAX_DOCUMENT:,} are read")
                 data = file.read(MAX_DOCUMENT + 1)
         except OSError as error:
-            if path.is_symlink():
+            if within is None and path.is_symlink():
                 raise BadPart("is a link, and only regular files are read") from error
             raise BadPart(f"can't be read: {error.strerror}") from error
         if len(data) > MAX_DOCUMENT:
             raise BadPart(f"is longer than {MAX_DOCUMENT:,} bytes")
+        return data
+
+    @classmethod
+    def read(cls, path: Path, *, follow: bool = False) -> Source:
+        """Read a file. Raises BadPart for what isn't a regular file of text. `follow`: a link is taken, too."""
+        data = cls.data(path, follow=follow)
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mapper.catalog import Catalog
-from mapper.importing import functions, openapi
+from mapper.importing import bundles, functions, openapi
 from mapper.importing.document_files import Broken, Source
 from mapper.importing.import_report import BadPart, Problem, Progress, Report
 from mapper.importing.install import Installer, Nothing
@@ -30,6 +30,7 @@ def import_openapi(
     path: Path, file: Path, name: str = "", progress: Progress = lambda *_: None, *, index: bool = True
 ) -> Report:
     """Import an OpenAPI document into the catalog at `path`, as the service `name` or one called after its title.
+    `file` may also be a folder or a zip archive, whose documents refer to each other.
 
     `index` False leaves the search index as it was, for whoever makes it anew afterwards.
 
@@ -37,7 +38,7 @@ def import_openapi(
     name is at another address, StoreUnreadable.
     """
 
-    return _install(path, _source(file), openapi.PROVIDER, name, progress, index=index)
+    return _install(path, _source(file, many=True), openapi.PROVIDER, name, progress, index=index)
 
 
 def import_functions(path: Path, file: Path, name: str = "", progress: Progress = lambda *_: None) -> Report:
@@ -53,9 +54,9 @@ _NOTHING = "Nothing could be imported."
 _MEND = "Mend what is said below, then try again."
 
 
-def _source(file: Path) -> Source:
+def _source(file: Path, *, many: bool = False) -> Source:
     try:
-        return Source.read(file, follow=True)
+        return bundles.source(file) if many and bundles.is_bundle(file) else Source.read(file, follow=True)
     except BadPart as bad:
         problem = Problem(file=file.name, line=0, where="", what=bad.what)
         raise Nothing(_NOTHING, [problem], next_step="Name a readable file.") from bad

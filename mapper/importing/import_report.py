@@ -92,3 +92,7 @@ class BadPart(Exception):
         super().__init__(what)
         self.what = what
         self.keys = keys
+
+
+class CantSend(BadPart):
+    """A part that is understood, and can't be sent: an operation that needs it is catalogued, and says so."""

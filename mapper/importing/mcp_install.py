@@ -13,8 +13,9 @@ from mapper.importing.mcp_tools import PROVIDER
 from mapper.importing.reader_process import Apart
 from mapper.store import service_names
 from mapper.store.catalog_reader import Store
+from mapper.store.import_rows import Document
 from policies.errors import Conflict, InvalidInput
-from policies.services import Placement
+from policies.services import OAuth, Placement
 
 
 def check_name(path: Path, name: str, *, replace_own: bool) -> None:
@@ -33,7 +34,14 @@ def check_name(path: Path, name: str, *, replace_own: bool) -> None:
 
 
 def install(
-    path: Path, source: Source, name: str, version: str, about: str, base_url: str, placement: Placement
+    path: Path,
+    source: Source,
+    name: str,
+    version: str,
+    about: str,
+    base_url: str,
+    placement: Placement,
+    oauth: OAuth | None = None,
 ) -> Report:
     """Put the tools into the catalog at `path` as the service `name`, in the place of those that it had."""
     with Installer(path, PROVIDER) as installer:
@@ -57,8 +65,33 @@ def install(
                 description=about,
                 base_url=base_url,
                 placement=placement,
+                oauth=oauth,
                 preferred=True,
             )
         )
         installer.problems.extend(problems)
         return installer.finish(whole=False)
+
+
+def announce(
+    path: Path, name: str, version: str, about: str, base_url: str, placement: Placement, oauth: OAuth | None
+) -> None:
+    """Put a server into the catalog whose tools aren't known yet: its account can be connected, and nothing called."""
+    document = Document(
+        provider=PROVIDER,
+        provider_name=name,
+        version=version,
+        title=name,
+        description=about,
+        base_url=base_url,
+        file=name,
+        sha256="",
+        scopes=(),
+        methods=(),
+        placement=placement,
+        preferred=True,
+        oauth=oauth,
+    )
+    with Installer(path, PROVIDER) as installer:
+        installer.put(document)
+        installer.finish(whole=False)

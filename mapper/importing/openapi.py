@@ -16,7 +16,7 @@ from typing import Any
 from mapper.importing import operation_shapes as forms
 from mapper.importing.credential_arguments import ways_by_arguments
 from mapper.importing.document_files import plain
-from mapper.importing.import_report import BadPart
+from mapper.importing.import_report import BadPart, CantSend
 from mapper.importing.login_endpoints import chosen
 from mapper.importing.operation_shapes import ways_back
 from mapper.importing.parameters import Arguments, Parameters
@@ -38,6 +38,7 @@ _VERBS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SENT = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _LETTER = r"[A-Za-z0-9._~:@!$&'()*+,=-]"
 _SEGMENT = re.compile(rf"\{{([^{{}}/]{{1,100}})\}}({_LETTER}*)|{_LETTER}+")
+_SHOWN = re.compile(r"[ -~]+")  # what a path that can't be called is shown by
 _MIXED = re.compile(rf"(?:{_LETTER}|\{{[^{{}}/]{{1,100}}\}})+")
 
 
@@ -151,8 +152,11 @@ class _Reader:
             try:
                 path, holes, why = _path(each.path, each.keys)
                 arguments = reading.read(
-                    each.raw, each.item.get("parameters"), holes, each.keys, each.item_keys, each.verb
+                    each.raw, each.item.get("parameters"), holes, each.keys, each.item_keys, each.verb, each.ways
                 )
+            except CantSend as bad:
+                self.problems.append(bad)
+                path, why, arguments = each.path, f"{bad.what}.", Arguments()
             except BadPart as bad:
                 self.problems.append(bad)
                 continue
@@ -382,7 +386,8 @@ def _path(path: str, keys: Keys) -> tuple[str, tuple[str, ...], str]:
             holes += re.findall(r"\{([^{}]+)\}", segment)
             continue
         if match is None or segment in (".", ".."):
-            raise BadPart(f"{segment[:60]!r} isn't a path segment", *keys[:-1])
+            odd = CantSend if _SHOWN.fullmatch(path) and not {".", ".."} & set(segments) else BadPart
+            raise odd(f"{segment[:60]!r} isn't a path segment", *keys[:-1])
         if match[1]:
             holes.append(match[1])
     if len(set(holes)) != len(holes):

@@ -39,6 +39,8 @@ _BESIDE = frozenset(
         "metadata", "ok", "request_id", "requestId", "result_info", "status", "success", "timestamp", "warnings",
     )
 )  # fmt: skip
+# An answer of these alone says that it was done, and nothing of what became of it.
+_DONE = frozenset({"code", "error", "errors", "message", "messages", "ok", "success", "warnings"})
 
 Resolve = Callable[[str], tuple[str, Any]]  # a reference to a schema's name and the schema. Raises BadPart, KeyError
 
@@ -179,6 +181,8 @@ def ways_back(
         body_around, body = (
             shapes.inside(bodies.get(method.origin_id), method.path) if whole == ["body"] else ("", None)
         )
+        if method.http in ("PUT", "PATCH") and thing is not None and thing.fields.keys() <= _DONE and 202 not in codes:
+            around, thing = "", None
         holes = _HOLE.findall(method.path)
         said = (name for name, about in method.properties.items() if _REQUIRED.match(str(about.get("description", ""))))
         needed = frozenset(method.required) | frozenset(said) - {"body"}

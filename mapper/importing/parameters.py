@@ -1,8 +1,9 @@
 """The arguments of an OpenAPI operation: which there are, and where each goes. Pure.
 
 Rules: an argument is called as it is sent. What can't be sent as the document wants it (cookies, `deepObject`, headers
-that are the gateway's) is left out where it is optional, and said; an operation that needs it is refused. A body of
-JSON is one argument; a form's fields are one each; files and other bodies can't be sent, and the operation says so.
+that are the gateway's) is left out where it is optional, and said; an operation that needs it says that it can't be
+called. A body of JSON is one argument; a form's fields are one each; files and other bodies can't be sent, and the
+operation says so.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from mapper.importing.credential_arguments import is_credential, stands_in
-from mapper.importing.import_report import BadPart
+from mapper.importing.credential_arguments import is_credential, is_its_token, stands_in
+from mapper.importing.import_report import BadPart, CantSend
 from mapper.importing.pointers import Keys, Pointers
 from mapper.importing.schema_import import Shapes
-from mapper.importing.security import HEADER, OURS, alike
+from mapper.importing.security import HEADER, OURS, Ways, alike
 from policies.media_types import FORM, JSON, MULTIPART, format_of
 from policies.services import BodyFormat, Location, Placement
 
@@ -67,10 +68,6 @@ class Arguments:
             self.required.append(name)
 
 
-class _CantSend(BadPart):
-    """A parameter that is understood, and can't be sent."""
-
-
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """Reads the arguments of operations of one document."""
@@ -90,6 +87,7 @@ class Parameters:
         keys: Keys,
         shared_keys: Keys,
         http: str,
+        ways: Ways,
     ) -> Arguments:
         """The arguments of an operation, `shared` being those of its path. Raises BadPart when it can't be taken."""
         made = Arguments()
@@ -104,6 +102,10 @@ class Parameters:
                 if stands_in(self.credential, place, str(raw["name"])):
                     self.problems.append(BadPart(f"{name[:60]!r} is the gateway's alone", *here, "name"))
                     continue
+                if place in ("query", "header") and is_its_token(raw, ways):
+                    said = f"{name[:60]!r} is the account's token, which is sent as a bearer's"
+                    self.problems.append(BadPart(said, *here, "name"))
+                    continue
                 self._parameter(made, raw, place, name, holes, here)
         for hole in holes:
             if made.locations.get(hole) != "path":
@@ -115,7 +117,7 @@ class Parameters:
         elif "requestBody" in operation:
             self._body(made, operation["requestBody"], http, (*keys, "requestBody"))
         if made.body != "none" and http in _BODILESS:
-            raise BadPart(f"a {http} with a body isn't sent", *keys, "requestBody")
+            raise CantSend(f"a {http} with a body isn't sent", *keys, "requestBody")
         return made
 
     def _listed(
@@ -156,24 +158,24 @@ class Parameters:
             return  # as OpenAPI itself has it, or the gateway's own, which always sends one
         try:
             if place == "cookie":
-                raise _CantSend("a cookie isn't sent", *keys)
+                raise CantSend("a cookie isn't sent", *keys)
             if place == "header":
                 self._check_header(name, keys)
             if place in ("query", "header") and is_credential(raw):
-                raise _CantSend(f"{wire!r} is a credential, and the account's goes elsewhere", *keys)
+                raise CantSend(f"{wire!r} is a credential, and the account's goes elsewhere", *keys)
             if not _NAME.fullmatch(wire):
-                raise _CantSend(f"{wire[:60]!r} isn't a name that is sent", *keys, "name")
+                raise CantSend(f"{wire[:60]!r} isn't a name that is sent", *keys, "name")
             schema, where = self._schema(raw, place, keys)
-        except _CantSend as bad:
+        except CantSend as bad:
             if needed and not (place == "header" and name == "authorization"):
-                raise BadPart(f"{bad.what}, and the operation needs it", *bad.keys) from bad
+                raise CantSend(f"{bad.what}, and the operation needs it", *bad.keys) from bad
             self.problems.append(bad)
             return
         if place == "path" and wire not in holes:
             raise BadPart(f"the path doesn't name {{{wire[:60]}}}", *keys, "name")
         if wire in made.properties:
             if needed:
-                raise BadPart(f"two parameters are called {wire[:60]!r}, in different places", *keys, "name")
+                raise CantSend(f"two parameters are called {wire[:60]!r}, in different places", *keys, "name")
             self.problems.append(BadPart(f"left out: another parameter is called {wire[:60]!r}, too", *keys, "name"))
             return
         made.add(wire, schema, where, needed=needed)
@@ -181,9 +183,9 @@ class Parameters:
     def _check_header(self, name: str, keys: Keys) -> None:
         plain = alike(name)
         if plain in OURS or plain == "authorization" or plain.startswith(("proxy-", "sec-")):
-            raise _CantSend(f"the header {name[:60]!r} is the gateway's alone", *keys, "name")
+            raise CantSend(f"the header {name[:60]!r} is the gateway's alone", *keys, "name")
         if not HEADER.fullmatch(name):
-            raise _CantSend(f"{name[:60]!r} isn't a header that is sent", *keys, "name")
+            raise CantSend(f"{name[:60]!r} isn't a header that is sent", *keys, "name")
 
     def _schema(self, raw: dict[str, Any], place: str, keys: Keys) -> tuple[dict[str, Any], Location]:
         """The schema of a parameter and how its values are sent."""
@@ -194,7 +196,7 @@ class Parameters:
             content = raw["content"]
             media = next(iter(content), "") if isinstance(content, dict) else ""
             if _media(media) != "application/json" or not isinstance(content[media], dict):
-                raise _CantSend(f"a value as {media[:40]!r} isn't sent", *keys, "content")
+                raise CantSend(f"a value as {media[:40]!r} isn't sent", *keys, "content")
             as_json = True
             schema = self.shapes.schema(content[media].get("schema", {}), (*keys, "content", media, "schema"))
         else:
@@ -207,9 +209,9 @@ class Parameters:
         if place == "query":
             return schema, self._query(raw, kinds, as_json, keys)
         if "object" in kinds or as_json or ("array" in kinds and raw.get("collectionFormat", "csv") != "csv"):
-            raise _CantSend(f"an object isn't sent in the {place}", *keys)
+            raise CantSend(f"an object isn't sent in the {place}", *keys)
         if raw.get("style") not in (None, "simple"):
-            raise _CantSend(f"the style {str(raw.get('style'))[:30]!r} isn't sent", *keys, "style")
+            raise CantSend(f"the style {str(raw.get('style'))[:30]!r} isn't sent", *keys, "style")
         return schema, "path" if place == "path" else "header"
 
     def _query(self, raw: dict[str, Any], kinds: set[str], as_json: bool, keys: Keys) -> Location:
@@ -223,18 +225,18 @@ class Parameters:
             many = raw.get("explode", style == "form") is not False
         if "object" in kinds:
             if "array" in kinds or kinds & {"string", "number", "integer", "boolean"}:
-                raise _CantSend("a value that may be an object or something else isn't sent in the query", *keys)
+                raise CantSend("a value that may be an object or something else isn't sent in the query", *keys)
             if style == "deepObject":
                 return "deep"
             if style == "form" and many and not self.swagger:
                 return "spread"
-            raise _CantSend("an object isn't sent in the query", *keys)
+            raise CantSend("an object isn't sent in the query", *keys)
         if "array" not in kinds:
             return "query"
         if style in _PARTED and not (many and not self.swagger):
             return _PARTED[style]
         if style != "form":
-            raise _CantSend(f"a list in the style {str(style)[:30]!r} isn't sent", *keys)
+            raise CantSend(f"a list in the style {str(style)[:30]!r} isn't sent", *keys)
         return "repeat" if many else "query"
 
     def _kinds(self, schema: Mapping[str, Any]) -> set[str]:
@@ -333,7 +335,7 @@ class Parameters:
         if not why:
             made.add(name, schema, place, needed=needed)
         elif needed:
-            raise BadPart(f"{why}, and the operation needs it", *keys)
+            raise CantSend(f"{why}, and the operation needs it", *keys)
         else:
             self.problems.append(BadPart(why, *keys))
 

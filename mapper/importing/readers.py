@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mapper.importing import functions, google, mcp_tools, openapi
+from mapper.importing import bundles, functions, google, mcp_tools, openapi
 from mapper.importing.document_files import Source
 from mapper.importing.import_report import BadPart, Problem
 from mapper.importing.trees import Tree, json_lines, read
@@ -18,13 +18,13 @@ Made = tuple[str, Document | None, list[Problem]]  # its title, what was made, w
 
 def read_openapi(source: Source, name: str) -> Made:
     """An OpenAPI document, as the service `name` unless it has a title. Raises Broken."""
-    tree = read(source)
+    tree, file = (read(source), source.name) if source.files is None else bundles.joined(source)
     try:
         title = openapi.about(tree.value).title
         document, bad = openapi.read_document(tree.value, name, source.name, source.sha256)
     except BadPart as part:
-        return "", None, _placed([part], tree, source)
-    return title, document, _placed(bad, tree, source)
+        return "", None, _placed([part], tree, file)
+    return title, document, _placed(bad, tree, file)
 
 
 def read_functions(source: Source, name: str) -> Made:
@@ -71,17 +71,24 @@ READERS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def _placed(bad: list[BadPart], tree: Tree, source: Source) -> list[Problem]:
-    """The problems with their lines, in the order of the file."""
+def _placed(bad: list[BadPart], tree: Tree, file: str) -> list[Problem]:
+    """The problems with their lines, in the order of each file."""
     shown = bad[:MAX_PROBLEMS]
-    lines = tree.lines([part.keys for part in shown])
-    problems = [
-        Problem(file=source.name, line=line, where=".".join(part.keys), what=part.what)
-        for part, line in zip(shown, lines, strict=True)
-    ]
-    problems += [Problem(file=source.name, line=line, where="", what=what) for line, what in tree.odd[:MAX_PROBLEMS]]
-    problems.sort(key=lambda problem: problem.line)
+    of: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+    for part in shown:
+        inner = part.keys[1] if len(part.keys) > 1 and part.keys[0] == bundles.PARTS else ""
+        at, keys = (inner, part.keys[2:]) if inner in tree.parts else (file, part.keys)
+        of.setdefault(at, []).append((keys, part.what))
+    problems: list[Problem] = []
+    for at, found in of.items():
+        lines = tree.parts.get(at, tree).lines([keys for keys, _ in found])
+        problems += [
+            Problem(file=at, line=line, where=".".join(keys), what=what)
+            for (keys, what), line in zip(found, lines, strict=True)
+        ]
+    problems += [Problem(file=file, line=line, where="", what=what) for line, what in tree.odd[:MAX_PROBLEMS]]
+    problems.sort(key=lambda problem: (problem.file != file, problem.file, problem.line))
     rest = len(bad) - len(shown) + max(0, len(tree.odd) - MAX_PROBLEMS)
     if rest:
-        problems.append(Problem(file=source.name, line=0, where="", what=f"and {rest:,} problems more"))
+        problems.append(Problem(file=file, line=0, where="", what=f"and {rest:,} problems more"))
     return problems

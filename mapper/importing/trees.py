@@ -34,6 +34,7 @@ class Tree:
     value: Any
     text: str
     odd: list[tuple[int, str]] = field(default_factory=list)
+    parts: dict[str, Tree] = field(default_factory=dict)  # of a joined document, the other files by their names
     marks: dict[int, list[int]] | None = None  # of a container, by its id, the lines of its keys or items; None: JSON
 
     def lines(self, wanted: Sequence[tuple[str, ...]]) -> list[int]:

@@ -63,17 +63,20 @@ def kin() -> Kin:
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Names of products: those that are nothing else, and those that are ordinary words, too."""
+    """Names of products: those that are nothing else, and those that are ordinary words, too. Of `names`, those in
+    `own` have mail, calendars and the like of their own."""
 
     names: frozenset[str]
     words: frozenset[str]
+    own: frozenset[str]
 
 
 @cache
 def products() -> Products:
     """The products that people name. Raises InvalidInput for a broken file."""
     found = _read("products")
-    return Products(frozenset(found.get("names", ())), frozenset(found.get("words", ())))
+    own = frozenset(found.get("own", ()))
+    return Products(frozenset(found.get("names", ())) | own, frozenset(found.get("words", ())), own)
 
 
 def of_service(provider: str, name: str) -> ServiceLexicon:

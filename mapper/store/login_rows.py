@@ -31,6 +31,7 @@ def put(db: sqlite3.Connection, document: int, oauth: OAuth | None) -> None:
     if oauth is not None:
         facts: dict[str, Any] = {name: getattr(oauth, name) for name in _ENDPOINTS}
         facts["spelled"] = {name: list(all_of) for name, all_of in oauth.spelled.items()}
+        facts |= {"resource": oauth.resource, "always": list(oauth.always)}
         db.execute("INSERT INTO login VALUES (?, ?)", (document, json.dumps(facts)))
 
 
@@ -55,12 +56,17 @@ def of_service(db: sqlite3.Connection, service: int) -> OAuth | None:
     spelled: dict[str, tuple[str, ...]] = {}
     for one in found:
         spelled.update(one.spelled)
+    resources = {one.resource for one in found}
+    if len(resources) != 1:
+        return None
     return OAuth(
         issuer=issuer,
         authorization_endpoint=authorization,
         token_endpoint=token,
         device_endpoint=device,
         spelled=MappingProxyType(spelled),
+        resource=resources.pop(),
+        always=tuple(dict.fromkeys(scope for one in found for scope in one.always)),
         source="imported",
     )
 
@@ -70,9 +76,11 @@ def _read(text: Any) -> OAuth:
         facts = json.loads(text)
         spelled = {str(name): tuple(str(one) for one in all_of) for name, all_of in facts["spelled"].items()}
         places = {name: facts[name] for name in _ENDPOINTS}
+        places["resource"] = str(facts.get("resource", ""))
+        always = tuple(str(one) for one in facts.get("always", ()))
         for url in places.values():
             if url:
                 Origin.parse(url)
     except (ValueError, TypeError, KeyError, AttributeError, InvalidInput) as error:
         raise sqlite3.DatabaseError("a login's place makes no sense") from error
-    return OAuth(**places, spelled=spelled, source="imported")
+    return OAuth(**places, spelled=spelled, always=always, source="imported")

@@ -86,6 +86,7 @@ def of_method(db: sqlite3.Connection, document: int, origin_id: str) -> UndoTemp
         guard=named(undo.guard) if undo.guard is not None else None,
         guards=tuple(named(guard) for guard in undo.guards),
         verify=named(undo.verify) if undo.verify is not None else None,
+        absent=named(undo.absent) if undo.absent is not None else None,
     )
 
 

@@ -1,8 +1,9 @@
 """Programs are read in a process that can be ended: a parser may take any time for what somebody wrote.
 
-Rules: a short program is read here, within a small budget, where that suffices; any other by a process that is used
-once, has nothing of the daemon's (no descriptor, no environment), may use so much memory and processor time and no
-more, and is killed at its deadline and with whoever waits for it. What it says is parsed as a stranger's.
+Rules: a short program is read here, within a small budget, where that suffices and its language is Python, whose parser
+is quick; any other by a process that is used once, has nothing of the daemon's (no descriptor, no environment), may use
+so much memory and processor time and no more, and is killed at its deadline and with whoever waits for it. What it says
+is parsed as a stranger's. The person's programs don't wait for agents'.
 """
 
 from __future__ import annotations
@@ -10,26 +11,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import json
 import os
 import resource
 import signal
 import sys
 from dataclasses import dataclass, field
 
+from mapper.code.folder_shell import FolderShell, read_folder_shell
 from mapper.code.languages import read
 from mapper.code.method_finder import MAX_PROGRAM
 from mapper.code.seen_json import BadReading, from_json, to_json
 from mapper.code.sent_requests import Seen
-from policies.actions import Language
+from policies.actions import LANGUAGES, Language
 from policies.errors import InvalidInput, Unavailable
+from policies.grants import PERSON
 
 AT_ONCE = 4
 SECONDS = 30.0  # of the clock; of the processor's time a third
 MEMORY = 2**30  # bytes of address space
 LITTLE = 1000  # characters of a program that is read here
+LITTLE_SHELL = 300  # of a shell command: the time that its parser takes grows with the square, and isn't counted
 _LITTLE_WORK = 10_000
 _LONGEST_SAID = 32 * 2**20
 _PR_SET_PDEATHSIG = 1
+_FOLDER = "folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +44,42 @@ class Reader:
 
     seconds: float = SECONDS
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _persons: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
-    async def read(self, language: Language, program: str) -> Seen:
+    async def read(self, language: Language, program: str, agent: str = PERSON) -> Seen:
         """What the program sends. Raises InvalidInput for one that can't be read within bounds; Unavailable."""
-        if len(program) <= LITTLE:
+        if len(program) <= LITTLE and language == "python":
             seen = read(language, program, Seen(budget=_LITTLE_WORK))
             if seen.spent <= _LITTLE_WORK:
                 return seen
         if len(program) > MAX_PROGRAM:  # said in a note, as every bound is
             return read(language, "", Seen(notes=[_too_long(program)]))
-        async with self._slots:
-            return await self._apart(language, program)
+        said = await self._apart(language, "", program, agent)
+        try:
+            return from_json(said)
+        except BadReading as error:
+            raise _refused() from error
 
-    async def _apart(self, language: Language, program: str) -> Seen:
+    async def read_folder_shell(self, program: str, folder: str, agent: str) -> FolderShell:
+        """What a shell command does to its folder. Raises InvalidInput for one that can't be read within bounds;
+        Unavailable."""
+        if len(program) <= LITTLE_SHELL:
+            return read_folder_shell(program, folder)
+        said = await self._apart(_FOLDER, folder, program, agent)
+        try:
+            changes, within, paths = json.loads(said)
+            return FolderShell(changes is True, within is True, tuple(str(path) for path in paths))
+        except (ValueError, TypeError) as error:
+            raise _refused() from error
+
+    async def _apart(self, language: str, folder: str, program: str, agent: str) -> str:
+        async with self._persons if agent == PERSON else self._slots:
+            return await self._process(language, folder, program)
+
+    async def _process(self, language: str, folder: str, program: str) -> str:
         try:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-I", "-m", "runtimes.code.reader", language,
+                sys.executable, "-I", "-m", "runtimes.code.reader", language, folder,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
@@ -72,12 +98,9 @@ class Reader:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-        if process.returncode != 0 or len(said) > _LONGEST_SAID:
+        if process.returncode != 0 or len(said) > _LONGEST_SAID or not said.isascii():
             raise _refused()
-        try:
-            return from_json(said.decode("ascii"))
-        except (BadReading, UnicodeDecodeError) as error:
-            raise _refused() from error
+        return said.decode("ascii")
 
 
 def _too_long(program: str) -> str:
@@ -103,9 +126,13 @@ def main() -> None:
     ):
         resource.setrlimit(limit, (value, value))
     program = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
-    said = to_json(read("python" if sys.argv[1] == "python" else "shell", program)).encode("ascii")
+    if sys.argv[1] == _FOLDER:
+        found = read_folder_shell(program, sys.argv[2])
+        said = json.dumps([found.changes, found.within, found.paths])
+    else:
+        said = to_json(read(next(one for one in LANGUAGES if one == sys.argv[1]), program))
     with os.fdopen(os.dup(1), "wb") as out:
-        out.write(said)
+        out.write(said.encode("ascii"))
     os._exit(0)
 
 

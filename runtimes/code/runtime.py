@@ -69,7 +69,7 @@ class CodeRuntime:
         image = await self.sandbox.image_id(profile)
         self.sandbox.prepare(profile)  # while it is being decided on
         accounts = accounts_of(action, context.accounts)
-        seen = await self._reader.read(action.language, action.program)
+        seen = await self._reader.read(action.language, action.program, context.agent)
         looked = await _aside(len(action.program), look, action, accounts, self.catalog, seen)
         return assess_code(action, looked, context, self.catalog, profile, image, self.reversions)
 

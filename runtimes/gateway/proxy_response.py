@@ -14,6 +14,7 @@ from runtimes.gateway.admission import Admission, No
 from runtimes.gateway.http_client import BadAnswer, Headers, UpstreamRequest
 from runtimes.gateway.http_framing import BrokenBody, Unpacking
 from runtimes.gateway.http_server import ClientConnection, ClientResponse, RequestBody
+from runtimes.gateway.plan import MethodRule
 from runtimes.gateway.report import RequestReport
 from runtimes.gateway.response_filter import (
     beginning,
@@ -82,7 +83,8 @@ class ProxiedResponse:
         if self._admission.judged:
             return planned_headers(headers, text)
         asked = f"{rule.origin}{self._admission.target.partition('?')[0]}"
-        given, leads = passed_headers(headers, asked, self._report.reporter.policy.covers, text)
+        more = rule.headers if isinstance(rule, MethodRule) else ()
+        given, leads = passed_headers(headers, asked, self._report.reporter.policy.covers, text, more)
         if leads:
             no = No(f"the answer leads to {leads}, which no rule has", kind="redirect", method_id=rule.method_id)
             await self._report.reporter.refused(rule.method, asked, no)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from urllib.parse import urljoin
 
 from policies.accounts import Origin
@@ -59,10 +59,11 @@ def planned_headers(headers: Headers, text: Callable[[str], str]) -> list[tuple[
 
 
 def passed_headers(
-    headers: Headers, base: str, covers: Callable[[str], bool], text: Callable[[str], str]
+    headers: Headers, base: str, covers: Callable[[str], bool], text: Callable[[str], str], more: Container[str] = ()
 ) -> tuple[list[tuple[str, str]], str]:
     """The headers that code gets, and the place that the answer leads to where no rule has that ("" otherwise).
-    `base`: the URL that was asked; `covers` says whether a rule has an address; `text` takes echoes out.
+    `base`: the URL that was asked; `covers` says whether a rule has an address; `text` takes echoes out; `more`: names
+    that the rule passes on beside the usual ones.
 
     An address may be a credential by itself (a signed one, an upload's session): one that stands in a header is passed
     on where a rule of this action has its origin, its path and each name of its query, and is withheld otherwise."""
@@ -70,7 +71,7 @@ def passed_headers(
     withheld: list[str] = []
     for name, value in headers:
         # A name can be an echo, too. (Its letters have lost their case, so no digits are in one that passes.)
-        if not _passes(name, value) or text(name) != name:
+        if not (_passes(name, value) or (name in more and _VISIBLE.fullmatch(value))) or text(name) != name:
             continue
         if _is_address(name, value):
             kept = _covered(name, value, base, covers)

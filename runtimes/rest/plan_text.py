@@ -107,6 +107,8 @@ def _undo_words(call: PlannedCall) -> str:
     by = ", then ".join(dict.fromkeys(step.method_id for step in call.undo.calls))
     before = "compared first" if call.undo.guard is not None else "nothing is compared first"
     after = "read back after" if call.undo.verify is not None else "nothing is read back after"
+    if call.undo.absent:
+        by += f", or by {call.undo.absent[0].method_id} if nothing was there before"
     words = f"{_named(call)} is taken back by {by} ({before}, {after})."
     if call.undo.note:
         words += f" What remains: {call.undo.note.rstrip('.')}."

@@ -24,10 +24,12 @@ from policies.jsonvalue import JsonObject, MissingValue
 from policies.reversions import Chosen, NoReversions, ReversionSet, Standing, choose
 from policies.services import CallTemplate, Expect, Method, Risk, Service, UndoTemplate
 from runtimes.gateway.plan import Ref
+from runtimes.rest.records import Answer
 from runtimes.rest.references import look, plain, with_refs
-from runtimes.rest.requests import step_for
+from runtimes.rest.requests import check_filled, step_for
 from runtimes.rest.steps import Role, Step
 
+GONE = (404, 410)  # how a service says that something isn't there
 # How the catalog says why a method has no undo.
 _NO_WAY_BACK = "Can't be taken back: "
 
@@ -48,12 +50,28 @@ class PlannedUndo:
     standing: str = Standing.UNPROVEN
     guards: tuple[Step, ...] = ()
     parts: tuple[str, ...] = ()  # paths that must have been there before, if what holds them was (`parts_before`)
+    absent: tuple[Step, ...] = ()  # in place of `calls` and `verify` where nothing was there before
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """In the order in which they are sent."""
-        around = (self.guard, *self.guards, *self.calls, self.verify)
+        """In the order in which they are sent; those for what was there before, and those for what wasn't."""
+        around = (self.guard, *self.guards, *self.calls, self.verify, *self.absent)
         return tuple(step for step in around if step is not None)
+
+    def after(self, answers: Mapping[str, Answer]) -> PlannedUndo:
+        """The one of its two ways that what was read before leaves; itself as long as that isn't known.
+
+        Raises InvalidInput where what was read is neither a thing nor nothing.
+        """
+        read = answers.get(f"pre-{self.call}")
+        if not self.absent or read is None:
+            return self
+        if read.status not in GONE:
+            if read.whole and not (isinstance(read.body, Mapping) and read.body):
+                raise InvalidInput("whether something was there before can't be told")
+            return replace(self, absent=())
+        *calls, verify = self.absent
+        return replace(self, calls=tuple(calls), verify=verify, parts=(), absent=())
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -67,6 +85,7 @@ class PlannedUndo:
             "pair": self.pair,
             "standing": self.standing,
             "parts": list(self.parts),
+            **({"absent": [step.to_json() for step in self.absent]} if self.absent else {}),
         }
 
     @classmethod
@@ -84,6 +103,7 @@ class PlannedUndo:
                 pair=value.get("pair", ""),  # an older GoEx had none
                 standing=value.get("standing", Standing.UNPROVEN),
                 parts=tuple(value.get("parts", ())),
+                absent=tuple(Step.from_json(step) for step in value.get("absent", ())),
             )
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"This isn't a planned undo: {error!r}.") from error
@@ -176,6 +196,7 @@ def _plan_call(
     method, service = catalog.method(call.id), catalog.service(call.service)
     action_id, turn = run
     key = action_key(action_id, index, turn)
+    check_filled(method, call)
     arguments = with_refs(complete(method, call.arguments, key), index)
     step = step_for(
         id=f"call-{index}",
@@ -340,6 +361,15 @@ def _plan_undo(template: UndoTemplate, maker: StepMaker) -> PlannedUndo:
     maker = replace(maker, last=len(template.calls) - 1)
     guards = (maker.one(call, "guard", f"guard-{index}-{place}") for place, call in enumerate(template.guards))
     calls = (maker.one(call, "undo", f"undo-{index}-{place}") for place, call in enumerate(template.calls))
+    absent: list[Step | None] = []
+    if template.absent is not None:
+        if template.pre is None or template.verify is None:
+            raise InvalidInput("what was there isn't read before and after")
+        left = Expect(op="status", value=list(GONE), says="It is still there.")
+        absent = [
+            maker.one(template.absent, "undo", f"undo-{index}-0"),
+            maker.one(replace(template.verify, expect=(left,)), "verify", f"verify-{index}"),
+        ]
     return PlannedUndo(
         call=index,
         guard=maker.one(template.guard, "guard", f"guard-{index}"),
@@ -348,4 +378,5 @@ def _plan_undo(template: UndoTemplate, maker: StepMaker) -> PlannedUndo:
         verify=maker.one(template.verify, "verify", f"verify-{index}"),
         source=template.source,
         note=template.note,
+        absent=tuple(step for step in absent if step is not None),
     )

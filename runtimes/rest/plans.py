@@ -7,7 +7,7 @@ one that the action can do with. Each need says what for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -141,7 +141,13 @@ def _forward_plan(planned: PlannedCalls, context: Context, catalog: Catalog, pro
     services = (catalog.service(name) for name in dict.fromkeys(step.service for step in shown))
     return Plan(
         action=planned.action,
-        needs=needs_of(shown, catalog, context.granted, context.intent),
+        needs=needs_of(
+            shown,
+            catalog,
+            context.granted,
+            context.intent,
+            filled={call.index: call.call.filled for call in planned.calls if call.call.filled},
+        ),
         undo_class=planned.undo_class,
         undo_text=undo_text(planned),
         resolved={
@@ -167,9 +173,16 @@ def _limits(profile: Profile) -> JsonObject:
     return {**profile.limits.to_json(), "image": profile.image, "runtime": profile.runtime}
 
 
-def needs_of(steps: Iterable[Step], catalog: Catalog, granted: frozenset[ScopeId], words: str = "") -> tuple[Need, ...]:
+def needs_of(
+    steps: Iterable[Step],
+    catalog: Catalog,
+    granted: frozenset[ScopeId],
+    words: str = "",
+    *,
+    filled: Mapping[int, tuple[str, ...]] | None = None,
+) -> tuple[Need, ...]:
     """One need for each account, scope and purpose, in the order in which they first come up. `words`: the person's
-    request, if there is one."""
+    request, if there is one; `filled`: the arguments of each call whose values came from answers."""
     steps = tuple(steps)
     first = [step for step in steps if _WHY[step.role] not in LATER]
     now = scopes_of_calls(catalog, _calls(first), granted, words=words)
@@ -179,7 +192,14 @@ def needs_of(steps: Iterable[Step], catalog: Catalog, granted: frozenset[ScopeId
     groups: dict[tuple[ScopeId, Why], list[Step]] = {}
     for step in steps:
         groups.setdefault((under[id(step)], _WHY[step.role]), []).append(step)
-    return tuple(_need(scope, why, members, catalog) for (scope, why), members in groups.items())
+    needs = (_need(scope, why, members, catalog) for (scope, why), members in groups.items())
+    if not filled:
+        return tuple(needs)
+    named = {key: (name for step in members for name in filled.get(step.call, ())) for key, members in groups.items()}
+    return tuple(
+        need if key[1] in LATER else replace(need, filled=tuple(dict.fromkeys(named[key])))
+        for key, need in zip(groups, needs, strict=True)
+    )
 
 
 def _calls(steps: Iterable[Step]) -> tuple[Call, ...]:

@@ -81,6 +81,8 @@ def with_refs(value: Any, index: int) -> Any:
     if isinstance(value, Mapping):
         if value == ANY_VALUE:
             raise InvalidInput('An argument that is {"$any": true} isn\'t taken: it would read as any value at all.')
+        if "$each" in value:
+            raise InvalidInput("What is done for each item of an answer is planned when that answer is there.")
         if "$from" in value:
             source, path = value["$from"], value.get("path")
             if set(value) != {"$from", "path"} or isinstance(source, bool) or not isinstance(source, int):

@@ -22,9 +22,11 @@ from urllib.parse import unquote, urlsplit
 from mapper.catalog import Catalog
 from mapper.validation import references
 from policies.accounts import Account, Origin
+from policies.actions import Call
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, MissingValue
 from policies.services import Expect, Location, Method, Placement, Risk, Service, believed_risk
+from policies.stages import MAX_VALUE
 from runtimes.gateway.plan import CredentialPlace, PlannedRequest, Ref
 from runtimes.rest.letters import letter
 from runtimes.rest.placed_values import each, flat, parts, queries, whole
@@ -37,7 +39,6 @@ _CUSTOM = re.compile(r":[A-Za-z][A-Za-z0-9_]*\Z")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
-MAX_VALUE = 65_536  # characters of one text that an answer supplies
 # A read-back may be asked again while a service settles; a guard or a call is sent once.
 READ_BACK_ATTEMPTS = 5
 
@@ -260,6 +261,20 @@ def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) ->
     call = replace(step.as_call(), arguments={name: value for name, value in arguments.items() if name in own})
     catalog.validate(call)
     return arguments
+
+
+def check_filled(method: Method, call: Call) -> None:
+    """Raise InvalidInput where an argument whose value came from an answer stands where a service's word may not."""
+    for name in call.filled:
+        holes = f"{{{name}}}", f"{{+{name}}}"
+        segments = [segment for segment in method.path.split("/") if any(hole in segment for hole in holes)]
+        where = f"{method.id}, {name}"
+        if any(segment != f"{{{name}}}" for segment in segments):
+            raise InvalidInput(f"{where} may be a part of a path, or several, so it can't come from an answer.")
+        if method.locations.get(name) == "header":
+            raise InvalidInput(f"{where} goes into a header: it must be ASCII text that is known beforehand.")
+        if segments:
+            check_segment(where, str(call.arguments.get(name, "")), foreign=True)
 
 
 def check_known(step: Step, answers: Mapping[str, Answer], catalog: Catalog) -> None:

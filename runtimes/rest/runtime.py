@@ -92,11 +92,15 @@ class RestRuntime:
 
         wanted = wanted_paths(plan.resolved, plan.undo)
         report = await self._runner.run(steps, context, ledger, context.records, wanted=wanted, leaving=leaving)
+        exchanges = dict(report.exchanges)
         if report.error is None and not report.unkept and drop_repeatable(ledger, steps, self.catalog):
             # It carries a key by which the service knows it again, so that asking once more can't do it twice.
             context.note("again", {"requests": list(ledger.unsettled)})
             rest = [self._filled(step, ledger, context) for step in steps if not ledger.done(step.id)]
             report = await self._runner.run(rest, context, ledger, context.records, wanted=wanted, leaving=leaving)
+            exchanges |= report.exchanges
+        if context.answers is not None:
+            context.answers.update({id: exchange.body for id, exchange in exchanges.items() if exchange.well})
         with suppress(GoexError):  # what isn't found out now stays open, and is said to be
             await self._ask_about_unsettled(plan, context, ledger)
         return forward(steps, ledger, report)

@@ -106,6 +106,7 @@ def undo_steps(
 
 def bound_undo(step: Step, undo: PlannedUndo, ledger: Ledger, catalog: Catalog, account: Account) -> list[Step]:
     """What takes back one call, with what was answered. Raises InvalidInput where that can't be."""
+    undo = undo.after(ledger.answers)
     made = [bind(each, ledger.answers, catalog, account) for each in undo.steps]
     _check_parts(step, undo, ledger)
     if undo.source == "model":
@@ -119,6 +120,7 @@ def check_promise(step: Step, plan: Plan, ledger: Ledger, catalog: Catalog) -> N
         if undo.call != step.call:
             continue
         try:
+            undo = undo.after(ledger.answers)
             for each in undo.steps:
                 check_known(each, ledger.answers, catalog)
             if undo.parts and f"pre-{undo.call}" in ledger.answers:

@@ -49,8 +49,12 @@ class ServerCalls(RestRuntime):
 def lines(server: Server, reach: tuple[str, ...]) -> tuple[str, ...]:
     """What answers the calls, and what it can do by itself, in words."""
     where = f"nowhere but {', '.join(reach)}" if reach else "nowhere: it has no network"
-    started = " ".join(server.command)
+    if server.url:
+        return (
+            escape(f"{server.name} is an MCP server at {server.url}, asked from a container of each call's own."),
+            "What its tools do is its own claim, and what it does with what it gets is its own affair.",
+        )
     return (
-        escape(f"{server.name} is an MCP server, run in a container for each call: {started}"),
+        escape(f"{server.name} is an MCP server, run in a container for each call: {server.way}"),
         escape(f"It may send something {where}. What its tools do is its own claim."),
     )

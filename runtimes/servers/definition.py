@@ -43,6 +43,11 @@ class Server:
     folder: str = ""
     url: str = ""
 
+    @property
+    def way(self) -> str:
+        """How it is had, in words: the command that starts it, or where it is."""
+        return self.url or " ".join(self.command)
+
     def having(self, tools: Sequence[JsonObject]) -> Server:
         """The same with these tools."""
         return replace(self, tools=tuple(sorted(tools, key=lambda tool: str(tool.get("name")))))

@@ -83,7 +83,9 @@ class ServerRunner:
             bound = bind(step, ledger.answers, self.catalog, context.accounts[step.service, step.account])
         call = session.call_of(step.method, literal(bound.arguments, ledger.answers))
         way = WayOut(self.server, self.catalog.service(step.service), self.gateway, context, step.account)
-        what = session.told(self.server, [call], self.profile.limits, agreed=self.server.agreed, env=way.env)
+        what = session.told(
+            self.server, [call], self.profile.limits, agreed=self.server.agreed, env=way.env, headers=way.headers
+        )
         async with way.opened(self.profile.limits.seconds) as socket_dir:
             job = session.job(context.action_id, what, socket_dir=socket_dir, ca_pem=way.ca_pem)
             result = await self.sandbox.run(job, self.profile)

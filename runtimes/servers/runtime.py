@@ -14,6 +14,7 @@ from mapper.catalog import Catalog
 from policies.accounts import Origin
 from policies.actions import Action, ApiCalls, Outcome, Plan, Revert
 from policies.errors import Conflict, InvalidInput
+from policies.jsonvalue import JsonObject
 from policies.reversions import NoReversions, ReversionSet
 from runtimes.base import Context, DryRun, Footprint, Runtime, Settlement
 from runtimes.files.runtime import FilesRuntime
@@ -22,8 +23,9 @@ from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.contract import Profile, Sandbox
 from runtimes.servers import packages, session
 from runtimes.servers.calls import ServerCalls
-from runtimes.servers.definition import PROVIDER, Server, Servers
+from runtimes.servers.definition import PROVIDER, Server, Servers, digest
 from runtimes.servers.folder import FolderCalls
+from runtimes.servers.listing import tools_at
 from runtimes.servers.way_out import reach
 
 
@@ -87,7 +89,43 @@ class CallsRuntime:
         runtime, context = self._for(plan.action, context)
         await runtime.forget(plan, context)
 
+    async def look(self, name: str, context: Context) -> tuple[JsonObject, ...]:
+        """Ask a server at an address for its tools, and keep them for the person to review. Raises InvalidInput,
+        Conflict, SandboxFailed, GatewayFailed."""
+        service = self.catalog.service(name)
+        server = self.servers.get(name, service.version)
+        if not server.url:
+            raise InvalidInput(f"{name} isn't at an address.", next_step="It is looked at with each call.")
+        self._check_agreed(server, context)
+        profile = session.profile_of(server, self.profiles(packages.IMAGE))
+        tools = await tools_at(server, service, self.sandbox, self.gateway, profile, context)
+        if digest(tools) == server.agreed:
+            self.servers.forget_seen(name)
+        else:
+            self.servers.note_seen(name, tools)
+        return tools
+
+    def on_folder(self, action: Action | None) -> bool:
+        """Whether an MCP server would make these calls in a folder of the person's; also where that can't be known."""
+        for call in action.calls if isinstance(action, ApiCalls) else ():
+            if self._is_server(call.service):
+                try:
+                    if self.servers.get(call.service).folder:
+                        return True
+                except Conflict:
+                    return True
+        return False
+
     # ---- inside
+
+    def _check_agreed(self, server: Server, context: Context) -> None:
+        """Raise Conflict where the person didn't agree to the server as it is."""
+        for account in context.accounts.values():
+            if Origin.parse(server.mark) not in account.origins:
+                raise Conflict(
+                    f"The account {account.id} wasn't sealed for the MCP server {server.name} as it is now.",
+                    next_step=f"See what it is, and agree to it: goex mcp review {server.name}",
+                )
 
     def _for(self, action: Action, context: Context) -> tuple[Runtime, Context]:
         """Who makes these calls, and the context with the address that the calls of a server have. Raises InvalidInput
@@ -102,12 +140,7 @@ class CallsRuntime:
                 next_step="Ask for the others by themselves.",
             )
         server = self.servers.get(own[0], self.catalog.service(own[0]).version)
-        for account in context.accounts.values():
-            if Origin.parse(server.mark) not in account.origins:
-                raise Conflict(
-                    f"The account {account.id} wasn't sealed for the MCP server {server.name} as it is now.",
-                    next_step=f"See what it is, and agree to it: goex mcp review {server.name}",
-                )
+        self._check_agreed(server, context)
         base = Origin.parse(server.base_url)
         inside = {
             key: replace(account, base_url=server.base_url, origins=(base,))

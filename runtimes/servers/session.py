@@ -46,9 +46,20 @@ def profile_of(server: Server, profile: Profile) -> Profile:
     return replace(profile, image=server.image, limits=made)
 
 
-def told(server: Server, calls: Sequence[JsonObject], limits: Limits, *, agreed: str, env: Mapping[str, str]) -> Any:
-    """What `drive.py` is told. `agreed`: the hash of the tools without which it makes no call; "" to list them."""
+def told(
+    server: Server,
+    calls: Sequence[JsonObject],
+    limits: Limits,
+    *,
+    agreed: str,
+    env: Mapping[str, str],
+    headers: Mapping[str, str] | None = None,
+) -> Any:
+    """What `drive.py` is told. `agreed`: the hash of the tools without which it makes no call; "" to list them.
+    `headers`: what it sends with each request to a server at an address."""
     return {
+        "url": server.url,
+        "headers": dict(headers or {}),
         "argv": list(server.argv),
         "env": {"HOME": "/tmp", **server.env, **env},  # noqa: S108  # the container's own
         "folder": WORK if server.folder else "/tmp",  # noqa: S108
@@ -62,7 +73,7 @@ def job(action_id: str, what: Mapping[str, Any], *, socket_dir: str | None = Non
     """The job of a session; with a way out where there is a socket."""
     if socket_dir is not None:
         usual = environment.VARIABLES
-        if what["argv"][0] == "node":
+        if what["argv"][:1] == ["node"]:
             # Its own way to the proxy (proxy.cjs) is for every library; axios, told of one, would send it plain text.
             usual = {name: value for name, value in usual.items() if not name.lower().endswith("_proxy")}
         env = {**usual, **what["env"]}

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from policies.accounts import Account
+from policies.accounts import Account, Origin
 from policies.display_text import escape
 from policies.services import Service
 from runtimes.base import Context
@@ -20,6 +21,7 @@ from runtimes.gateway.contract import Gateway, Observer
 from runtimes.gateway.plan import Exchange, GatewayPlan, MethodRule, Refusal, SentRequest, Slot
 from runtimes.rest.requests import credential_of, placement_for
 from runtimes.rest.run import MAX_NOTES, closed
+from runtimes.servers import session
 from runtimes.servers.definition import HOST, Server
 
 VERBS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
@@ -58,6 +60,15 @@ class WayOut:
         return {self.server.variable: self._placeholder} if self.server.variable and self._placeholder else {}
 
     @property
+    def headers(self) -> dict[str, str]:
+        """What a server at an address is sent: the placeholder, where its credential goes (one that is worth nothing,
+        where it has none: the gateway lets no request pass without)."""
+        if not self.server.url or self._account is None:
+            return {}
+        place = placement_for(self.service, self._account)
+        return {place.header: place.format.replace("{secret}", self._placeholder)}
+
+    @property
     def ca_pem(self) -> str:
         return self.gateway.ca_pem if self._account is not None else ""
 
@@ -87,6 +98,8 @@ class WayOut:
             await closed(self.gateway.close(self.context.action_id))
 
     def _rules(self, account: Account) -> tuple[MethodRule, ...]:
+        if self.server.url:
+            return self._own_address(account)
         origins = [origin for origin in account.origins if not origin.host.endswith(HOST)]
         return tuple(
             MethodRule(
@@ -100,11 +113,32 @@ class WayOut:
                 body_format="none" if verb in ("GET", "HEAD") else "any",
                 calls=_REQUESTS,
                 request_bytes=_BODY,
-                headers=("mcp-session-id",) if self.server.url else (),
                 any_query=True,
                 **credential_of(placement_for(self.service, account)),
             )
             for number, (origin, verb) in enumerate((origin, verb) for origin in origins for verb in VERBS)
+        )
+
+    def _own_address(self, account: Account) -> tuple[MethodRule, ...]:
+        """A server at an address is asked there and nowhere else: its own path, whatever the account's origin has."""
+        parts = urlsplit(self.server.url)
+        return tuple(
+            MethodRule(
+                id=f"rule-{number}",
+                method_id=f"{self.server.name} ({verb})",
+                account=(account.service, account.name),
+                origin=Origin.parse(self.server.url),
+                base_path=(),
+                method=verb,
+                path=tuple(unquote(segment) for segment in parts.path.split("/")[1:]),
+                body_format="any" if verb == "POST" else "none",
+                calls=_REQUESTS,
+                request_bytes=_BODY,
+                response_bytes=session.LONGEST * 4,
+                headers=("mcp-session-id",),
+                **credential_of(placement_for(self.service, account)),
+            )
+            for number, verb in enumerate(("POST", "DELETE"))
         )
 
     async def _sending(self, request: str, target: str, sent: SentRequest | None) -> None:

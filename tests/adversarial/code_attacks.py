@@ -399,7 +399,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "headers of answers by an allow-list",
-                sets(proxy_response, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
+                sets(proxy_response, "passed_headers", lambda headers, base, knows, text, more: (list(headers), "")),
             ),
         ),
         quiet=True,
@@ -412,7 +412,7 @@ CASES: dict[str, Case] = {
         (
             (
                 "where an answer leads",
-                sets(proxy_response, "passed_headers", lambda headers, base, knows, text: (list(headers), "")),
+                sets(proxy_response, "passed_headers", lambda headers, base, knows, text, more: (list(headers), "")),
             ),
         ),
         answer=lambda seen: (302, {"location": "https://attacker.example/steal"}, b""),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -43,8 +43,22 @@ def several(*calls: pb.Call, **more: Any) -> pb.ExecuteRequest:
     return pb.ExecuteRequest(calls=pb.Calls(calls=calls), **more)
 
 
+# Stands before what takes values of answers, so that nothing is read before all of it is decided on.
+FIRST = call("slack.reactions.add", channel="C0ALL", timestamp="1.1", name="eyes")
+
+
 def relay(channel: str, **more: Any) -> pb.ExecuteRequest:
-    """Read a channel, and post what was said in it for everybody."""
+    """Read a channel, and post what was said in it for everybody, all of it decided on at once."""
+    return several(
+        FIRST,
+        call("slack.conversations.history", channel=channel, limit=1),
+        call("slack.chat.postMessage", channel="C0ALL", text=answer_to(1, "$.messages[0].text")),
+        **more,
+    )
+
+
+def read_and_post(channel: str, **more: Any) -> pb.ExecuteRequest:
+    """The same, where what is read is decided on first, and the post when its words are known."""
     return several(
         call("slack.conversations.history", channel=channel, limit=1),
         call("slack.chat.postMessage", channel="C0ALL", text=answer_to(0, "$.messages[0].text")),
@@ -189,9 +203,9 @@ class Scene:
 
 
 @contextmanager
-def scene(*without: str) -> Iterator[Scene]:
+def scene(*without: str, config: str = "", env: Mapping[str, str] | None = None) -> Iterator[Scene]:
     """A daemon, whose defences of these names are taken away."""
-    with serving() as service, Daemon(env=unsafe(*without)) as daemon:
+    with serving() as service, Daemon(env={**unsafe(*without), **(env or {})}, config=config) as daemon:
         for name in ("slack", "github"):
             daemon.person(
                 "VaultPut",

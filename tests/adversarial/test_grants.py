@@ -10,6 +10,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.adversarial.grant_scene import (
+    FIRST,
     SECRET,
     Scene,
     answer_to,
@@ -71,6 +72,7 @@ def bad_one_first(scene: Scene) -> bool:
 
 def standing_without_arguments(scene: Scene) -> bool:
     """A wide grant that was given for values that were seen."""
+    scene.allow(several(FIRST), "permanent")
     scene.allow(several(call("slack.chat.postMessage", channel="C0ALL", text="hello")), "permanent")
     scene.allow(several(call("slack.conversations.history", channel="C0BOARD", limit=1)), "permanent")
     return scene.unasked(relay("C0BOARD")) and secret_out(scene)
@@ -81,8 +83,9 @@ def recipient(scene: Scene) -> bool:
 
     def post() -> pb.ExecuteRequest:
         return several(
+            FIRST,
             call("slack.conversations.list", limit=1),
-            call("slack.chat.postMessage", channel=answer_to(0, "$.channels[0].id"), text="the numbers"),
+            call("slack.chat.postMessage", channel=answer_to(1, "$.channels[0].id"), text="the numbers"),
         )
 
     scene.allow(post(), "arguments")
@@ -125,13 +128,14 @@ def in_the_path(scene: Scene) -> bool:
 def in_a_list(scene: Scene) -> bool:
     def issue() -> pb.ExecuteRequest:
         return several(
+            call("slack.chat.postMessage", channel="C0ALL", text="news"),
             call("slack.conversations.history", channel="C0BOARD", limit=1),
             call(
                 "github.issues.create",
                 owner="acme",
                 repo="tool",
                 title="A",
-                labels=["bug", answer_to(0, "$.messages[0].text")],
+                labels=["bug", answer_to(1, "$.messages[0].text")],
             ),
         )
 
@@ -141,6 +145,7 @@ def in_a_list(scene: Scene) -> bool:
 
 
 PERMITTED = """
+@id("SCOUT-may-react") permit (principal == AGENT, action, resource == Method::"slack.reactions.add");
 @id("SCOUT-may") permit (principal == AGENT, action, resource == Method::"slack.conversations.history");
 @id("SCOUT-may-post") permit (principal == AGENT, action, resource == Method::"slack.chat.postMessage")"""
 
@@ -165,8 +170,9 @@ def forbidden_value(scene: Scene) -> bool:
     )
     scene.service.first = "C0STRANGERS"
     request = several(
+        FIRST,
         call("slack.conversations.list", limit=1),
-        call("slack.chat.postMessage", channel=answer_to(0, "$.channels[0].id"), text="the numbers"),
+        call("slack.chat.postMessage", channel=answer_to(1, "$.channels[0].id"), text="the numbers"),
     )
     journey = scene.ask(request)
     try:
@@ -180,7 +186,8 @@ def made_again(scene: Scene) -> bool:
     """What was allowed once is taken back, and made again on a grant for other posts; another is read meanwhile."""
     done = scene.allow(relay("C0LUNCH"), "once")
     scene.allow(undo(done.action.id), "once")
-    scene.allow(several(call("slack.chat.postMessage", channel="C0ALL", text="hello")), "permanent")
+    scene.allow(several(call("slack.reactions.add", channel="C0OTHER", timestamp="2.2", name="tada")), "permanent")
+    scene.allow(several(call("slack.chat.postMessage", channel="C0THIRD", text="hello")), "permanent")
     scene.allow(several(call("slack.conversations.history", channel="C0LUNCH", limit=1)), "permanent")
     return scene.unasked(undo(done.action.id, "redo"))
 
@@ -222,8 +229,8 @@ def test_a_grant_of_an_earlier_version_covers_no_reference_any_more(sandbox_imag
         made.new_agent()
         made.allow(relay("C0LUNCH"), "arguments")
         made.allow(several(call("slack.conversations.history", channel="C0BOARD", limit=1)), "permanent")
-        elsewhere = call("slack.chat.postMessage", channel="C0OTHER", text=answer_to(0, "$.channels[0].name"))
-        waiting = made.ask(several(call("slack.conversations.list", limit=1), elsewhere, detach=True)).asked()
+        elsewhere = call("slack.chat.postMessage", channel="C0OTHER", text=answer_to(1, "$.channels[0].name"))
+        waiting = made.ask(several(FIRST, call("slack.conversations.list", limit=1), elsewhere, detach=True)).asked()
         assert "arguments" in waiting.widths
         assert made.unasked(relay("C0BOARD")), "the control"
         assert secret_out(made), "the control"

@@ -4,6 +4,8 @@ the server is a program of the tests' own, which does what it is asked to, in th
 from __future__ import annotations
 
 import json
+import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,15 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
+from goex.rpc import goex_pb2 as pb
 from goex.rpc import rules_pb2 as rb
 from runtimes.servers import session
 from runtimes.servers.definition import Servers
 from tests.adversarial.mcp_servers_scene import Collector, collecting
 from tests.support import mcp_server
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.journey import Journey, decide
+from tests.support.journey import Journey, decide, undo
 from tests.support.mcp_server import TOKEN, Added, add, request
 
 pytestmark = [pytest.mark.docker]
@@ -200,6 +204,48 @@ def test_control_state_of_another_session(daemon: Daemon, image: str, tmp_path: 
     own = add(daemon, "folded", image, env={"PLACE": "/work"}, folder=str(tmp_path))
     assert body(own.call("remember secret")[2])["before"] == ""
     assert body(own.call("remember more")[2])["before"] == "secret"
+
+
+@pytest.fixture
+def kept(daemon: Daemon, image: str, tmp_path: Path) -> tuple[Added, Path]:
+    """A server on a folder in which it finds something of the person's."""
+    place = tmp_path / "kept"
+    place.mkdir(mode=0o777)
+    place.chmod(0o777)
+    (place / "state").write_text("a line of the diary")
+    (place / "state").chmod(0o666)
+    return add(daemon, f"kept-{os.urandom(2).hex()}", image, env={"PLACE": "/work"}, folder=str(place)), place
+
+
+@pytest.mark.promise(74)
+def test_a_preview_shows_nothing_of_its_folder(daemon: Daemon, kept: tuple[Added, Path]) -> None:
+    """A dry run has the server work on a copy, and shows what it changed with the lines around it."""
+    server, place = kept
+    asked = request(server.server.name, "remember more")
+    token = daemon.add_agent(f"a{os.urandom(3).hex()}")
+    with pytest.raises(grpc.RpcError) as refused:
+        daemon.actions("Preview", pb.PreviewRequest(request=asked), token=token)
+    assert "Only calls have a preview" in str(refused.value) and "diary" not in str(refused.value)
+    journey = Journey(daemon, asked, token=token)
+    question = journey.asked()
+    assert not question.lines and not question.digest
+    with pytest.raises(grpc.RpcError, match="Only calls"):
+        daemon.actions("Preview", pb.PreviewRequest(action_id=journey.action_id), token=token)
+    shown = daemon.person("Approvals", pb.ApprovalsRequest(approval_id=question.id)).approvals[0]
+    assert any(str(place) in line for line in shown.lines), "the control: the person is told"
+    decide(daemon, shown)
+    assert journey.finished().action.state == "done"
+    with pytest.raises(grpc.RpcError, match="Only calls"):
+        revert = pb.PreviewRequest(revert=undo(journey.action_id))
+        daemon.actions("Preview", revert, token=token)
+    (place / "state").write_text("another line of the diary")
+    (place / "divorce-papers").write_text("x")
+    back = Journey(daemon, undo(journey.action_id), token=token)
+    end = back.finished()
+    assert end.problem.code == "conflict"
+    assert not {"divorce", "state"} & set(re.findall("[a-z]+", str(end.problem) + str(end.action.ending)))
+    person = Journey(daemon, undo(journey.action_id), person=True).finished()
+    assert any("state" in line for line in person.problem.details), "the control: the person is told"
 
 
 @pytest.mark.promise(91)

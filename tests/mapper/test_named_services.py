@@ -96,6 +96,64 @@ def test_what_comes_with_goex_is_not_taken_for_it(words: str) -> None:
     assert proposed.readings == () and proposed.declined and "not in the catalog" in proposed.notes[0]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "delete the file report.pdf in icloud drive",
+        "share budget.xlsx from proton drive with ann@example.org",
+        "upload notes.txt to one drive",
+        "list files in my synology drive",
+        "delete report.pdf from mega",
+        "delete the s3 file report.pdf",
+        "share the folder with ann on owncloud",
+        "add a meeting to my outlook calendar tomorrow at 10",
+        "add an event to the nextcloud calendar",
+        "delete my proton calendar event Lunch",
+        "create a zoom meeting tomorrow at 10",
+        "set up a webex meeting at 10",
+        "delete the outlook email from bob",
+        "archive the zoho mail about invoices",
+        "send an email with yahoo mail to bob@example.org saying hi",
+        "send a mail via sendgrid to bob@example.org saying hi",
+        "move mail from bob to trash in roundcube",
+        "play daft punk on apple music",
+        "skip the track on tidal",
+        "create a playlist in deezer named gym",
+        "post hi to #general in ms teams",
+        "invite bob to the jitsi room",
+        "file an issue at https://gitea.example.com/acme/app titled x",
+        "open an issue in bugzilla about x",
+        "star the repo acme/app on sourcehut",
+        "fork acme/app on gitee",
+    ],
+)
+def test_an_ordinary_word_beside_another_products_name_is_its(words: str) -> None:
+    proposed = EmbeddedProposer(Catalog.bundled()).propose(words)
+    assert proposed.readings == () and proposed.declined and "not in the catalog" in proposed.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "service"),
+    [
+        ("email the stripe invoice to bob@example.org", "gmail"),
+        ("add the zendesk call to my calendar tomorrow at 10", "google_calendar"),
+        ("put the jira export jira.csv in my google drive", "google_drive"),
+        ("what's the weather outlook in my calendar", "google_calendar"),
+        ("comment nice on https://github.com/acme/app/issues/4", "github"),
+        ("send a mail by gmail to bob@example.org saying hi", "gmail"),
+    ],
+)
+def test_an_ordinary_word_by_itself_is_what_is_here(words: str, service: str) -> None:
+    named = ServiceNames(Catalog.bundled()).of(words)
+    assert named.absent == () and (not named.here or service in named.here)
+
+
+def test_an_address_names_its_host() -> None:
+    named = ServiceNames(Catalog.bundled())
+    assert named.of("open https://api.github.com/repos/acme/app").here == {"github"}
+    assert named.of("send linear.txt to #ops") == named.of("")
+
+
 def test_two_services_may_be_named() -> None:
     named = ServiceNames(Catalog.bundled())
     assert named.of("post the github issue to slack").here == {"github", "slack"}

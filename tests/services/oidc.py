@@ -136,6 +136,7 @@ class OidcServer:
     revocation: bool = True
     device: bool = True
     scopes: tuple[str, ...] = SCOPES
+    resources: dict[str, str] = field(default_factory=dict)  # what a token may be for alone, with its scopes
     clients: list[dict[str, Any]] = field(default_factory=default_clients)
     tls: tuple[str, str] | None = None
     seconds: float = 60.0  # how long a start may take
@@ -150,6 +151,11 @@ class OidcServer:
     @property
     def issuer(self) -> str:
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        """The keys that it signs with (a JWK set)."""
+        return self._keys
 
     def start(self) -> None:
         """Start it (again) and wait until it listens. Raises OidcError with the end of what it said."""
@@ -187,6 +193,7 @@ class OidcServer:
                 "jwks": self._keys,
                 "cookie_key": self._cookie_key,
                 "scopes": list(self.scopes),
+                "resources": self.resources,
                 "rotate": self.rotate,
                 "offline": self.offline,
                 "exchange": self.exchange,

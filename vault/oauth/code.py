@@ -47,6 +47,7 @@ OURS = frozenset(
         "redirect_uri",
         "request",
         "request_uri",
+        "resource",
         "response_mode",
         "response_type",
         "scope",
@@ -166,7 +167,7 @@ class CodeLogin:
                 scope=provider.separator.join(sorted(scopes)),
                 state=state,
                 verifier=verifier,
-                extra=extra,
+                extra={**extra, **provider.indicator},
             )
         except BaseException:
             listener.close()
@@ -284,6 +285,7 @@ class CodeLogin:
                 "code": code,
                 "redirect_uri": self.redirect_uri,
                 "code_verifier": self._verifier,
+                **self._provider.indicator,
             },
             provider=self._provider,
             client=self._client,

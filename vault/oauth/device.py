@@ -71,7 +71,7 @@ class DeviceLogin:
             raise InvalidInput("The provider can't do logins by a code.", next_step="Log in with a browser.")
         if not (provider.issuer and provider.jwks_uri):
             scopes = scopes - {"openid"}  # nothing would show whose ID token it is
-        form: dict[str, str | Secret] = {}
+        form: dict[str, str | Secret] = {**provider.indicator}
         if scopes:
             form["scope"] = provider.separator.join(sorted(scopes))
         answer: DeviceAnswer = read_device(
@@ -111,7 +111,7 @@ class DeviceLogin:
             try:
                 said = self._http.ask(
                     self._provider.token_endpoint,
-                    {"grant_type": DEVICE_GRANT, "device_code": self._device_code},
+                    {"grant_type": DEVICE_GRANT, "device_code": self._device_code, **self._provider.indicator},
                     provider=self._provider,
                     client=self._client,
                 )

@@ -1,7 +1,9 @@
 """An authorization server's own metadata, read.
 
 Rules: metadata counts only when it names the very issuer that was asked, to the byte (RFC 8414 section 3.3, OpenID
-Connect Discovery section 4.3): whoever could answer for another issuer could have its codes sent to themselves.
+Connect Discovery section 4.3): whoever could answer for another issuer could have its codes sent to themselves. One
+that is asked with a bare slash as its path, as libraries write URLs, may say itself without: the metadata of both is at
+the same place, so who answers there answers for both, and how it writes itself is what counts from then on.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ def discover(issuer: str, http: Http) -> Provider:
     for place in places:
         found = http.metadata(place)
         if found is not None:
-            return from_metadata(found, issuer, private=http.private)
+            plain = issuer == f"{root}/" and found.get("issuer") == root
+            return from_metadata(found, root if plain else issuer, private=http.private)
     raise AuthorizationServerBroken(
         f"{quoted(issuer)} publishes no metadata.",
         next_step="Is the issuer written as the provider writes it? Else give its endpoints.",

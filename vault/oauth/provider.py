@@ -29,7 +29,8 @@ class Provider:
 
     `iss_in_answer`: it promises its name in every authorization response (RFC 9207). `offline`: it has the scope
     offline_access, without which such servers often give nothing to renew a token with. `separator` stands between
-    scopes; a blank, except at servers that have their own way.
+    scopes; a blank, except at servers that have their own way. `resource`: what its tokens are for and nothing else
+    (RFC 8707), said in each request for one.
     """
 
     issuer: str = ""
@@ -44,6 +45,12 @@ class Provider:
     grant_types: tuple[str, ...] = ()
     pkce_methods: tuple[str, ...] = ()
     separator: str = " "
+    resource: str = ""
+
+    @property
+    def indicator(self) -> dict[str, str]:
+        """The parameter that says what a token is for; none where that isn't said."""
+        return {"resource": self.resource} if self.resource else {}
 
     def check(self, *, private: bool) -> None:
         """Raises InvalidInput for endpoints that a secret must not be sent to."""
@@ -51,6 +58,8 @@ class Provider:
             url = getattr(self, name)
             if url:
                 check_url(url, private=private, what=f"The {name.replace('_', ' ')}")
+        if self.resource:
+            check_url(self.resource, private=private, what="The resource")
         if self.separator not in (" ", ","):
             raise InvalidInput("Scopes are separated by a blank or a comma.")
 

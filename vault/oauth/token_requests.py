@@ -184,6 +184,7 @@ def opens(scopes: frozenset[str]) -> frozenset[str]:
 def _ask(
     provider: Provider, client: Client, form: dict[str, str | Secret], scopes: frozenset[str], http: Http
 ) -> TokenAnswer:
+    form = {**form, **provider.indicator}
     if scopes:
         form = {**form, "scope": provider.separator.join(sorted(scopes))}
     said = http.ask(provider.token_endpoint, form, provider=provider, client=client)

@@ -652,7 +652,7 @@ class WidthView(_message.Message):
     def __init__(self, name: _Optional[str] = ..., words: _Optional[_Iterable[str]] = ..., until: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class Approval(_message.Message):
-    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source", "session", "place", "waiting", "count", "same_as", "choices", "kind", "brief", "presence_by", "question")
+    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source", "session", "place", "waiting", "count", "same_as", "choices", "kind", "brief", "presence_by", "task", "question")
     ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -681,6 +681,7 @@ class Approval(_message.Message):
     KIND_FIELD_NUMBER: _ClassVar[int]
     BRIEF_FIELD_NUMBER: _ClassVar[int]
     PRESENCE_BY_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     id: str
     action_id: str
@@ -710,8 +711,9 @@ class Approval(_message.Message):
     kind: str
     brief: bool
     presence_by: str
+    task: Task
     question: Question
-    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ..., session: _Optional[str] = ..., place: _Optional[int] = ..., waiting: _Optional[int] = ..., count: _Optional[int] = ..., same_as: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[_Union[WidthView, _Mapping]]] = ..., kind: _Optional[str] = ..., brief: _Optional[bool] = ..., presence_by: _Optional[str] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ..., session: _Optional[str] = ..., place: _Optional[int] = ..., waiting: _Optional[int] = ..., count: _Optional[int] = ..., same_as: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[_Union[WidthView, _Mapping]]] = ..., kind: _Optional[str] = ..., brief: _Optional[bool] = ..., presence_by: _Optional[str] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
 
 class Question(_message.Message):
     __slots__ = ("sentence", "payload", "asks", "worst", "undo", "fresh", "notes", "irreversible", "answers", "alone")
@@ -1048,7 +1050,7 @@ class VaultStatus(_message.Message):
     def __init__(self, state: _Optional[str] = ..., keyed_by: _Optional[str] = ..., records: _Optional[int] = ..., damage: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class VaultPutRequest(_message.Message):
-    __slots__ = ("service", "account", "secret", "format", "base_url", "origins", "private", "ca_pem", "replace", "passphrase", "file_name", "file_variable")
+    __slots__ = ("service", "account", "secret", "format", "base_url", "origins", "private", "ca_pem", "replace", "passphrase", "file_name", "file_variable", "keep")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     SECRET_FIELD_NUMBER: _ClassVar[int]
@@ -1061,6 +1063,7 @@ class VaultPutRequest(_message.Message):
     PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
     FILE_NAME_FIELD_NUMBER: _ClassVar[int]
     FILE_VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
     service: str
     account: str
     secret: bytes
@@ -1073,7 +1076,8 @@ class VaultPutRequest(_message.Message):
     passphrase: str
     file_name: str
     file_variable: str
-    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., secret: _Optional[bytes] = ..., format: _Optional[str] = ..., base_url: _Optional[str] = ..., origins: _Optional[_Iterable[str]] = ..., private: _Optional[bool] = ..., ca_pem: _Optional[str] = ..., replace: _Optional[bool] = ..., passphrase: _Optional[str] = ..., file_name: _Optional[str] = ..., file_variable: _Optional[str] = ...) -> None: ...
+    keep: bool
+    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., secret: _Optional[bytes] = ..., format: _Optional[str] = ..., base_url: _Optional[str] = ..., origins: _Optional[_Iterable[str]] = ..., private: _Optional[bool] = ..., ca_pem: _Optional[str] = ..., replace: _Optional[bool] = ..., passphrase: _Optional[str] = ..., file_name: _Optional[str] = ..., file_variable: _Optional[str] = ..., keep: _Optional[bool] = ...) -> None: ...
 
 class AccountView(_message.Message):
     __slots__ = ("service", "account", "format", "base_url", "origins", "private", "ca", "created", "updated", "last_used")

@@ -18,6 +18,7 @@ from runtimes.sql.contract import Dialect, Schema, Table, Use
 _LOOK = "See what there is: goex db show NAME"
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _ROWID = {"rowid", "oid", "_rowid_"}
+MOST_OUTPUTS = 5_000  # columns of a query, which grow with two to the power of its parts; servers have fewer
 
 
 @dataclass(slots=True)
@@ -183,7 +184,12 @@ class Reads:
         outputs: list[str] | None = []
         for item in node.expressions:
             names = self._output(item, scope)
-            outputs = None if outputs is None or names is None else [*outputs, *names]
+            if outputs is None or names is None:
+                outputs = None
+                continue
+            outputs += names
+            if len(outputs) > MOST_OUTPUTS:
+                raise _too_wide()
         aliases = frozenset(self.fold(item.args["alias"]) for item in node.expressions if isinstance(item, exp.Alias))
         if self.dialect is Dialect.SQLITE:
             scope.aliases = aliases
@@ -212,6 +218,8 @@ class Reads:
                 if source is None or source.columns is None:
                     return None
                 found += source.columns
+                if len(found) > MOST_OUTPUTS:
+                    raise _too_wide()
             return found
         if isinstance(item, exp.Column):
             return [self.fold(item.this)]
@@ -423,6 +431,10 @@ class Reads:
             if self.fold_column(column.name) == name:
                 return column.name
         raise InvalidInput(f"{table.name} has no column {name[:60]}.", next_step=_LOOK)
+
+
+def _too_wide() -> InvalidInput:
+    return InvalidInput(f"A query has more than {MOST_OUTPUTS} columns.", next_step="Name those that you want.")
 
 
 def _hidden(table: Table) -> tuple[str, ...]:

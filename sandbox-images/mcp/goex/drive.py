@@ -1,17 +1,23 @@
-"""Starts an MCP server, asks for its tools, and makes the calls of one job. Standard library only, and no secret.
+"""Starts an MCP server, or speaks to one at an address, asks for its tools, and makes the calls of one job. Standard
+library only, and no secret.
 
-The job says how the server is started, the hash of the tools that were agreed on, and the calls. One JSON object a line
-goes to standard output: `tools`, then for each call `begun` and `answer`; or `failed`. No call is made of a server
-whose tools aren't the ones that were agreed on. Whatever a server sends is bounded, and the time is the job's.
+The job says how the server is started, or where it is, the hash of the tools that were agreed on, and the calls. One
+JSON object a line goes to standard output: `tools`, then for each call `begun` and `answer`; or `failed`. No call is
+made of a server whose tools aren't the ones that were agreed on. Whatever a server sends is bounded, and the time is
+the job's.
 """
 
+import contextlib
 import hashlib
+import http.client
 import json
 import os
 import selectors
+import ssl
 import subprocess
 import sys
 import time
+import urllib.parse
 
 JOB = "/goex/job/mcp.json"
 VERSION = "2025-06-18"
@@ -67,6 +73,12 @@ class Stdio:
         finally:
             self.poll.unregister(self.process.stdin)
 
+    def agreed(self, version):
+        """Nothing of it is said again here."""
+
+    def close(self):
+        """It ends with its container."""
+
     def receive(self):
         while not self.lines:
             for key, _ in self.wait():
@@ -98,6 +110,110 @@ class Stdio:
     def error(self):
         text = self.said.decode(errors="replace").strip()
         return f": {text[-500:]}" if text else ""
+
+
+class Http:
+    """A server at an address, spoken to by POST through the gateway: it answers with JSON or a stream of events. Where
+    it would lead to isn't followed."""
+
+    def __init__(self, url, headers, ca, port, until):
+        self.url, self.headers, self.ca, self.port, self.until = url, dict(headers), ca, port, until
+        self.lines, self.streams, self.data, self.size = [], [], [], 0
+
+    def agreed(self, version):
+        self.headers["MCP-Protocol-Version"] = version
+
+    def send(self, message):
+        data = json.dumps(message).encode()
+        line, answer = self.ask("POST", data)
+        session = answer.headers.get("mcp-session-id")
+        if session:
+            self.headers.setdefault("Mcp-Session-Id", session)
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if answer.status in (202, 204):
+            return
+        if answer.status != 200 or kind not in ("application/json", "text/event-stream"):
+            said = self.read(line, answer, SAID).decode(errors="replace").strip()
+            raise Failed(f"it answered with status {answer.status} ({kind or 'no type'}): {said[:500]}")
+        if kind == "text/event-stream":
+            self.streams.append((line, answer))
+        else:
+            self.lines.append(self.read(line, answer, LINE))
+
+    def receive(self):
+        while not self.lines:
+            if not self.streams:
+                raise Failed("it gave no answer")
+            self.event(*self.streams[-1])
+        return self.lines.pop(0)
+
+    def close(self):
+        """Let go of the session, where the server keeps one."""
+        if "Mcp-Session-Id" in self.headers:
+            with contextlib.suppress(Failed):
+                self.ask("DELETE", None)
+
+    def ask(self, method, data):
+        parts = urllib.parse.urlsplit(self.url)
+        place = parts.path or "/"
+        headers = {**self.headers, "Accept": "application/json, text/event-stream"}
+        try:
+            if parts.scheme == "https":
+                context = ssl.create_default_context(cafile=self.ca)
+                line = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=self.left(), context=context)
+                line.set_tunnel(parts.hostname, parts.port or 443)
+            else:
+                line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.left())
+                place = f"http://{parts.netloc}{place}"
+            if data is not None:
+                headers["Content-Type"] = "application/json"
+            line.request(method, place, data, headers)
+            line.sock.settimeout(self.left())
+            return line.sock, line.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise Failed(f"it can't be reached: {type(error).__name__}: {str(error)[:200]}") from error
+
+    def event(self, line, answer):
+        """Read one line of a stream. An empty one ends an event."""
+        text = self.piece(line, lambda: answer.readline(LINE + 1))
+        if not text:
+            self.streams.pop()
+        elif text.startswith(b"data:"):
+            self.data.append(text[5:].strip())
+        if not text.strip() and self.data:
+            self.lines.append(b"\n".join(self.data))
+            self.data = []
+        if sum(map(len, self.data)) > LINE:
+            raise Failed("it sent more than is read")
+
+    def read(self, line, answer, most):
+        found = b""
+        while len(found) <= most:
+            piece = self.piece(line, lambda: answer.read1(65536))
+            if not piece:
+                return found
+            found += piece
+        if most < LINE:
+            return found[:most]
+        raise Failed("it sent more than is read")
+
+    def piece(self, line, read):
+        try:
+            with contextlib.suppress(OSError):  # closed when all of it has come
+                line.settimeout(self.left())
+            data = read()
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            raise Failed("it didn't answer in time, or broke off") from error
+        self.size += len(data)
+        if len(data) > LINE or self.size > ALL:
+            raise Failed("it sent more than is read")
+        return data
+
+    def left(self):
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise Failed("it didn't answer in time")
+        return left
 
 
 class Client:
@@ -136,7 +252,8 @@ class Client:
 
     def begin(self):
         about = {"name": "goex", "version": "1"}
-        self.result("initialize", {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": about})
+        said = self.result("initialize", {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": about})
+        self.transport.agreed(str(said.get("protocolVersion")))
         self.transport.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def tools(self):
@@ -154,8 +271,13 @@ def run(told):
     """Do a job. Returns the exit code."""
     env = {**os.environ, **told["env"]}
     until = time.monotonic() + told["seconds"]
+    client = None
     try:
-        client = Client(Stdio(told["argv"], env, told["folder"], until))
+        if told.get("url"):
+            ca = "/goex/job/ca.pem"
+            client = Client(Http(told["url"], told["headers"], ca, told["port"], until))
+        else:
+            client = Client(Stdio(told["argv"], env, told["folder"], until))
         client.begin()
         tools = client.tools()
         if told["tools"] != digest(tools):
@@ -170,6 +292,9 @@ def run(told):
     except Failed as error:
         tell(failed=str(error))
         return 5
+    finally:
+        if client is not None:
+            client.transport.close()
     return 0
 
 

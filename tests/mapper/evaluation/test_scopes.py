@@ -104,6 +104,10 @@ def test_an_ambiguous_request_is_right_when_it_is_asked_about(alone: Alone) -> N
     asked = request(acceptable_apis=[["gmail.users.labels.list"]], min_scopes=LEAST, ambiguous=True)
     assert flags(row(alone, asked, "asked", "drive.files.list")) == {"after_asking"}
     assert flags(row(alone, asked, "executed", "gmail.users.labels.list")) == {"first"}
+    unknown = request(ambiguous=True)
+    assert flags(row(alone, unknown, "asked", "drive.files.list")) == {"after_asking"}
+    assert flags(row(alone, unknown, "executed", "gmail.users.messages.batchDelete")) == {"wrong_method"}
+    assert flags(row(alone, unknown, "declined")) == set()
 
 
 def test_scopes_are_those_of_the_methods_that_were_chosen(alone: Alone) -> None:
@@ -153,6 +157,7 @@ def test_the_figures_are_of_all_requests_unless_said(alone: Alone) -> None:
         {"confidence": 0.6, "coverage": 0.6, "risk": 0.6667},
     ]
     assert figures(rows[:3])["declined_pct"] is None
+    assert found["by_class"] == {}
     assert figures([])["accuracy_total_pct"] is None
 
 

@@ -13,7 +13,6 @@ from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.files import import_openapi
 from mapper.importing.import_report import Report
-from mapper.importing.install import Nothing
 from mapper.least_scopes import least_scopes
 from mapper.lint import lint
 from policies.actions import Call
@@ -326,8 +325,9 @@ def test_how_parameters_are_sent(bench: Bench, parameter: dict[str, Any], place:
     made = bench.method(document({"/a": {"get": operation}}, lists))
     assert made.locations.get("X-p") == place
     if place is None:
-        with pytest.raises(Nothing):
-            bench.put(document({"/a": {"get": {"operationId": "go", "parameters": [{**one, "required": True}]}}}))
+        needed = document({"/a": {"get": {"operationId": "go", "parameters": [{**one, "required": True}]}}})
+        assert bench.method(needed).unsupported.endswith("and the operation needs it.")
+        assert "can't be called through GoEx" in bench.check(bench.method(needed), {})
 
 
 @pytest.mark.parametrize(
@@ -356,18 +356,13 @@ def test_accept_and_content_type_are_ignored_as_openapi_says(bench: Bench) -> No
         ([{"name": "i", "in": "query"}], "/a/{i}", "which is no parameter of it"),
         ([{"name": "i", "in": "path"}, {"name": "i", "in": "path"}], "/a/{i}", "stands twice"),
         ([{"name": "i", "in": "path"}], "/a/{i}/{i}", "names a parameter twice"),
-        (
-            [{"name": "i", "in": "path"}, {"name": "i", "in": "query", "required": True}],
-            "/a/{i}",
-            "in different places",
-        ),
         ([{"name": "i", "in": "nowhere"}], "/a", "isn't a place"),
         ([{"$ref": "other.yaml#/x"}], "/a", "nothing else is read or fetched"),
         ([{"$ref": "#/components/parameters/x"}], "/a", "which isn't there"),
         ("x", "/a", "must be a list"),
         ([], "/a/../b", "isn't a path segment"),
         ([], "a", "begins with a slash"),
-        ([], "/a?x=1", "isn't a path segment"),
+        ([], "/a\u202e", "isn't a path segment"),
     ],
 )
 def test_operations_that_cant_be_taken_leave_the_rest(bench: Bench, parameters: Any, path: str, why: str) -> None:
@@ -376,6 +371,53 @@ def test_operations_that_cant_be_taken_leave_the_rest(bench: Bench, parameters: 
     assert list(bench.catalog.service("things").methods) == ["good.get"]
     assert why in problems(report)[0]
     assert report.problems[0].line > 1
+
+
+def test_a_token_that_is_said_twice_is_no_argument(bench: Bench) -> None:
+    """As Slack's document has it: the token of the login is also listed as a parameter that is needed."""
+    flow = {
+        "authorizationUrl": "https://a.example.org",
+        "tokenUrl": "https://a.example.org/t",
+        "scopes": {"w": "Write"},
+    }
+    schemes = {
+        "login": {"type": "oauth2", "flows": {"authorizationCode": flow}},
+        "key": {"type": "apiKey", "in": "header", "name": "X-Key"},
+    }
+    token = {"name": "token", "in": "header", "required": True, "description": "Authentication token.", "schema": TEXT}
+    raw = document({"/a": {"post": {"operationId": "a", "parameters": [token], "security": [{"login": ["w"]}]}}})
+    raw["components"]["securitySchemes"] = schemes
+    made = bench.method(raw)
+    assert (made.unsupported, dict(made.locations)) == ("", {})
+    for name, scheme in (("api_key", "login"), ("token", "key")):  # another credential than that
+        raw["paths"]["/a"]["post"] |= {"parameters": [{**token, "name": name}], "security": [{scheme: []}]}
+        assert "goes elsewhere, and the operation needs it" in bench.method(raw).unsupported
+
+
+@pytest.mark.parametrize(
+    ("http", "operation", "path", "why"),
+    [
+        ("get", {"parameters": [{"name": "i", "in": "path"}, {"name": "i", "in": "query", "required": True}]}, "/a/{i}",
+         "in different places"),
+        ("get", {}, "/a?x=1", "isn't a path segment"),
+        ("get", {"requestBody": {"required": True, "content": {"application/json": {}}}}, "/a", "a GET with a body"),
+        ("post", {"parameters": [{"name": "X-HTTP-Method-Override", "in": "header", "required": True}]}, "/a",
+         "the gateway's alone, and the operation needs it"),
+        ("post", {"parameters": [{"name": "api_key", "in": "query", "required": True}],
+                  "security": [{"key": []}]}, "/a", "the account's goes elsewhere, and the operation needs it"),
+    ],
+)  # fmt: skip
+def test_an_operation_that_cant_be_sent_is_shown_and_says_why(
+    bench: Bench, http: str, operation: dict[str, Any], path: str, why: str
+) -> None:
+    raw = document({path: {http: {"operationId": "bad", **operation}}})
+    raw["components"]["securitySchemes"] = {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}}
+    report = bench.put(raw)
+    made = bench.catalog.service("things").methods["bad"]
+    assert (made.path, made.parameters["properties"]) == (path, {})
+    assert why in made.unsupported
+    assert any(why in one for one in problems(report))
+    assert "can't be called through GoEx" in bench.check(made, {"i": "x"})
 
 
 def test_a_path_of_names_side_by_side_cant_be_called(bench: Bench) -> None:

@@ -342,9 +342,48 @@ ELSEWHERE: tuple[dict[str, Any], Ops] = (
     },
 )
 
+UPSERTS: tuple[dict[str, Any], Ops] = (
+    {
+        "Flag": thing(key=ID, on=YES, text=TEXT, seen={"type": "integer", "readOnly": True}),
+        "FlagInput": thing(["on"], on=YES, text=TEXT),
+        "Done": thing(success=YES, message=TEXT),
+        "Job": thing(job_id=TEXT),
+    },
+    {
+        # A PUT makes what it doesn't find: the read before says which it was.
+        "GET /flags/{key}": op(answer="Flag", codes=[200, 404]),
+        "PUT /flags/{key}": op("PUT /flags/{key}", body="FlagInput", answer="Flag", codes=[200, 201]),
+        "DELETE /flags/{key}": op(codes=[204]),
+        # Without an answer, where nothing else writes to it; and where something does.
+        "GET /knobs/{key}": op(answer="Flag", codes=[200, 404]),
+        "PUT /knobs/{key}": op("PUT /knobs/{key}", body="FlagInput", codes=[201, 204]),
+        "DELETE /knobs/{key}": op(codes=[204]),
+        "GET /dials/{key}": op(answer="Flag", codes=[200, 404]),
+        "PUT /dials/{key}": op(body="FlagInput", codes=[201, 204]),
+        "POST /dials/{key}/turn": op(),
+        "DELETE /dials/{key}": op(codes=[204]),
+        # The read doesn't say what it answers where there is nothing.
+        "GET /hooks/{key}": op(answer="Flag", codes=[200]),
+        "PUT /hooks/{key}": op(body="FlagInput", answer="Flag", codes=[200, 201]),
+        "DELETE /hooks/{key}": op(codes=[204]),
+        # Others may put something into it.
+        "GET /bins/{key}": op(answer="Flag", codes=[200, 404]),
+        "PUT /bins/{key}": op(body="FlagInput", answer="Flag", codes=[200, 201]),
+        "DELETE /bins/{key}": op(codes=[204]),
+        "POST /bins/{key}/items": op(body="FlagInput", answer="Flag", codes=[202]),
+        "GET /bins/{key}/items/{id}": op(answer="Flag"),
+        # An answer that says only that it was done; and one of something that goes on.
+        "GET /alarm": op(answer="Flag"),
+        "PUT /alarm": op("PUT /alarm", body="FlagInput", answer="Done"),
+        "GET /siren": op(answer="Flag"),
+        "PUT /siren": op(body="FlagInput", answer="Job"),
+    },
+)
+
 SPECS: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "notes": NOTES, "shop": SHOP, "forge": FORGE, "chat": CHAT, "office": OFFICE, "boards": BOARDS,
     "envelopes": ENVELOPES, "settings": SETTINGS, "mail": MAIL, "elsewhere": ELSEWHERE,
+    "upserts": UPSERTS,
 }  # fmt: skip
 
 

@@ -10,8 +10,9 @@ import pytest
 from mapper.code.languages import read
 from mapper.code.seen_json import BadReading, from_json, to_json
 from mapper.code.sent_requests import Seen
+from policies.actions import Language
 from policies.errors import InvalidInput
-from runtimes.code.reader import LITTLE, Reader
+from runtimes.code.reader import AT_ONCE, LITTLE, Reader
 
 # The parser of shell programs takes four times as long for twice as many of these.
 SLOW = "cat " + " ".join(f"<<A{i}" for i in range(6_800)) + "\n" + "".join(f"A{i}\n" for i in range(6_800))
@@ -91,3 +92,64 @@ requests.post(url, data={"a": b"\\xff", "b": [1, 2.5, None, True]}, json={"q": k
 """
     seen = read("python", program)
     assert from_json(to_json(seen)).requests == seen.requests
+
+
+JAVASCRIPT = "fetch('https://api.github.com/repos/a/b/issues', {method: 'POST', body: JSON.stringify({title: 'x'})})\n"
+
+
+@pytest.mark.parametrize("lines", [1, 40])
+async def test_each_language_is_read_as_itself_however_long(lines: int) -> None:
+    seen = await Reader().read("javascript", JAVASCRIPT * lines)
+    assert seen.requests == read("javascript", JAVASCRIPT * lines).requests
+    assert len(seen.requests) == lines
+
+
+@pytest.mark.promise(16)
+@pytest.mark.parametrize(
+    ("language", "program"),
+    [
+        ("shell", "curl https://x.example"),
+        ("javascript", JAVASCRIPT),
+        ("python", "import os\nos.system('curl https://x.example')\n"),
+    ],
+)
+async def test_no_grammar_is_parsed_in_the_daemon(
+    language: Language, program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[object] = []
+    monkeypatch.setattr("tree_sitter.Parser", parsed.append)
+    seen = await Reader().read(language, program)
+    assert not parsed
+    assert seen.requests or seen.notes or seen.unread
+
+
+@pytest.mark.promise(16)
+async def test_the_persons_program_waits_for_no_agents() -> None:
+    reader = Reader()
+    agents = [asyncio.create_task(reader.read("shell", SLOW, f"agent-{n}")) for n in range(AT_ONCE)]
+    for _ in range(1000):
+        if len(processes()) == AT_ONCE:
+            break
+        await asyncio.sleep(0.01)
+    try:
+        seen = await reader.read("shell", "curl https://x.example")
+        assert len(seen.requests) == 1 and not any(one.done() for one in agents)
+    finally:
+        for one in agents:
+            one.cancel()
+        await asyncio.gather(*agents, return_exceptions=True)
+    await gone()
+
+
+@pytest.mark.promise(16)
+async def test_a_command_of_a_coding_agent_is_read_apart_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parser would hold the daemon's only lock meanwhile."""
+    with monkeypatch.context() as patched:
+        patched.setattr("tree_sitter.Parser", None)
+        program = "rm -r old notes/a.txt\n" * 40
+        found = await Reader().read_folder_shell(program, "/work", "a")
+        assert (found.changes, found.within, found.paths) == (True, True, ("/work/notes/a.txt",))
+    assert found == await Reader().read_folder_shell(program[:132], "/work", "a")
+    with pytest.raises(InvalidInput, match="more time or memory"):
+        await Reader(seconds=1.0).read_folder_shell(SLOW, "/work", "a")
+    await gone()

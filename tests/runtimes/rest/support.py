@@ -246,7 +246,7 @@ class FakeGitHub(Service):
 @contextmanager
 def serving(service: Service, folder: Path, *, base: str = "") -> Iterator[Service]:
     """Serve on a loopback port until the block ends. Sets `url` and `ca_pem`."""
-    ca_pem, chain = _certificates(folder)
+    ca_pem, chain = certificates(folder)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -292,7 +292,7 @@ def serving(service: Service, folder: Path, *, base: str = "") -> Iterator[Servi
         thread.join()
 
 
-def _certificates(folder: Path) -> tuple[str, Path]:
+def certificates(folder: Path) -> tuple[str, Path]:
     """An authority (as PEM text) and a file with a key and a certificate of it for 127.0.0.1."""
     now = datetime.now(UTC)
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())

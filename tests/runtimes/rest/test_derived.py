@@ -31,7 +31,7 @@ from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.references import literal
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.steps import Step
-from runtimes.rest.undo import planned_steps, undo_steps
+from runtimes.rest.undo import UndoImpossible, check_promise, planned_steps, undo_steps
 from runtimes.sandbox.contract import Limits, Profile
 from runtimes.sandbox.docker import DockerSandbox
 from tests.mapper.importing.undo_specs import document
@@ -454,6 +454,97 @@ def test_what_was_made_is_deleted_where_it_stands(what: str, changed: bool, tmp_
     stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
     assert (stopped.role if stopped is not None else "") == ("guard" if changed else "")
     assert to.state() == (left if changed else before)
+
+
+# ---- a PUT that makes what it doesn't find
+
+
+class Flags(Notes):
+    """Flags by the caller's key. `empty`: a flag that isn't there is answered with 200 and null; `shut`: with 403;
+    `stays`: what is deleted is still there."""
+
+    def __init__(self, there: bool, manner: str) -> None:
+        super().__init__()
+        self.flags = {"old": {"key": "old", "on": False, "seen": 0}}
+        if there:
+            self.flags["f"] = {"key": "f", "on": False, "text": "first", "seen": 3}
+        self.manner, self.sent = manner, 0
+
+    def state(self) -> Any:
+        return copy.deepcopy(self.flags)
+
+    def _handle(self, hit: Hit, parts: list[str]) -> tuple[int, Any]:
+        key = parts[1]
+        match hit.method:
+            case "PUT":
+                self.sent += 1
+                status = 200 if key in self.flags else 201
+                self.flags[key] = {"key": key, "seen": self.flags.get(key, {}).get("seen", 0), **hit.body}
+                return (status, self.flags[key]) if parts[0] == "flags" else (204, None)
+            case "DELETE" if self.manner != "stays":
+                return 204, self.flags.pop(key, None) and None
+            case "GET" if key in self.flags:
+                return 200, self.flags[key]
+            case "GET":
+                return {"empty": (200, None), "shut": (403, {})}.get(self.manner, (404, {"error": "not found"}))
+        return 204, None
+
+
+def put_flag(tmp_path: Path, to: Flags, what: str) -> tuple[Plan, Ledger, Catalog, Bench]:
+    catalog, bench = catalog_of(tmp_path, "upserts"), Bench(tmp_path / "records", (ACCOUNT,))
+    name = next(one.name for one in catalog.methods() if one.origin_id == f"PUT /{what}/{{key}}")
+    plan, ledger = do([(name, {"key": "f", "body": {"on": True, "text": "mine"}})], to, catalog, bench)
+    return plan, ledger, catalog, bench
+
+
+@pytest.mark.promise(65)
+@pytest.mark.parametrize("between", ["", "on", "text", "seen", "gone"])
+@pytest.mark.parametrize("there", [False, True], ids=["made", "changed"])
+@pytest.mark.parametrize("what", ["flags", "knobs"])
+def test_what_a_put_made_is_deleted_and_what_it_changed_is_put_back(
+    what: str, there: bool, between: str, tmp_path: Path
+) -> None:
+    to = Flags(there, "")
+    before = to.state()
+    plan, ledger, catalog, bench = put_flag(tmp_path, to, what)
+    assert to.sent == 1 and "by notes.flags" in plan.undo_text.replace("knobs", "flags")
+    assert "if nothing was there before" in plan.undo_text
+    if between == "gone":
+        del to.flags["f"]
+    elif between:
+        to.flags["f"][between] = {"on": False, "text": "theirs", "seen": 9}[between]
+    left = to.state()
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+    if between in ("on", "text", "gone") or (between == "seen" and what == "flags"):
+        assert stopped is not None and stopped.role == "guard" and to.state() == left
+    else:
+        assert stopped is None
+        assert {**to.state().get("f", {}), "seen": 0} == {**before.get("f", {}), "seen": 0}
+        assert to.state()["old"] == before["old"]
+
+
+@pytest.mark.promise(65)
+def test_whether_it_was_there_must_be_known(tmp_path: Path) -> None:
+    shut = Flags(False, "shut")
+    put_flag(tmp_path, shut, "flags")
+    assert shut.sent == 0  # it stopped at the read before
+    empty = Flags(False, "empty")
+    plan, ledger, catalog, bench = put_flag(tmp_path, empty, "flags")
+    (call,) = (step for step in planned_steps(plan) if step.role == "call")
+    with pytest.raises(UndoImpossible, match="can't be told"):  # as it is asked before the call leaves
+        check_promise(call, plan, ledger, catalog)
+    left = empty.state()
+    with pytest.raises(Unsupported, match="can't be told"):
+        undo_steps(plan, ledger, catalog, bench.context("a1").accounts)
+    assert empty.state() == left
+
+
+@pytest.mark.promise(65)
+def test_what_isnt_gone_after_all_is_said(tmp_path: Path) -> None:
+    to = Flags(False, "stays")
+    plan, ledger, catalog, bench = put_flag(tmp_path, to, "flags")
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+    assert stopped is not None and stopped.role == "verify"
 
 
 @pytest.mark.promise(65)

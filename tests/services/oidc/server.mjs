@@ -100,7 +100,15 @@ const provider = new Provider(setup.issuer, {
     introspection: { enabled: true },
     revocation: { enabled: setup.revocation },
     userinfo: { enabled: true },
-    resourceIndicators: { enabled: false },
+    // RFC 8707: a token that is asked for one of these is for that alone, and says so.
+    resourceIndicators: {
+      enabled: Object.keys(setup.resources).length > 0,
+      getResourceServerInfo: (ctx, resource) => {
+        const scope = setup.resources[resource];
+        if (scope === undefined) throw new errors.InvalidTarget();
+        return { scope, audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: setup.access_seconds };
+      },
+    },
   },
   ttl: {
     AccessToken: setup.access_seconds,
@@ -152,7 +160,7 @@ async function faulty(ctx, next) {
   const asked = ctx.oidc?.body ?? {};
   say({
     path: ctx.path, method: ctx.method, status: ctx.status, grant_type: asked.grant_type, scope: asked.scope,
-    client: ctx.oidc?.client?.clientId, error: ctx.body?.error,
+    client: ctx.oidc?.client?.clientId, error: ctx.body?.error, resource: asked.resource,
   });
   if (fault?.drop) {
     ctx.respond = false;
@@ -175,7 +183,8 @@ async function interact(ctx, next) {
   const found = /^\/interaction\/([\w-]+)$/.exec(ctx.path);
   if (!found) return next();
   const { prompt, params, session, grantId } = await provider.interactionDetails(ctx.req, ctx.res);
-  const missing = prompt.details.missingOIDCScope ?? [];
+  const ofResources = Object.entries(prompt.details.missingResourceScopes ?? {});
+  const missing = [...(prompt.details.missingOIDCScope ?? []), ...ofResources.flatMap(([, scopes]) => scopes)];
   if (ctx.method === 'GET') {
     const wanted = missing.map((each) => `<label><input type="checkbox" name="scope" value="${safe(each)}" checked> ${safe(each)}</label>`);
     ctx.type = 'html';
@@ -198,6 +207,9 @@ async function interact(ctx, next) {
     const no = missing.filter((each) => !ticked.has(each));
     const yes = missing.filter((each) => ticked.has(each));
     if (yes.length) grant.addOIDCScope(yes.join(' '));
+    for (const [resource, scopes] of ofResources) {
+      grant.addResourceScope(resource, scopes.filter((each) => ticked.has(each)).join(' '));
+    }
     if (no.length) grant.rejectOIDCScope(no.join(' '));
     result = { consent: { grantId: await grant.save() } };
   }

@@ -252,6 +252,22 @@ def test_what_is_too_long_or_too_deep_is_refused_before_it_can_do_harm(text: str
         check(text, shop(dialect), database="shop")
 
 
+def _doubled(source: str, number: int) -> str:
+    """Queries of which each has all columns of the one before it, twice."""
+    parts = [f"a0 AS (SELECT * FROM {source})"]
+    parts += [f"a{i} AS (SELECT * FROM a{i - 1}, a{i - 1} AS b{i})" for i in range(1, number)]
+    return f"WITH {', '.join(parts)} SELECT * FROM a{number - 1}"
+
+
+@pytest.mark.promise(16)
+@DIALECTS
+def test_columns_that_double_with_each_query_are_refused(dialect: Dialect) -> None:
+    for query in (_doubled("orders", 22), f"SELECT {', '.join(['o.*'] * 3_000)} FROM orders AS o"):
+        with pytest.raises(InvalidInput, match="columns"):
+            check(query, shop(dialect), database="shop")
+    assert check(_doubled("orders", 6), shop(dialect), database="shop").statements
+
+
 @DIALECTS
 def test_what_people_really_send_is_inside_of_the_limits(dialect: Dialect) -> None:
     rows = ", ".join(f"({number}, 'name {number}')" for number in range(2000))

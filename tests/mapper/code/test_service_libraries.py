@@ -1,0 +1,98 @@
+"""Calls of stripe and sendgrid in programs: which requests they are found to be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mapper.catalog import Catalog
+from mapper.code.method_finder import find
+from mapper.importing import install
+from mapper.importing.files import import_openapi
+
+STRIPE = (
+    "POST /v1/customers", "GET /v1/customers", "GET /v1/customers/{id}", "POST /v1/customers/{id}",
+    "DELETE /v1/customers/{id}", "GET /v1/customers/search", "POST /v1/invoices/{id}/finalize", "GET /v1/balance",
+    "POST /v1/checkout/sessions", "DELETE /v1/subscriptions/{id}", "POST /v1/payment_intents/{id}/cancel",
+)  # fmt: skip
+SENDGRID = ("POST /v3/mail/send", "DELETE /v3/suppression/bounces/{email}", "GET /v3/marketing/lists")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    monkeypatch.setattr(install, "rebuild", lambda *_: None)
+    for name, listed in (("stripe", STRIPE), ("sendgrid", SENDGRID)):
+        paths: dict[str, dict[str, Any]] = {}
+        for each in listed:
+            verb, path = each.split()
+            hole = path.partition("{")[2].partition("}")[0]
+            parameters = [{"name": hole, "in": "path", "required": True, "schema": {"type": "string"}}] if hole else []
+            if verb == "GET":
+                parameters.append({"name": "limit", "in": "query", "schema": {"type": "integer"}})
+            kind = "application/x-www-form-urlencoded" if name == "stripe" else "application/json"
+            fields = {"properties": {"name": {"type": "string"}, "email": {"type": "string"}}, "type": "object"}
+            body = {"requestBody": {"content": {kind: {"schema": fields}}}} if verb == "POST" else {}
+            paths.setdefault(path, {})[verb.lower()] = {"operationId": each, "parameters": parameters, **body}
+        made = {"openapi": "3.0.0", "info": {"title": name, "version": "1"}, "paths": paths,
+                "servers": [{"url": f"https://api.{name}.com"}]}  # fmt: skip
+        (tmp_path / f"{name}.json").write_text(json.dumps(made))
+        import_openapi(tmp_path / "catalog.db", tmp_path / f"{name}.json", name, index=False)
+    return Catalog.open(tmp_path / "catalog.db", alone=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "arguments"),
+    [
+        ("stripe.Customer.create(name='Ada', api_key=key)", "POST /v1/customers", {"name": "Ada"}),
+        ("stripe.Customer.list(limit=3)", "GET /v1/customers", {"limit": "3"}),
+        ("stripe.Customer.retrieve('cus_1')", "GET /v1/customers/{id}", {"id": "cus_1"}),
+        ("stripe.Customer.modify('cus_1', name='B')", "POST /v1/customers/{id}", {"id": "cus_1", "name": "B"}),
+        ("stripe.Customer.delete('cus_1')", "DELETE /v1/customers/{id}", {"id": "cus_1"}),
+        ("stripe.Customer.search(limit=1)", "GET /v1/customers/search", {"limit": "1"}),
+        ("stripe.Invoice.finalize_invoice('in_1')", "POST /v1/invoices/{id}/finalize", {"id": "in_1"}),
+        ("stripe.Balance.retrieve()", "GET /v1/balance", {}),
+        ("stripe.checkout.Session.create(name='x')", "POST /v1/checkout/sessions", {"name": "x"}),
+        ("stripe.Subscription.cancel('sub_1')", "DELETE /v1/subscriptions/{id}", {"id": "sub_1"}),
+        ("stripe.PaymentIntent.cancel('pi_1')", "POST /v1/payment_intents/{id}/cancel", {"id": "pi_1"}),
+        ("stripe.StripeClient(key).customers.create({'name': 'Ada'})", "POST /v1/customers", {"name": "Ada"}),
+        ("stripe.StripeClient(key).v1.customers.retrieve('cus_1')", "GET /v1/customers/{id}", {"id": "cus_1"}),
+        ("stripe.StripeClient(key).checkout.sessions.create(params={'name': 'x'})", "POST /v1/checkout/sessions",
+         {"name": "x"}),
+        ("sendgrid.SendGridAPIClient(key).send(Mail(subject='x'))", "POST /v3/mail/send", {}),
+        ("sendgrid.SendGridAPIClient(key).client.suppression.bounces._('a@b.c').delete()",
+         "DELETE /v3/suppression/bounces/{email}", {"email": "a@b.c"}),
+        ("sendgrid.SendGridAPIClient(key).client.marketing.lists.get(query_params={'limit': 5})",
+         "GET /v3/marketing/lists", {"limit": "5"}),
+    ],
+)  # fmt: skip
+def test_a_function_is_the_request_that_it_sends(
+    catalog: Catalog, line: str, found: str, arguments: dict[str, Any]
+) -> None:
+    program = f"import os, stripe, sendgrid\nfrom sendgrid.helpers.mail import Mail\nkey = os.environ['KEY']\n{line}\n"
+    seen = find("python", program, catalog, ("stripe", "sendgrid"))
+    assert (seen.unknown, seen.others) == ((), ())
+    (call,) = seen.calls
+    assert catalog.method(call.method_id).origin_id == found
+    assert call.arguments == arguments
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "stripe.Customer.unheard_of('cus_1')",
+        "stripe.Customer.retrieve()",
+        "stripe.StripeClient(key).customers",
+        "sendgrid.SendGridAPIClient(key, host='https://elsewhere.example.com').send(1)",
+    ],
+)
+def test_what_isnt_known_is_no_call(catalog: Catalog, line: str) -> None:
+    assert find("python", f"import stripe, sendgrid\nkey = 1\n{line}\n", catalog, ("stripe", "sendgrid")).calls == ()
+
+
+def test_a_field_with_parts_leaves_the_body_open(catalog: Catalog) -> None:
+    line = "import stripe\nstripe.Customer.create(name='Ada', metadata={'a': 1})\n"
+    (call,) = find("python", line, catalog, ("stripe",)).calls
+    assert call.open == ("*",)
