@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -15,7 +16,7 @@ from goex.cli.output import Json, Output
 def web(
     port: Annotated[
         int | None,
-        typer.Option(help="Of localhost; else \\[web] port of config.toml, which passkeys need.", min=0, max=65535),
+        typer.Option(help="Of localhost; else [web] port of config.toml, which passkeys need.", min=0, max=65535),
     ] = None,
     as_json: Json = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
@@ -37,7 +38,7 @@ def web(
         raise InvalidInput("That isn't the id of a question.", next_step="See them: goex approve")
     out = Output(as_json)
     places = paths()
-    config = load(places.config_file)
+    config = load(places.config_file).web
 
     def tell(link: str) -> None:
         out.json({"link": link})
@@ -51,4 +52,5 @@ def web(
         return
     connect(out).close()  # so that there is a daemon, and its socket is ours
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve(places, config.web.port if port is None else port, config.web.public_url, tell))
+        wanted = config.port if port is None else port
+        asyncio.run(serve(places, wanted, lambda port: replace(config, port=port).origins, tell))

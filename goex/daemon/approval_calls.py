@@ -72,6 +72,9 @@ class AskingCalls(PersonCalls):
             done = asking.deny(approval.id, by=peer.describe(), reason=reason, same_as=request.same_as)
         else:
             choice, proof = _choice(request.width), None
+            narrowed = {one.line: one.times for one in request.narrowed}
+            if len(narrowed) != len(request.narrowed):
+                raise InvalidInput("A line of the task is narrowed twice.")
             if request.assertion_json:
                 asking.check_shown(approval.id, request.digest)
                 statement = approving(request, approval.action_id)
@@ -85,7 +88,7 @@ class AskingCalls(PersonCalls):
                 by=peer.describe(),
                 lasts=lasts,
                 bound=tuple(request.bind_arguments),
-                narrowed={one.line: one.times for one in request.narrowed},
+                narrowed=narrowed,
                 proof=proof,
             )
             done = asking.approve(approval.id, shown=request.digest, yes=yes)

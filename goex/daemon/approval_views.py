@@ -28,7 +28,7 @@ from policies.decisions import Ask, Decision
 from policies.display_text import escape, shorten
 from policies.grants import Grant, Width
 from policies.lookalikes import right_to_left
-from policies.tasks import Allowance
+from policies.tasks import Allowance, Task
 from runtimes.code.plans import PROGRAM
 from runtimes.code.plans import SERVICE as CODE
 
@@ -79,9 +79,21 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         same_as=[id for id in twins if id != approval.id],
         choices=widths(asked, offered, core.catalog),
         kind=row.kind,
+        task=_task(plan),
         question=question(row, plan, offered, core.catalog, _standing(core, row, plan, decision, asked)),
     )
     return escaped(say_credentials(made, core.told(row, plan)))
+
+
+def _task(plan: Plan) -> pb.Task | None:
+    """What a yes may narrow: the lines as the plan resolved them."""
+    if not isinstance(plan.action, Task):
+        return None
+    lines = [
+        pb.Allowance(service=line["service"], method=line["method"], account=line["account"], times=line["times"])
+        for line in plan.resolved["task"]
+    ]
+    return pb.Task(title=plan.action.title, allows=lines, seconds=plan.action.seconds, agent=plan.resolved["agent"])
 
 
 def _standing(core: Core, row: ActionRow, plan: Plan, decision: Decision, asked: Asked) -> Standing:

@@ -237,6 +237,11 @@ class Signatures:
             widths = {grant["width"] for grant in facts["grants"]}
             if any((grant["service"], grant["scope"]) == ("goex", "task") for grant in facts["grants"]):
                 widths -= {"task"}  # its lines stand in the plan, whose digest is signed
+                narrowed = {f"{line:02x}": times for line, times in statement.get("narrowed", ())}
+                for grant in facts["grants"]:
+                    most = narrowed.get(grant["id"][-2:]) if grant["width"] == "task" else None
+                    if most is not None and not 1 <= grant["times"] <= most:
+                        return "grants more than the passkey approved"
             if widths - {_WIDTHS.get(statement["width"])}:
                 return "grants more than the passkey approved"
         elif kind == "passkey-add":

@@ -652,7 +652,7 @@ class WidthView(_message.Message):
     def __init__(self, name: _Optional[str] = ..., words: _Optional[_Iterable[str]] = ..., until: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class Approval(_message.Message):
-    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source", "session", "place", "waiting", "count", "same_as", "choices", "kind", "brief", "presence_by", "question")
+    __slots__ = ("id", "action_id", "agent", "digest", "lines", "needs", "undo_class", "undo_text", "risk", "presence", "widths", "reason", "created", "deadline", "intent", "state", "settled_by", "arguments", "source", "session", "place", "waiting", "count", "same_as", "choices", "kind", "brief", "presence_by", "task", "question")
     ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
@@ -681,6 +681,7 @@ class Approval(_message.Message):
     KIND_FIELD_NUMBER: _ClassVar[int]
     BRIEF_FIELD_NUMBER: _ClassVar[int]
     PRESENCE_BY_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     id: str
     action_id: str
@@ -710,8 +711,9 @@ class Approval(_message.Message):
     kind: str
     brief: bool
     presence_by: str
+    task: Task
     question: Question
-    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ..., session: _Optional[str] = ..., place: _Optional[int] = ..., waiting: _Optional[int] = ..., count: _Optional[int] = ..., same_as: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[_Union[WidthView, _Mapping]]] = ..., kind: _Optional[str] = ..., brief: _Optional[bool] = ..., presence_by: _Optional[str] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., action_id: _Optional[str] = ..., agent: _Optional[str] = ..., digest: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., needs: _Optional[_Iterable[_Union[NeedView, _Mapping]]] = ..., undo_class: _Optional[str] = ..., undo_text: _Optional[str] = ..., risk: _Optional[str] = ..., presence: _Optional[bool] = ..., widths: _Optional[_Iterable[str]] = ..., reason: _Optional[str] = ..., created: _Optional[str] = ..., deadline: _Optional[str] = ..., intent: _Optional[str] = ..., state: _Optional[str] = ..., settled_by: _Optional[str] = ..., arguments: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ..., session: _Optional[str] = ..., place: _Optional[int] = ..., waiting: _Optional[int] = ..., count: _Optional[int] = ..., same_as: _Optional[_Iterable[str]] = ..., choices: _Optional[_Iterable[_Union[WidthView, _Mapping]]] = ..., kind: _Optional[str] = ..., brief: _Optional[bool] = ..., presence_by: _Optional[str] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., question: _Optional[_Union[Question, _Mapping]] = ...) -> None: ...
 
 class Question(_message.Message):
     __slots__ = ("sentence", "payload", "asks", "worst", "undo", "fresh", "notes", "irreversible", "answers", "alone")

@@ -51,16 +51,16 @@ def running_link(paths: Paths) -> str:
     return link(port=found[1], key=found[0]) if found else ""
 
 
-async def serve(paths: Paths, port: int, public_url: str, say: Callable[[str], None]) -> None:
-    """Serve the page until the process is ended. `say` is told the first link. Raises Unavailable."""
+async def serve(paths: Paths, port: int, origins: Callable[[int], tuple[str, ...]], say: Callable[[str], None]) -> None:
+    """Serve the page until the process is ended. `origins`: where it is reached, by its port (0: a free one is taken).
+    `say` is told the first link. Raises Unavailable."""
     with ExitStack() as stack:
         listeners = [stack.enter_context(one) for one in listening_on_localhost(port)]
         port = listeners[0].getsockname()[1]
         key = KeyFile(paths.web_key).take(port)
-        origins = (f"http://localhost:{port}", *([public_url] if public_url else ()))
         calls = DaemonCalls(paths.user_socket)
         config = uvicorn.Config(
-            Page(origins, Access(key), calls).app(),
+            Page(origins(port), Access(key), calls).app(),
             http="h11",
             ws="none",
             lifespan="off",

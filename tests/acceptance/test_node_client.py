@@ -1,48 +1,31 @@
 """A Node client, made from the proto alone, runs an action as an agent and can't decide one.
 
-Its two packages are installed once, into `.cache/node`, by the pins and hashes of node/package-lock.json.
+Its two packages are installed once, into `.cache`, by the pins and hashes of node/package-lock.json.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance import clients
-from tests.acceptance.clients import PROTO, ROOT, Client
+from tests.acceptance.clients import PROTO, Client
 from tests.support.daemon import Daemon
+from tests.support.npm import node_modules
 
 SOURCE = Path(__file__).parent / "node"
-CACHE = ROOT / ".cache" / "node"
 
 
 @pytest.fixture(scope="module")
 def client() -> Client:
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("node and npm aren't installed")
-    lock = (SOURCE / "package-lock.json").read_bytes()
-    stamp = CACHE / f".done-{hashlib.sha256(lock).hexdigest()[:16]}"
-    if not stamp.exists():
-        shutil.rmtree(CACHE, ignore_errors=True)
-        CACHE.mkdir(parents=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(SOURCE / name, CACHE)
-        # No script of a package runs: none of these needs one, and it would run as whoever tests.
-        subprocess.run(
-            [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
-            cwd=CACHE,
-            check=True,
-            timeout=550,
-            stdin=subprocess.DEVNULL,
-        )
-        stamp.touch()
-    env = {"PATH": os.environ["PATH"], "NODE_PATH": str(CACHE / "node_modules")}
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node isn't installed")
+    modules = node_modules(SOURCE, "node-client")
+    env = {"PATH": os.environ["PATH"], "NODE_PATH": str(modules)}
     return Client([node, str(SOURCE / "client.cjs"), str(PROTO)], env)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -203,9 +203,9 @@ class Scene:
 
 
 @contextmanager
-def scene(*without: str) -> Iterator[Scene]:
+def scene(*without: str, config: str = "", env: Mapping[str, str] | None = None) -> Iterator[Scene]:
     """A daemon, whose defences of these names are taken away."""
-    with serving() as service, Daemon(env=unsafe(*without)) as daemon:
+    with serving() as service, Daemon(env={**unsafe(*without), **(env or {})}, config=config) as daemon:
         for name in ("slack", "github"):
             daemon.person(
                 "VaultPut",

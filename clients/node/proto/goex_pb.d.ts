@@ -416,6 +416,7 @@ export type Approval = Message<"goex.v1.Approval"> & {
   kind: string;
   brief: boolean;
   presenceBy: string;
+  task?: Task;
   question?: Question;
 };
 export const ApprovalSchema: GenMessage<Approval>;

@@ -3,6 +3,7 @@
 import { call, Problem, stream } from "./daemon.js";
 import { facts, h, lines, put, say, when } from "./dom.js";
 import { onlyPasskeys, prove, sign } from "./proof.js";
+import { narrowing } from "./task.js";
 
 const MOMENT = 500; // milliseconds that a question stands before it can be allowed
 const waiting = new Map(); // id -> as a list shows it
@@ -96,9 +97,9 @@ function item(one) {
 }
 
 function newItem(one) {
-  const ready = seen.has(one.id);
+  const ready = seen.has(one.id) && one.kind !== "task"; // a task is narrowed where it is open, so it is answered there
   const tick = h("input", {
-    type: "checkbox", disabled: !ready, "aria-label": ready ? "Answer this one together with others" : "Open it first",
+    type: "checkbox", disabled: !ready, "aria-label": ready ? "Answer this one together with others" : one.kind === "task" ? "A task is answered alone" : "Open it first",
     onchange: (event) => { event.target.checked ? ticked.add(one.id) : ticked.delete(one.id); changed(); },
   });
   tick.checked = ticked.has(one.id);
@@ -181,8 +182,9 @@ function card(one) {
   const payload = lines(whole ? one.lines : said.payload, "What will be sent or run");
   const yes = (said.answers || []).filter((answer) => one.widths.includes(answer.name));
   const answers = yes.length ? yes : one.widths.map((name) => ({ name, label: name }));
+  const less = one.task && narrowing(one.task);
   const buttons = answers.map((answer, index) =>
-    h("button", { type: "button", class: index ? "" : "yes", "data-width": answer.name, onclick: () => choose(one, answer) }, index ? `Allow: ${answer.label}` : "Allow once"));
+    h("button", { type: "button", class: index ? "" : "yes", "data-width": answer.name, onclick: () => choose(one, answer, less) }, index ? `Allow: ${answer.label}` : one.task ? "Allow the task" : "Allow once"));
   const hint = h("p", { class: "quiet" });
   const made = h("article", { class: "card" }, back(),
     h("h2", { tabindex: "-1" }, said.sentence || `${who(one)} asks`),
@@ -191,6 +193,7 @@ function card(one) {
       ["Asks", said.asks || one.source || who(one)], ["Worst", said.worst], ["Undo", said.undo || one.undo_text, said.irreversible],
       ["New", said.fresh], ...(said.notes || []).map((note) => ["Note", note, true]), ["Until", when(one.deadline)],
     ]),
+    less && less.form,
     hint,
     h("p", { class: "buttons" }, buttons, h("button", { type: "button", "data-width": "no", onclick: () => deny(one) }, "Deny")),
     h("details", {}, h("summary", {}, "More"), more(one)));
@@ -221,14 +224,16 @@ function atEnd(box, alone, reached, notYet) {
   box.addEventListener("scroll", look);
 }
 
-async function choose(one, answer) {
+async function choose(one, answer, less) {
+  const narrowed = less ? less.read() : {};
+  if (!narrowed) return;
   const choice = (one.choices || []).find((each) => each.name === answer.name);
-  const request = { approval_id: one.id, approve: true, width: answer.name, digest: one.digest };
+  const request = { approval_id: one.id, approve: true, width: answer.name, digest: one.digest, ...narrowed.request };
   const attempt = (proof) => call("Person/Decide", { ...request, ...proof });
-  const words = choice ? [...choice.words, choice.warning].filter(Boolean).join(" ") : "This very action, a single time.";
+  const words = less ? narrowed.words : choice ? [...choice.words, choice.warning].filter(Boolean).join(" ") : "This very action, a single time.";
   try {
     const done = one.presence || answer.name !== "once"
-      ? await prove(answer.name === "once" ? "Allow once" : `Allow: ${answer.label}`, words, { decide: request }, attempt)
+      ? await prove(one.task ? "Allow the task" : answer.name === "once" ? "Allow once" : `Allow: ${answer.label}`, words, { decide: request }, attempt)
       : await attempt({});
     if (done) say(done.settled?.length ? `Allowed; it settled ${done.settled.length} more.` : "Allowed.");
   } catch (error) { say(error.text || error.message); }

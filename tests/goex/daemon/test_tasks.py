@@ -75,6 +75,8 @@ def test_an_answer_can_narrow_a_task_and_never_widen_it(desk: Scene, more: dict[
     asked = journey.asked()
     with pytest.raises(RpcError, match="never"):
         decide(desk.daemon, asked, **more)
+    with pytest.raises(RpcError, match="twice"):
+        decide(desk.daemon, asked, narrowed=[pb.Narrowed(line=0, times=1)] * 2)
     assert desk.approval(asked.id).state == "pending"
     decide(desk.daemon, asked, approve=False)
 
@@ -123,10 +125,16 @@ def test_what_cannot_be_held_to_is_refused_before_anybody_is_asked(desk: Scene, 
 @pytest.mark.promise(88)
 def test_what_a_passkey_signed_of_a_task_is_its_lines_and_no_other_grants() -> None:
     signatures = Signatures(whole=False, digest_of=lambda action: "d")
-    statement = {"kind": "approve", "action": "a-1", "digest": "d", "width": "once", "narrowed": [[0, 1]]}
-    lines = {"width": "task", "service": "slack", "scope": "chat.postMessage"}
-    begun = {"width": "once", "service": "goex", "scope": "task"}
-    other = {"width": "once", "service": "slack", "scope": "chat:write"}
+    statement = {"kind": "approve", "action": "a-1", "digest": "d", "width": "once", "narrowed": [[0, 1], [1, 0]]}
+    lines = {"id": "g-0000", "width": "task", "service": "slack", "scope": "chat.postMessage", "times": 1}
+    begun = {"id": "g-1", "width": "once", "service": "goex", "scope": "task"}
+    other = {"id": "g-2", "width": "once", "service": "slack", "scope": "chat:write"}
     assert signatures._states("grant", "a-1", {"grants": [begun, lines]}, statement) == ""
-    for grants in ([other, lines], [lines], [begun, lines, {**lines, "width": "permanent"}]):
+    more = (
+        [{**lines, "width": "permanent"}],
+        [{**lines, "times": 2}],
+        [{**lines, "times": 0}],
+        [{**lines, "id": "g-0001"}],
+    )
+    for grants in ([other, lines], [lines], *([begun, lines, *each] for each in more)):
         assert "more than" in signatures._states("grant", "a-1", {"grants": grants}, statement)

@@ -312,3 +312,30 @@ def test_two_tabs_that_race_settle_it_once(daemon: Daemon, shop: Path, token: st
     assert not pending(daemon)
     for context in contexts:
         context.close()
+
+
+def test_a_yes_and_a_no_at_once_settle_it_once(
+    daemon: Daemon, shop: Path, token: str, browser: Any, web: WebPage
+) -> None:
+    before = status_of(shop)
+    action = ask_for_update(daemon, token, "either")
+    contexts = [browser.new_context() for _ in range(2)]
+    yes, no = (context.new_page() for context in contexts)
+    for tab in (yes, no):
+        tab.set_default_timeout(SECONDS * 1000)
+        tab.goto(web.link())
+        tab.click("li.item button.open")
+        tab.wait_for_selector("article button.yes:not([disabled])")
+    yes.click("article button.yes")
+    yes.fill("#passphrase", APPROVAL_PASSPHRASE)
+    yes.evaluate("document.getElementById('proof-yes').click()")
+    no.evaluate("document.querySelector('article button[data-width=no]').click()")
+    for tab in (yes, no):
+        expect(tab.locator("main")).to_contain_text("settled: ")
+    until(lambda: daemon.actions("Get", pb.ActionId(id=action), token=token).state in ("done", "denied"))
+    done = daemon.actions("Get", pb.ActionId(id=action), token=token).state == "done"
+    assert status_of(shop) == ("either" if done else before)
+    rows = [row for row in daemon.person("Log", pb.LogRequest(limit=500)).rows if row.action_id == action]
+    assert len([row for row in rows if row.kind == "grant"]) == int(done)
+    for context in contexts:
+        context.close()

@@ -17,7 +17,7 @@ from tests.support.page import CHROMIUM, SECONDS, WebPage, add_shop, ask_for_upd
 
 if CHROMIUM:
     from playwright.sync_api import expect
-pytestmark = [needs_browser, pytest.mark.promise(87)]
+pytestmark = needs_browser
 
 INTERNAL = {
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
@@ -68,6 +68,15 @@ class Keyed:
         found = self.devtools.send("WebAuthn.getCredentials", {"authenticatorId": self.authenticator})
         return list(found["credentials"])
 
+    def register(self) -> None:
+        """The first passkey, by the approval passphrase."""
+        self.tab.click("nav a:has-text('System')")
+        self.tab.click("button:has-text('Register a passkey')")
+        self.tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+        self.tab.click("#proof-yes")
+        expect(self.tab.locator("#said")).to_have_text("The passkey is registered.")
+        assert len(self.credentials()) == 1
+
     def open(self) -> None:
         """The one question that waits, until it can be allowed."""
         self.tab.click("nav a:has-text('Waiting')")
@@ -80,12 +89,7 @@ class Keyed:
 def keyed(browser: Any, web: WebPage, daemon: Daemon) -> Iterator[Keyed]:
     """With one passkey registered on the page."""
     made = Keyed(browser, web.link())
-    made.tab.click("nav a:has-text('System')")
-    made.tab.click("button:has-text('Register a passkey')")
-    made.tab.fill("#passphrase", APPROVAL_PASSPHRASE)
-    made.tab.click("#proof-yes")
-    expect(made.tab.locator("#said")).to_have_text("The passkey is registered.")
-    assert len(made.credentials()) == 1
+    made.register()
     yield made
     made.context.close()
 
@@ -97,6 +101,7 @@ def until(database: Path, value: str) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.promise(87)
 def test_a_write_is_approved_by_a_signature_that_the_log_verifies(daemon: Daemon, shop: Path, keyed: Keyed) -> None:
     ask_for_update(daemon, daemon.add_agent("one"), "signed")
     keyed.open()
@@ -108,6 +113,7 @@ def test_a_write_is_approved_by_a_signature_that_the_log_verifies(daemon: Daemon
     assert daemon.goex("log", "--verify").returncode == 0
 
 
+@pytest.mark.promise(87)
 def test_a_cloned_authenticator_is_refused(daemon: Daemon, shop: Path, keyed: Keyed) -> None:
     """Its count goes back behind what the daemon saw."""
     token = daemon.add_agent("two")
@@ -135,6 +141,7 @@ def test_a_cloned_authenticator_is_refused(daemon: Daemon, shop: Path, keyed: Ke
     expect(keyed.tab.locator("main")).to_contain_text("denied")
 
 
+@pytest.mark.promise(87)
 def test_an_answer_to_one_question_is_none_to_another(daemon: Daemon, shop: Path, keyed: Keyed) -> None:
     """A script in the page's place signs one question and sends it for another, and twice."""
     token = daemon.add_agent("three")
@@ -174,6 +181,7 @@ def test_an_answer_to_one_question_is_none_to_another(daemon: Daemon, shop: Path
     assert status_of(shop, 2) == "new"
 
 
+@pytest.mark.promise(87)
 def test_another_origin_gets_no_signature_and_none_counts_from_there(keyed: Keyed, browser: Any, web: WebPage) -> None:
     other = browser.new_context().new_page()
     other.route("http://localhost:1/**", lambda route: route.fulfill(content_type="text/html", body="<p>other</p>"))

@@ -1,0 +1,1 @@
+"""Loaded by a daemon that a test kills at a point of its work."""
