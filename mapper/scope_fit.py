@@ -17,7 +17,9 @@ scopes say and open, none about one provider:
 * where a call may change something, and the provider lists a scope that changes and not the one that only looks at the
   same, looking doesn't do, and a scope that looks at something beside doesn't either;
 * a scope of another service's is second to one of this service's own;
-* a scope over what is said about things doesn't destroy them, and one that only looks doesn't change them by SQL.
+* a scope over what is said about things doesn't destroy them, nor reach what is in them where the call is about that;
+  one that only looks doesn't change them by SQL;
+* of the scopes of OpenID Connect `openid` says nobody's address or name, so that `email` and `profile` do.
 
 Not fitting is a doubt, not a ban, but for what is refused: where nothing fits better, the least doubtful is chosen.
 """
@@ -30,7 +32,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mapper.reach import Reach
-from mapper.scope_text import Limit, Said, said, stem, stems
+from mapper.scope_text import SENDS_NO_BYTES, Limit, Said, said, stem, stems
 from policies.actions import Call
 from policies.jsonvalue import JsonValue
 from policies.services import Method, Risk, Scope
@@ -44,11 +46,6 @@ _SQL_CHANGE = re.compile(
 )
 _SQL = re.compile(r"\bsql\b|(?<=[a-z])Sql\b", re.IGNORECASE)
 _OWN_FOLDER = "appdata"
-_SMALL_TEXT = """
-a all an and are as at be by can for from has have how if in is it of on or that the this to was what where which with
-you your
-"""
-_SMALL = frozenset(_SMALL_TEXT.split())  # words that are in every description
 _FIRST_PERSON = frozenset({"my", "mine", "me", "i", "myself"})
 _OWNED = ".owned"
 _OWN_NAMES = frozenset({"me", "primary"})
@@ -63,6 +60,19 @@ _EVERYDAY = {
     "glucose": "sugar",
     "monetary": "revenue earn earned earning money income cpm payout",
 }
+# What somebody asks who wants to know what is in a file, and what is asked about it.
+_INSIDE = frozenset(stems("content text say said written wrote inside read download summarize summarise summary"))
+_ABOUT = frozenset(
+    stems("who when where size big large long owner own name title type kind modified changed created link shared id")
+)
+_EITHER = re.compile(r"\bmetadata or (?:the )?content\b|\balt=media\b", re.IGNORECASE)  # what a method answers
+# OpenID Connect Core, 5.4: which claims a scope asks for. `openid` alone gives the number of an account.
+_CLAIMS = {
+    "profile": frozenset(stems("name called picture photo avatar profile locale")),
+    "openid": frozenset(stems("id sub identifier number")),
+}
+_IDENTITY = frozenset({"openid", "email", "profile", "userinfo.email", "userinfo.profile"})
+_YOU = re.compile(r"\byou (\w+)(?:,? (?:or|and) (\w+))?")  # what somebody does to whom another's things belong
 _FEW = 2  # methods of a service that a scope of another's opens when it is only there to help
 _WHOLE = 5  # the best score: a value that is the kind's name
 _SIDE_BY_SIDE = 3  # kinds that are several; of two, a call must name one by a value of its own
@@ -113,7 +123,7 @@ def doubts(
     found = {name: _refused(method, facts, name) for name in among}
     for name, each in among.items():
         found[name] += _limited(each, facts, known)
-    for rule in (_aside, _others, _owned, _made, _opened, _subsets, _foreign, _elsewhere, _more, _kinds):
+    for rule in (_aside, _claims, _others, _owned, _made, _opened, _subsets, _foreign, _elsewhere, _more, _kinds):
         sound = {name: each for name, each in among.items() if found[name] == 0}
         if len(sound) < 2:
             break
@@ -158,7 +168,21 @@ class _Facts:
         self.noun = (stems(around[-1]) or [""])[-1] if around else ""
         self.own_folder = any(_OWN_FOLDER in value.lower() for value in self.values)
         self.me = any(value == "me" or value.endswith("/me") for value in self.values)
+        self.inside = self._looks_inside() if method.risk is Risk.READ else self._changes_inside()
         self.sql_changes = any(_SQL_CHANGE.match(value) for value in self.values) and _takes_sql(method)
+
+    def _looks_inside(self) -> bool:
+        """Whether the request asks what is in a thing that the method may answer whole."""
+        asked = set(self.asked)
+        whole = _EITHER.search(self.method.description) is not None
+        return whole and bool(asked & _INSIDE) and not asked & _ABOUT
+
+    def _changes_inside(self) -> bool:
+        """Whether the method takes a file's bytes, and the call says nothing that describes the file."""
+        names = [
+            name for name, value in self.arguments.items() if value not in (None, {}) and value not in (True, False)
+        ]
+        return SENDS_NO_BYTES in self.method.description and set(names) <= set(self.path)
 
 
 @cache
@@ -227,7 +251,7 @@ def _limited(each: Candidate, facts: _Facts, known: frozenset[str]) -> int:
         found += 1
     if Limit.OWN in limits and not (each.said.base.endswith(_OWN_FOLDER) and facts.own_folder):
         found += 2
-    if Limit.METADATA in limits and facts.destroys:
+    if Limit.METADATA in limits and (facts.destroys or facts.inside):
         found += 2
     if each.said.looks and facts.sql_changes:
         found += 2
@@ -247,6 +271,16 @@ def _aside(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str])
         for name, each in among.items()
         if each.said.looks and each.said.base not in changing and each.said.segments[:1] in without
     ]
+
+
+def _claims(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
+    """Those of OpenID Connect that don't say what was asked about the person."""
+    told = {each.said.segments[-1]: name for name, each in among.items() if each.said.base in _IDENTITY}
+    asked = set(facts.asked)
+    if "openid" not in told or not asked:
+        return []
+    wanted = next((claim for claim, words in _CLAIMS.items() if words & asked), "email")
+    return [name for claim, name in told.items() if claim != wanted] if wanted in told else []
 
 
 def _subsets(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
@@ -362,9 +396,11 @@ def _more(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) 
 def _asks_for_own(among: Mapping[str, Candidate], mine: set[str], facts: _Facts) -> bool:
     if any(among[name].said.segments[0] in ("user", "userinfo") for name in mine):
         return False  # a profile is named by the call itself
-    own = set().union(*(among[name].said.about for name in mine))
-    theirs = set().union(*(each.said.about for name, each in among.items() if name not in mine)) - own - _SMALL
-    return bool(_FIRST_PERSON & set(facts.asked)) and not theirs & set(facts.asked)
+    own = set().union(*(among[name].said.segments for name in mine))
+    others = [each for name, each in among.items() if name not in mine]
+    theirs = stems(" ".join(segment for each in others for segment in each.said.segments if segment not in own))
+    done = stems(" ".join(" ".join(found) for each in others for found in _YOU.findall(each.scope.description.lower())))
+    return bool(_FIRST_PERSON & set(facts.asked)) and not {*theirs, *done} & set(facts.asked)
 
 
 def _kinds(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:

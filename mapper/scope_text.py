@@ -15,6 +15,9 @@ from functools import lru_cache
 
 from policies.services import Risk
 
+# An imported method's description says this where its bytes are a file's, and what describes the file is sent.
+SENDS_NO_BYTES = "What describes the file is sent; a file's bytes can't be."
+
 _SEPARATORS = re.compile(r"[.:/]+")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mapper.catalog import Catalog
-from mapper.evaluation.scope_sets import Judged, judge
+from mapper.evaluation.scope_sets import Judged, claimed, judge
 from mapper.least_scopes import least_scopes
 from policies.actions import Call
 from policies.errors import GoexError
@@ -90,7 +90,7 @@ def outcome(catalog: Catalog, case: Mapping[str, Any], apis: Sequence[str]) -> O
         found = least_scopes(catalog, calls, frozenset(), words=str(case.get("prompt", "")))
     except GoexError as error:
         return _made(case, "insufficient", apis, (), sets, error.message)
-    chosen = tuple(sorted({scope for _, _, scope in found}))
+    chosen = tuple(sorted(claimed(catalog, found)))
     return _made(case, judge(catalog, methods, chosen, sets), apis, chosen, sets)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mapper.catalog import Catalog
-from mapper.least_scopes import reach_of, risk_of, suffices
+from mapper.least_scopes import ScopeId, reach_of, risk_of, suffices
 from mapper.reach import Reach
 from policies.services import Method, Risk
 
@@ -44,9 +44,18 @@ def judge(
     return "excessive" if mine and excessive(catalog, methods, mine, sets) else "insufficient"
 
 
+def claimed(catalog: Catalog, chosen: Iterable[ScopeId]) -> frozenset[str]:
+    """The scopes that a login would be asked for: virtual ones, which a method without any has, are no provider's."""
+    return frozenset(name for service, _, name in chosen if not catalog.scope(service, name).virtual)
+
+
 def covers(catalog: Catalog, methods: Iterable[Method], scopes: Collection[str]) -> bool:
-    """Whether each method has a scope among these that alone suffices for it."""
-    return all(any(suffices(catalog, method.service, method.name, scope) for scope in scopes) for method in methods)
+    """Whether each method has a scope among these that alone suffices for it, or needs none."""
+    return all(
+        not claimed(catalog, ((method.service, "", scope) for scope in method.scopes))
+        or any(suffices(catalog, method.service, method.name, scope) for scope in scopes)
+        for method in methods
+    )
 
 
 def excessive(

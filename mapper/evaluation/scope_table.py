@@ -34,7 +34,7 @@ from typing import Any, Literal
 from mapper.catalog import Catalog
 from mapper.evaluation import oracle
 from mapper.evaluation.request_sets import Request, Sets
-from mapper.evaluation.scope_sets import Judged, covers, excessive
+from mapper.evaluation.scope_sets import Judged, claimed, covers, excessive
 from mapper.least_scopes import least_scopes
 from policies.actions import Call
 from policies.errors import GoexError
@@ -159,7 +159,7 @@ class Judge:
             chosen = least_scopes(self.catalog, calls, frozenset(), words=request.text)
         except GoexError:
             chosen = ()  # no scope allows it, so none is asked for
-        scopes = tuple(sorted({scope for _, _, scope in chosen}))
+        scopes = tuple(sorted(claimed(self.catalog, chosen)))
         return scopes, self.judge(request, candidate, frozenset(scopes))
 
     def judge(self, request: Request, candidate: Candidate, scopes: frozenset[str]) -> Judged:

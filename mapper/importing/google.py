@@ -22,6 +22,7 @@ from mapper.importing.safe_methods import risk as risk_in
 from mapper.importing.scope_refusals import refused_scopes
 from mapper.json_schema import problem as schema_problem
 from mapper.json_schema import referred
+from mapper.scope_text import SENDS_NO_BYTES
 from mapper.store.import_rows import Document, DocumentMethod, DocumentScope
 from mapper.store.service_names import MAX_METHOD_NAME, METHOD_NAME, VERSION
 from policies.accounts import Origin
@@ -281,7 +282,7 @@ def _method(
 
 def _media_note(raw: dict[str, Any], has_body: bool) -> str:
     if raw.get("supportsMediaUpload") is True and has_body:
-        return " (What describes the file is sent; a file's bytes can't be.)"
+        return f" ({SENDS_NO_BYTES})"
     if raw.get("supportsMediaDownload") is True and "response" not in raw:
         return " (Answers with a file's bytes; of these only the beginning is kept, and only if it is text.)"
     return ""

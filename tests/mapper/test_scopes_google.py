@@ -244,3 +244,48 @@ def test_a_call_that_every_scope_refuses_is_an_error(google_catalog: Catalog) ->
     call = Call(service=GMAIL, method="users.messages.list", arguments={"userId": "me", "q": "x"})
     with pytest.raises(InvalidInput, match="with these arguments"):
         _Search(google_catalog, GMAIL, frozenset()).best([(only, call)])
+
+
+DRIVE_GET, DRIVE_UPDATE = "drive-v3.files.get", "drive-v3.files.update"
+WORK, HANDED_IN = "classroom.courses.courseWork.list", "classroom.courses.courseWork.studentSubmissions.list"
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize(
+    ("words", "method", "arguments", "least"),
+    [
+        ("what does 1A say?", DRIVE_GET, {"fileId": "1A"}, "drive.readonly"),
+        ("read me 1A", DRIVE_GET, {"fileId": "1A"}, "drive.readonly"),
+        ("how big is 1A", DRIVE_GET, {"fileId": "1A"}, "drive.metadata.readonly"),
+        ("who can read 1A", DRIVE_GET, {"fileId": "1A"}, "drive.metadata.readonly"),
+        ("overwrite 1A", DRIVE_UPDATE, {"fileId": "1A"}, "drive.file"),
+        ("write what it says into 1A", DRIVE_UPDATE, {"fileId": "1A", "body": {"name": "B"}}, "drive.metadata"),
+        ("move 1A", DRIVE_UPDATE, {"fileId": "1A", "addParents": "2B"}, "drive.metadata"),
+        ("who am I", "oauth2.userinfo.get", {}, "userinfo.email"),
+        ("what's my name there", "oauth2.userinfo.get", {}, "userinfo.profile"),
+        ("my user id", "oauth2.userinfo.get", {}, "openid"),
+        ("what is due in my biology class?", WORK, {"courseId": "1"}, "classroom.coursework.me.readonly"),
+        ("what have my students to do?", WORK, {"courseId": "1"}, "classroom.coursework.students.readonly"),
+        ("did I hand it in?", HANDED_IN, {"courseId": "1", "courseWorkId": "2"},
+         "classroom.student-submissions.me.readonly"),
+        ("list what my students handed in", HANDED_IN, {"courseId": "1", "courseWorkId": "2"},
+         "classroom.student-submissions.students.readonly"),
+    ],
+)  # fmt: skip
+def test_what_a_request_is_about(
+    google_catalog: Catalog, words: str, method: str, arguments: dict[str, Any], least: str
+) -> None:
+    method = method if method.split(".")[0] in google_catalog.services else method.replace("-v3", "")
+    assert chosen(google_catalog, (method, arguments), words=words) == {least}
+
+
+def test_calls_whose_common_scope_suffices_ask_for_that_one(google_catalog: Catalog) -> None:
+    drive = DRIVE_GET.split(".")[0] if DRIVE_GET.split(".")[0] in google_catalog.services else "drive"
+    calls = ((f"{drive}.files.list", {}), (f"{drive}.files.delete", {"fileId": "1A"}))
+    assert chosen(google_catalog, *calls, words="delete what ends in .bak") == {"drive.file"}
+
+
+def test_a_method_without_a_provider_s_scope_claims_none(google_catalog: Catalog) -> None:
+    case = {"service": "webfonts", "version": "v1", "args": {}, "min_scopes": [[]]}
+    assert outcome(google_catalog, case, ["webfonts.webfonts.list"]).judged == "accepted"
+    assert outcome(google_catalog, {**case, "min_scopes": [["x"]]}, ["webfonts.webfonts.list"]).chosen == ()

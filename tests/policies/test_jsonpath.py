@@ -9,7 +9,7 @@ import pytest
 from jsonpath_rfc9535.filter_expressions import ComparisonExpression
 
 from policies.errors import InvalidInput
-from policies.jsonpath import MAX_WORK, SeveralValues, is_filter, value_at
+from policies.jsonpath import MAX_WORK, SeveralValues, is_filter, items_at, value_at
 from policies.jsonvalue import MissingValue
 
 LISTS = {
@@ -97,7 +97,10 @@ def test_what_an_error_names_is_short() -> None:
         "$.items[?@.title]", "$.items[?!@.title]",  # "has", which reads like "is"
         "$.items[?@.a==@.b]", "$.items[?@.a==$.items[0].a]", "$.items[?$.items[?@.a==1]]",
         "$.items[?@..a==1]", "$.items[?@[*]==1]", "$.items[?@[?@.a==1]]", "$.items[?1==1]",
-        "$.items[?match(@.title, '(a+)+$')]", "$.items[?search(@.title, 'a')]", "$.items[?length(@.a)>1]",
+        "$.items[?match(@.title, '(a+)+$')]", "$.items[?match(@.title, '.*a.*a.*b')]",
+        "$.items[?match(@.title, '(a|a)*')]",
+        "$.items[?match(@.title, 'a{1,9}.*')]", "$.items[?match(@.title, '" + "a" * 201 + "')]",
+        "$.items[?search(@.title, 'a')]", "$.items[?length(@.a)>1]",
         "$.items[?count(@.*)>1]", "$.items[?value(@.a)==1]",
         "$[?@.a==1][?@.a==1][?@.a==1][?@.a==1]",
         "$.items[?@.id==9007199254740993]", "$.items[?@.id==1e300]", "$.items[?@.id==1e999]",
@@ -123,6 +126,9 @@ def test_too_many_items_are_refused_before_one_is_looked_at(monkeypatch: pytest.
         value_at(million, "$[?@.a==2].b")
     with pytest.raises(InvalidInput, match="too many"):
         value_at(dict.fromkeys(map(str, range(MAX_WORK + 1)), 1), "$[?@==2]")
+    for each in ("$[*].b", "$[?@.a==1].b"):
+        with pytest.raises(InvalidInput, match="1000000 items"):
+            items_at(million, each, 50)
     assert not looked
     # Filters within filters look at no more than there is, and share what may be looked at.
     nested = {"rows": [{"a": 1, "cells": [{"a": 1}] * 190} for _ in range(100)]}
