@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.adversarial.grant_scene import SECRET, Scene, answer_to, call, read_and_post, scene, several
+from tests.adversarial.grant_scene import SECRET, Scene, call, read_and_post, scene, several
 from tests.adversarial.test_grants import PERMITTED
 from tests.goex.daemon.test_stages import Channels, listing, posted_to, questions, to_each
 from tests.support.journey import decide
@@ -26,7 +26,7 @@ def shipped(sandbox_image: str) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def control(sandbox_image: str) -> Iterator[Scene]:
-    with scene("references", "unknown arguments", "each bounds", "few choices") as made:
+    with scene("references", "unknown arguments", "each bounds") as made:
         made.service.__class__ = Channels
         yield made
 
@@ -57,29 +57,10 @@ def more_than_was_said(scene: Scene) -> bool:
     return len(posted_to(scene)) > 2
 
 
-def one_question_after_another(scene: Scene) -> bool:
-    """Each part of a request has a choice of its own, so that the person is to answer forever."""
-    listing(scene, "ops", "ops")
-    scene.allow(several(call("slack.conversations.list")), "permanent")
-    paths = [f"$.channels[?@.name=='ops'&&@.id!='{number}'].id" for number in range(12)]
-    posts = [call("slack.chat.postMessage", channel=answer_to(0, path), text="hi") for path in paths]
-    answer, asked = "", 0
-    while True:
-        event = next(questions(scene.ask(several(call("slack.conversations.list"), *posts, answer=answer))))
-        if hasattr(event, "widths"):
-            decide(scene.daemon, event, approve=False)
-            break
-        if event.WhichOneof("what") == "finished":
-            break
-        asked, answer = asked + 1, event.mapped.clarification.options[0].answer
-    return asked > 5
-
-
 ATTACKS: dict[str, Attack] = {
     "granted": granted,
     "permitted": permitted,
     "more_than_was_said": more_than_was_said,
-    "one_question_after_another": one_question_after_another,
 }
 
 

@@ -281,7 +281,8 @@ def test_what_a_request_is_about(
 
 def test_calls_whose_common_scope_suffices_ask_for_that_one(google_catalog: Catalog) -> None:
     drive = DRIVE_GET.split(".")[0] if DRIVE_GET.split(".")[0] in google_catalog.services else "drive"
-    calls = ((f"{drive}.files.list", {}), (f"{drive}.files.delete", {"fileId": "1A"}))
+    listed: dict[str, Any] = {}
+    calls = ((f"{drive}.files.list", listed), (f"{drive}.files.delete", {"fileId": "1A"}))
     assert chosen(google_catalog, *calls, words="delete what ends in .bak") == {"drive.file"}
 
 

@@ -157,17 +157,10 @@ def _each_bounds() -> None:
     stages.items_at = lambda answer, path, most: items_at(answer, path, 1_000_000)  # type: ignore[attr-defined]
 
 
-def _few_choices() -> None:
-    from goex.engine import stages
-
-    stages.MOST_QUESTIONS = 1_000_000
-
-
 _DEFENCES: dict[str, Any] = {
     "references": _references,
     "unknown arguments": _unknown_arguments,
     "each bounds": _each_bounds,
-    "few choices": _few_choices,
     "task counts": _task_counts,
     "task bounds": _task_bounds,
     "task accounts": _task_accounts,
