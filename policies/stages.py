@@ -102,6 +102,8 @@ def is_each(value: JsonValue) -> bool:
 def wrong_each(value: Mapping[str, JsonValue]) -> str:
     """Why it isn't a whole `$each`; "" when it is."""
     source, path, most = value.get("$each"), value.get("path"), value.get("most")
+    if more := set(value) - _EACH:
+        return f"it has no {min(more)[:40]!r}"
     if isinstance(source, bool) or not isinstance(source, int) or source < 0:
         return "$each is the number of an earlier call"
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_EACH:

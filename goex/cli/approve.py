@@ -133,7 +133,7 @@ def _one(client: Client, wanted: str, terminal: Terminal | None, out: Output) ->
         _list(out, (found,))
         raise no_terminal()
     else:
-        _ask(client, terminal, approval, out)
+        _say(decide(terminal, client, approval), approval, out)
 
 
 def _dry_run(client: Client, wanted: str, out: Output) -> int:
@@ -242,6 +242,10 @@ def _ask(
         # One that was settled elsewhere meanwhile doesn't stop the ones after it.
         print_error(error, as_json=False)
         return Verdict.GONE
+    return _say(verdict, approval, out)
+
+
+def _say(verdict: Verdict, approval: pb.Approval, out: Output) -> Verdict:
     words = {
         Verdict.APPROVED: "Allowed.",
         Verdict.DENIED: "Denied.",

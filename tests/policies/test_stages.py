@@ -64,6 +64,7 @@ def test_what_reads_and_stands_first_is_a_stage(calls: tuple[Call, ...], expecte
         (read(), write(id=each(most=True))),
         (read(), write(id=each(path="$.id"))),
         (read(), write(id={"$each": 0, "path": "$[*].id"})),
+        (read(), write(id={**each(), "method": "files.share"})),
     ],
 )
 def test_an_each_that_cant_be_is_refused(calls: tuple[Call, ...]) -> None:
