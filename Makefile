@@ -110,6 +110,10 @@ acceptance: services ## Measure what is accepted of other people's documents and
 prism: setup ## Let Prism judge the requests of imported documents (needs npm); writes acceptance.json
 	@$(BIN)/python -m tools.acceptance prism -- $(ARGS)
 
+.PHONY: replay
+replay: setup ## Count the questions a task of AgentDojo's and BFCL's ground truth takes; writes replay.json
+	@nice -n 15 $(BIN)/python -m tools.replay.run
+
 .PHONY: peers
 peers: setup ## Install what make bench measures the sandbox beside, each in an environment of its own
 	@for peer in epicbox swe-rex; do \

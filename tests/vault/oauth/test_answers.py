@@ -175,7 +175,7 @@ SECRETS = VISIBLE.map(Secret)
 )
 def test_what_is_sealed_reads_back_whole(made: TokenSet) -> None:
     assert TokenSet.from_secret(made.to_secret()) == made
-    assert not made.access.token or made.access.token.reveal().decode() not in repr(made.access.token)
+    assert repr(made.access.token) == "Secret(…)"  # looked for in it, a token of one letter could be found
 
 
 @settings(deadline=None, max_examples=60)
