@@ -258,7 +258,12 @@ def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone
         if answer != "once" and not _narrow(terminal, approval, request):
             return Verdict.LATER
         try:
-            with_presence(lambda passphrase: _send(client, request, passphrase), terminal, gone)
+            with_presence(
+                lambda passphrase: _send(client, request, passphrase),
+                terminal,
+                gone,
+                lambda place: _send_signed(client, request, place, gone),
+            )
         except TooLate:  # which was said on the terminal
             return Verdict.GONE
         return Verdict.APPROVED
@@ -268,12 +273,19 @@ def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone
     return Verdict.DENIED
 
 
-def with_presence(call: Callable[[str], T], terminal: Terminal | None = None, gone: Gone = lambda: "") -> T:
-    """`call("")`; when the daemon wants to see that the person is there, again with the approval passphrase.
+def with_presence(
+    call: Callable[[str], T],
+    terminal: Terminal | None = None,
+    gone: Gone = lambda: "",
+    signed: Callable[[Terminal], T] | None = None,
+) -> T:
+    """`call("")`; when the daemon wants to see that the person is there, again with the approval passphrase, or where
+    passkeys are required, after one confirmed it. `signed` makes a call that holds a security key's own assertion.
 
     The passphrase comes from the controlling terminal alone. Raises Denied without one, or after three wrong ones;
     TooLate when `gone()` says why it isn't asked for any more.
     """
+    from goex.cli.security_key import plugged_in
     from goex.client import Refused
 
     passphrase = ""
@@ -281,8 +293,12 @@ def with_presence(call: Callable[[str], T], terminal: Terminal | None = None, go
         try:
             return call(passphrase)
         except Refused as refused:
-            if refused.code == "passkey" and refused.details:
-                return _confirmed(call, refused, terminal or Terminal.controlling(), gone)
+            if refused.code == "passkey":
+                terminal = terminal or Terminal.controlling()
+                if signed is not None and terminal is not None and plugged_in():
+                    return signed(terminal)
+                if refused.details:
+                    return _confirmed(call, refused, terminal, gone)
             if refused.code != "presence":
                 raise
             if attempt and passphrase:
@@ -302,9 +318,15 @@ def with_presence(call: Callable[[str], T], terminal: Terminal | None = None, go
 
 
 def _confirmed(call: Callable[[str], T], refused: Refused, terminal: Terminal | None, gone: Gone) -> T:
-    """`call("")` once a passkey confirmed it on the page, which is waited for at a terminal. Raises Refused."""
+    """`call("")` once a passkey confirmed it: a security key that is plugged in, or on the page, which is waited for at
+    a terminal. Raises Refused."""
+    from goex.cli.security_key import plugged_in
+
     if terminal is None:
         raise refused
+    if plugged_in():
+        _confirm_by_key(refused, terminal, gone)
+        return call("")
     _note(terminal, escape(f"{refused.message} Confirm it on the page (goex web); this waits. Ctrl-C ends it."))
     deadline = time.monotonic() + _PASSKEY_SECONDS
     while time.monotonic() < deadline and not gone():
@@ -315,6 +337,28 @@ def _confirmed(call: Callable[[str], T], refused: Refused, terminal: Terminal | 
             if again.code != "passkey":
                 raise
     raise refused
+
+
+def _confirm_by_key(refused: Refused, terminal: Terminal, gone: Gone) -> None:
+    from goex.cli.connect import connect
+    from goex.cli.output import Output
+    from goex.cli.security_key import sign
+    from goex.rpc import goex_pb2 as pb
+    from goex.rpc import passkeys_pb2 as ppb
+
+    _note(terminal, escape(refused.message))
+    with connect(Output(as_json=False), start=False) as client:
+        assertion = sign(client, ppb.ChallengeRequest(presence=refused.details[0]), terminal, gone)
+        client.call("Person/Present", pb.PresentRequest(assertion_json=assertion), pb.PresentReply)
+
+
+def _send_signed(client: Client, request: pb.DecideRequest, terminal: Terminal, gone: Gone) -> pb.Approval:
+    from goex.cli.security_key import sign
+    from goex.rpc import passkeys_pb2 as ppb
+
+    request.ClearField("passphrase")
+    request.assertion_json = sign(client, ppb.ChallengeRequest(decide=request), terminal, gone)
+    return client.decide(request)
 
 
 def _note(terminal: Terminal | None, text: str) -> None:

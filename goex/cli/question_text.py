@@ -151,7 +151,9 @@ def choices(approval: pb.Approval, width: int) -> list[Line]:
     lines += _choice("no", f"don't run it{rest} (Enter is no; words after it tell the agent why)", width)
     lines += _choice("later", "leave it open for now", width)
     if approval.presence_by == "passkey":
-        lines += words("  A yes needs your passkey, on the page: goex web", width, "dim")
+        lines += words(
+            "  A yes needs your passkey: a security key that is plugged in, or on the page (goex web)", width, "dim"
+        )
     elif approval.presence:
         lines += words("  You'll be asked for your approval passphrase.", width, "dim")
     return lines

@@ -1,0 +1,114 @@
+"""A security key over USB: at the terminal it signs what a passkey signs on the page.
+
+Rules: it signs the daemon's challenge over exactly the call, for the page's origin, after the key itself verified the
+person. A PIN is typed at the controlling terminal, goes to the key alone, encrypted, and is kept by nobody.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from policies.errors import Denied, InvalidInput
+
+if TYPE_CHECKING:
+    from fido2.hid import CtapHidDevice
+    from fido2.hid.base import HidDescriptor
+
+    from goex.cli.prompt import Gone, Terminal
+    from goex.client import Client
+    from goex.rpc import passkeys_pb2 as pb
+
+_TRIES = 3  # PINs; a key locks itself after some more
+_ELSEWHERE = "Use the page: goex web"
+
+
+def plugged_in() -> bool:
+    """Whether there is a key that this user may open."""
+    try:
+        return bool(_descriptors())
+    except (OSError, NotImplementedError):
+        return False
+
+
+def _descriptors() -> list[HidDescriptor]:
+    return list(_platform().list_descriptors())
+
+
+def _platform() -> Any:
+    """The library's own part for this system, which it doesn't type."""
+    from fido2 import hid
+
+    return hid
+
+
+def sign(client: Client, wanted: pb.ChallengeRequest, terminal: Terminal, gone: Gone) -> str:
+    """Return the key's assertion of what is wanted, as JSON. Raises GoexError."""
+    from fido2.ctap import CtapError
+    from fido2.hid import CtapHidDevice
+
+    try:
+        devices = [CtapHidDevice(one, _platform().open_connection(one)) for one in _descriptors()]
+    except (OSError, CtapError) as error:
+        raise Denied(f"The security key can't be reached: {error}", next_step=_ELSEWHERE) from error
+    try:
+        if len(devices) != 1:
+            raise Denied(f"{len(devices)} security keys are plugged in.", next_step="Leave one, and try again.")
+        return _signed(devices[0], *_challenge(client, wanted), terminal, gone)
+    finally:
+        for device in devices:
+            device.close()
+
+
+def _challenge(client: Client, wanted: pb.ChallengeRequest) -> tuple[str, str]:
+    """What the key is asked, and for which of the page's origins: the first that has a passkey."""
+    from goex.cli.connect import paths
+    from goex.client import Refused
+    from goex.config import load
+    from goex.rpc import passkeys_pb2 as pb
+
+    refused: Refused | None = None
+    for origin in load(paths().config_file).web.origins:
+        wanted.origin = origin
+        try:
+            return client.call("Passkeys/Challenge", wanted, pb.ChallengeReply).options_json, origin
+        except Refused as error:
+            refused = refused or error
+    raise refused or InvalidInput("The page has no address.", next_step="See [web] in config.toml.")
+
+
+def _signed(device: CtapHidDevice, options: str, origin: str, terminal: Terminal, gone: Gone) -> str:
+    from fido2.client import ClientError, DefaultClientDataCollector, Fido2Client, UserInteraction
+    from fido2.ctap import CtapError
+    from fido2.webauthn import PublicKeyCredentialRequestOptions
+
+    from goex.cli.prompt import Line
+
+    class Person(UserInteraction):
+        def prompt_up(self) -> None:
+            terminal.write(Line("Touch your security key."))
+
+        def request_pin(self, permissions: object, rp_id: str | None) -> str:
+            return terminal.secret("PIN of your security key: ", gone)
+
+        def request_uv(self, permissions: object, rp_id: str | None) -> bool:
+            terminal.write(Line("Touch your security key; it knows your finger."))
+            return True
+
+    why = ""
+    for _ in range(_TRIES):
+        try:
+            key = Fido2Client(device, DefaultClientDataCollector(origin), user_interaction=Person())
+            asked = PublicKeyCredentialRequestOptions.from_dict(json.loads(options))
+            return json.dumps(dict(key.get_assertion(asked).get_response(0)))
+        except ClientError as error:
+            cause = error.cause
+            code = cause.code if isinstance(cause, CtapError) else None
+            why = f"{code.name if isinstance(code, CtapError.ERR) else error.code.name}".lower().replace("_", " ")
+            if code != CtapError.ERR.PIN_INVALID:
+                break
+            terminal.write(Line("That PIN is wrong.", "warn"))
+        except OSError as error:
+            why = str(error)
+            break
+    raise Denied(f"The security key signed nothing: {why}.", next_step=f"Is it one of goex passkey list? {_ELSEWHERE}")
