@@ -115,7 +115,7 @@ class Daemon:
             return
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(GOEX), "daemon", "run"],
+                [sys.executable, "-P", "-m", "goex.daemon"],  # as `goex daemon run` does, without its own start
                 env=self.env,
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
