@@ -339,6 +339,19 @@ def _confirmed(call: Callable[[str], T], refused: Refused, terminal: Terminal | 
     raise refused
 
 
+class _AtTerminal:
+    """The person, as a security key asks them."""
+
+    def __init__(self, terminal: Terminal, gone: Gone) -> None:
+        self._terminal, self._gone = terminal, gone
+
+    def tell(self, text: str) -> None:
+        self._terminal.write(Line(text))
+
+    def secret(self, prompt: str) -> str:
+        return self._terminal.secret(prompt, self._gone)
+
+
 def _confirm_by_key(refused: Refused, terminal: Terminal, gone: Gone) -> None:
     from goex.cli.connect import connect
     from goex.cli.output import Output
@@ -348,7 +361,7 @@ def _confirm_by_key(refused: Refused, terminal: Terminal, gone: Gone) -> None:
 
     _note(terminal, escape(refused.message))
     with connect(Output(as_json=False), start=False) as client:
-        assertion = sign(client, ppb.ChallengeRequest(presence=refused.details[0]), terminal, gone)
+        assertion = sign(client, ppb.ChallengeRequest(presence=refused.details[0]), _AtTerminal(terminal, gone))
         client.call("Person/Present", pb.PresentRequest(assertion_json=assertion), pb.PresentReply)
 
 
@@ -357,7 +370,7 @@ def _send_signed(client: Client, request: pb.DecideRequest, terminal: Terminal, 
     from goex.rpc import passkeys_pb2 as ppb
 
     request.ClearField("passphrase")
-    request.assertion_json = sign(client, ppb.ChallengeRequest(decide=request), terminal, gone)
+    request.assertion_json = sign(client, ppb.ChallengeRequest(decide=request), _AtTerminal(terminal, gone))
     return client.decide(request)
 
 

@@ -7,7 +7,7 @@ person. A PIN is typed at the controlling terminal, goes to the key alone, encry
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from policies.errors import Denied, InvalidInput
 
@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     from fido2.hid import CtapHidDevice
     from fido2.hid.base import HidDescriptor
 
-    from goex.cli.prompt import Gone, Terminal
     from goex.client import Client
     from goex.rpc import passkeys_pb2 as pb
+
+
+class Person(Protocol):
+    """Who touches the key and knows its PIN."""
+
+    def tell(self, text: str) -> None: ...
+
+    def secret(self, prompt: str) -> str: ...
+
 
 _TRIES = 3  # PINs; a key locks itself after some more
 _ELSEWHERE = "Use the page: goex web"
@@ -42,7 +50,7 @@ def _platform() -> Any:
     return hid
 
 
-def sign(client: Client, wanted: pb.ChallengeRequest, terminal: Terminal, gone: Gone) -> str:
+def sign(client: Client, wanted: pb.ChallengeRequest, person: Person) -> str:
     """Return the key's assertion of what is wanted, as JSON. Raises GoexError."""
     from fido2.ctap import CtapError
     from fido2.hid import CtapHidDevice
@@ -54,7 +62,7 @@ def sign(client: Client, wanted: pb.ChallengeRequest, terminal: Terminal, gone: 
     try:
         if len(devices) != 1:
             raise Denied(f"{len(devices)} security keys are plugged in.", next_step="Leave one, and try again.")
-        return _signed(devices[0], *_challenge(client, wanted), terminal, gone)
+        return _signed(devices[0], *_challenge(client, wanted), person)
     finally:
         for device in devices:
             device.close()
@@ -77,28 +85,26 @@ def _challenge(client: Client, wanted: pb.ChallengeRequest) -> tuple[str, str]:
     raise refused or InvalidInput("The page has no address.", next_step="See [web] in config.toml.")
 
 
-def _signed(device: CtapHidDevice, options: str, origin: str, terminal: Terminal, gone: Gone) -> str:
+def _signed(device: CtapHidDevice, options: str, origin: str, person: Person) -> str:
     from fido2.client import ClientError, DefaultClientDataCollector, Fido2Client, UserInteraction
     from fido2.ctap import CtapError
     from fido2.webauthn import PublicKeyCredentialRequestOptions
 
-    from goex.cli.prompt import Line
-
-    class Person(UserInteraction):
+    class Interaction(UserInteraction):
         def prompt_up(self) -> None:
-            terminal.write(Line("Touch your security key."))
+            person.tell("Touch your security key.")
 
         def request_pin(self, permissions: object, rp_id: str | None) -> str:
-            return terminal.secret("PIN of your security key: ", gone)
+            return person.secret("PIN of your security key: ")
 
         def request_uv(self, permissions: object, rp_id: str | None) -> bool:
-            terminal.write(Line("Touch your security key; it knows your finger."))
+            person.tell("Touch your security key; it knows your finger.")
             return True
 
     why = ""
     for _ in range(_TRIES):
         try:
-            key = Fido2Client(device, DefaultClientDataCollector(origin), user_interaction=Person())
+            key = Fido2Client(device, DefaultClientDataCollector(origin), user_interaction=Interaction())
             asked = PublicKeyCredentialRequestOptions.from_dict(json.loads(options))
             return json.dumps(dict(key.get_assertion(asked).get_response(0)))
         except ClientError as error:
@@ -107,7 +113,7 @@ def _signed(device: CtapHidDevice, options: str, origin: str, terminal: Terminal
             why = f"{code.name if isinstance(code, CtapError.ERR) else error.code.name}".lower().replace("_", " ")
             if code != CtapError.ERR.PIN_INVALID:
                 break
-            terminal.write(Line("That PIN is wrong.", "warn"))
+            person.tell("That PIN is wrong.")
         except OSError as error:
             why = str(error)
             break
