@@ -211,6 +211,7 @@ async def test_a_profile_from_the_command_to_a_program_and_away(
     small = {**images.content("code"), "requirements.in": b"", "packages": b""}
     whole = images.content
     monkeypatch.setattr(images, "content", lambda name, own=None: small if name == "code" else whole(name, own))
+    monkeypatch.setattr(images, "_named", {})  # or the small one's name is kept for the tests after this
     (tmp_path / "wanted.txt").write_text("goexone\n")
     run = CliRunner()
 
