@@ -2,10 +2,15 @@
 
 import gc
 
-gc.disable()  # a thousand modules are loaded, none of which is garbage: looking for it takes 6 % of the start
 
-from goex.daemon.main import main  # noqa: E402
+def start() -> None:
+    """Load the daemon and run it. None of a thousand modules is garbage: while they load, none is looked for."""
+    gc.disable()
+    from goex.daemon.main import main
 
-gc.freeze()
-gc.enable()
-main()
+    gc.freeze()
+    gc.enable()
+    main()
+
+
+start()

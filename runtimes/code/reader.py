@@ -46,7 +46,7 @@ class Reader:
     _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     _persons: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
-    async def read(self, language: Language, program: str, agent: str = PERSON) -> Seen:
+    async def read(self, language: Language, program: str, agent: str) -> Seen:
         """What the program sends. Raises InvalidInput for one that can't be read within bounds; Unavailable."""
         if len(program) <= LITTLE and language == "python":
             seen = read(language, program, Seen(budget=_LITTLE_WORK))

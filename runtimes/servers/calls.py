@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from policies.actions import Action, ApiCalls, Plan, Revert
 from policies.display_text import escape
@@ -19,8 +19,8 @@ class ServerCalls(RestRuntime):
     """`RestRuntime` whose calls an MCP server answers, each in a container of its own. `reach`: the origins that it may
     send something to."""
 
-    server: Server = None  # type: ignore[assignment]  # always given: a field after those with defaults
-    servers: Servers = None  # type: ignore[assignment]
+    server: Server = field(kw_only=True)
+    servers: Servers = field(kw_only=True)
     reach: tuple[str, ...] = ()
 
     async def assess(self, action: Action, context: Context) -> Plan:

@@ -21,7 +21,6 @@ from policies.jsonvalue import JsonObject, canonical, parse
 
 PROVIDER = "mcp"
 HOST = ".mcp.invalid"  # no name below it is ever looked up (RFC 2606)
-WORK = "/work"
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
 _FILE, _LOCK, _SEEN = "server.json", "lock", "seen.json"
 _MOST = 16_000_000  # bytes

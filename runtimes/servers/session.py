@@ -16,8 +16,8 @@ from policies.display_text import escape
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, parse
 from runtimes.code import environment
-from runtimes.sandbox.contract import Job, Limits, Profile, Result
-from runtimes.servers.definition import WORK, Server
+from runtimes.sandbox.contract import WORK, Job, Limits, Profile, Result
+from runtimes.servers.definition import Server
 
 DRIVE = ("/usr/bin/python3", "-I", "-S", "/goex/mcp/drive.py")
 FILE = "mcp.json"

@@ -12,6 +12,7 @@ from mapper.code.seen_json import BadReading, from_json, to_json
 from mapper.code.sent_requests import Seen
 from policies.actions import Language
 from policies.errors import InvalidInput
+from policies.grants import PERSON
 from runtimes.code.reader import AT_ONCE, LITTLE, Reader
 
 # The parser of shell programs takes four times as long for twice as many of these.
@@ -42,7 +43,7 @@ async def gone() -> None:
 
 async def test_a_process_reads_what_is_read_here() -> None:
     assert len(LONG) > LITTLE
-    seen = await Reader().read("python", LONG)
+    seen = await Reader().read("python", LONG, "a")
     here = read("python", LONG)
     assert (seen.requests, seen.notes, seen.addresses) == (here.requests, here.notes, here.addresses)
     assert len(seen.requests) == 40
@@ -51,13 +52,13 @@ async def test_a_process_reads_what_is_read_here() -> None:
 @pytest.mark.promise(16)
 async def test_one_that_takes_too_long_is_refused_and_its_process_is_gone() -> None:
     with pytest.raises(InvalidInput, match="more time or memory") as caught:
-        await Reader(seconds=1.0).read("shell", SLOW)
+        await Reader(seconds=1.0).read("shell", SLOW, "a")
     assert "shorter" in caught.value.next_step
     await gone()
 
 
 async def test_its_process_goes_with_whoever_waits() -> None:
-    task = asyncio.create_task(Reader().read("shell", SLOW))
+    task = asyncio.create_task(Reader().read("shell", SLOW, "a"))
     for _ in range(1000):
         if processes():
             break
@@ -72,7 +73,7 @@ async def test_a_short_one_that_takes_much_work_is_read_apart() -> None:
     program = "".join(f"def {name}():\n" + f"  {below}()\n" * 12 for name, below in ("cd", "bc", "ab")) + "a()\n" * 3
     assert len(program) < LITTLE
     assert read("python", program, Seen(budget=10_000)).notes
-    assert not (await Reader().read("python", program)).notes
+    assert not (await Reader().read("python", program, "a")).notes
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ JAVASCRIPT = "fetch('https://api.github.com/repos/a/b/issues', {method: 'POST', 
 
 @pytest.mark.parametrize("lines", [1, 40])
 async def test_each_language_is_read_as_itself_however_long(lines: int) -> None:
-    seen = await Reader().read("javascript", JAVASCRIPT * lines)
+    seen = await Reader().read("javascript", JAVASCRIPT * lines, "a")
     assert seen.requests == read("javascript", JAVASCRIPT * lines).requests
     assert len(seen.requests) == lines
 
@@ -118,7 +119,7 @@ async def test_no_grammar_is_parsed_in_the_daemon(
 ) -> None:
     parsed: list[object] = []
     monkeypatch.setattr("tree_sitter.Parser", parsed.append)
-    seen = await Reader().read(language, program)
+    seen = await Reader().read(language, program, "a")
     assert not parsed
     assert seen.requests or seen.notes or seen.unread
 
@@ -132,7 +133,7 @@ async def test_the_persons_program_waits_for_no_agents() -> None:
             break
         await asyncio.sleep(0.01)
     try:
-        seen = await reader.read("shell", "curl https://x.example")
+        seen = await reader.read("shell", "curl https://x.example", PERSON)
         assert len(seen.requests) == 1 and not any(one.done() for one in agents)
     finally:
         for one in agents:
