@@ -27,6 +27,7 @@ from goex.daemon.acceptor import Acceptor, Registry, private
 from goex.daemon.actions_service import ActionsService
 from goex.daemon.anchor import Anchor
 from goex.daemon.autoseal import WORDS, AutoSeal, Why
+from goex.daemon.away import Away
 from goex.daemon.credential_broker import CredentialBroker
 from goex.daemon.late_runtimes import LateRuntimes
 from goex.daemon.late_services import late_services
@@ -101,6 +102,7 @@ class App:
     waiting: WaitingCalls = field(init=False)
     registry: Registry = field(init=False)
     autoseal: AutoSeal = field(init=False)
+    away: Away = field(init=False)
     _mapper: Mapper | None = None
     _servers: list[Any] = field(default_factory=list)
     _acceptors: list[Acceptor] = field(default_factory=list)
@@ -180,6 +182,13 @@ class App:
             frozenset(self.config.model.context),
         )
         self.engine = Engine(core, mappings)
+        self.away = Away(
+            self.config.notify,
+            core,
+            lambda: self.vault_state.vault,
+            self.config.web.public_url,
+            clock=self.clock,
+        )
         self.vault_state.opened = Opening(
             self.journal, self.vault_state, self.anchor, self.reversions, self.engine, self.passkeys
         ).opened
@@ -202,6 +211,7 @@ class App:
         await open_at_start(self.vault_state, os.environ)
         self.autoseal.start()
         self.anchor.start()
+        self.away.start()
         self._sweeping = asyncio.create_task(self._sweep())
         if self.config.model.configured:  # its client takes seconds to load, in which nobody else would be answered
             self._warming = asyncio.create_task(asyncio.to_thread(importlib.import_module, "openai"))
@@ -210,6 +220,7 @@ class App:
         """Take nothing new, let what runs end, and leave nothing behind."""
         if self._sweeping is not None:
             self._sweeping.cancel()
+        await self.away.close()
         await self.anchor.close()
         await self.autoseal.close()
         await self.engine.drain(DRAIN_SECONDS)
