@@ -23,7 +23,7 @@ from policies.databases import LONGEST_HOLD
 from policies.limits import BREAKER, NOT_CONFINED, QUOTA, Breaker, Confinement, Quota
 from runtimes.sandbox.contract import Limits, Profile, Runtime
 from runtimes.sandbox.pool_bounds import NO_POOL, POOLED_BYTES, PoolBounds
-from runtimes.sql.contract import Limits as DatabaseLimits
+from runtimes.sql.limits import Limits as DatabaseLimits
 
 MAX_BYTES = 1_000_000
 LONGEST_RESULT = 500_000  # bytes of rows in one outcome: it travels, and is kept, as one message

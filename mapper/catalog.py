@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from mapper import manifest
 from mapper.reach import Reach
 from mapper.store.catalog_reader import Store, StoreUnreadable
 from mapper.store.import_rows import Entry
@@ -309,11 +309,38 @@ class _Layers(Mapping[str, Service]):
             return ()
 
 
+class _Manifests(Mapping[str, Service]):
+    """The services of a folder of manifests: each is read when it is first asked for, which takes 20 ms. A manifest's
+    file has the name of its service."""
+
+    def __init__(self, folder: Traversable) -> None:
+        found = (entry for entry in folder.iterdir() if entry.name.endswith(".toml"))
+        self._files = {entry.name.removesuffix(".toml"): entry for entry in sorted(found, key=lambda entry: entry.name)}
+        self._read: dict[str, Service] = {}
+
+    def __getitem__(self, name: str) -> Service:
+        found = self._read.get(name)
+        if found is None:
+            from mapper import manifest
+
+            file = self._files[name]
+            made = manifest.load(file.read_text(encoding="utf-8"), file=file.name)
+            found = self._read.setdefault(name, made)  # one for all, whoever else has read it meanwhile
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
 @cache
 def _bundled() -> Catalog:
-    folder = files("mapper") / "services"
-    found = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".toml")), key=lambda entry: entry.name)
-    return Catalog.of(manifest.load(entry.read_text(encoding="utf-8"), file=entry.name) for entry in found)
+    return Catalog(_Manifests(files("mapper") / "services"))
 
 
 def _unknown(message: str, name: str, known: Iterable[str], otherwise: str = "") -> UnknownName:

@@ -11,7 +11,6 @@ from goex.daemon.action_views import action_view, mapping_view, problem_view
 from goex.daemon.agent_views import shown_action, shown_event
 from goex.daemon.approval_views import approval_view, brief_view
 from goex.daemon.find_views import by_service, found
-from goex.daemon.preview_calls import asked_for, preview
 from goex.daemon.request_parser import (
     checked_answer,
     checked_intent,
@@ -23,7 +22,6 @@ from goex.daemon.request_parser import (
 )
 from goex.daemon.result_pages import page
 from goex.daemon.rpc_context import Callers, streaming, unary
-from goex.daemon.undo_to import way_back
 from goex.daemon.vault_state import VaultState
 from goex.engine.core import Principal, Request
 from goex.engine.engine import Engine
@@ -100,6 +98,8 @@ class ActionsService(rpc.ActionsServicer):
     @unary
     async def WayBack(self, request: pb.WayBackRequest, context: Any) -> pb.WayBackReply:
         principal = self._callers.principal(context)
+        from goex.daemon.undo_to import way_back  # loaded by its first call
+
         return await way_back(self._engine, principal, request)
 
     @streaming
@@ -173,6 +173,8 @@ class ActionsService(rpc.ActionsServicer):
 
     @unary
     async def Preview(self, request: pb.PreviewRequest, context: Any) -> pb.DryRunReply:
+        from goex.daemon.preview_calls import asked_for, preview  # loaded by its first call
+
         principal = self._callers.principal(context)
         core = self._engine.core
         core.quotas.take(principal.agent, principal.session, request.ByteSize())

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from goex.engine.peers import Peer
@@ -134,6 +133,8 @@ class WaitingCalls:
 
 def _shown(request: Message) -> str:
     """The request as JSON, without what may be a secret."""
+    from google.protobuf.json_format import MessageToDict  # loaded by the first question to a passkey
+
     found = MessageToDict(request, preserving_proto_field_name=True)
     hidden = {field.name for field in request.DESCRIPTOR.fields if field.type == field.TYPE_BYTES}
     text = json.dumps(_without(found, hidden), sort_keys=True, indent=1, ensure_ascii=False)

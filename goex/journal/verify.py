@@ -11,7 +11,6 @@ alone and can be copied, and needs the package `cryptography` for signatures alo
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hashlib
 import json
@@ -372,6 +371,8 @@ def in_words(found: Checked) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0: whole; 1: altered; 2: it can't be read; 3: whole, but not every signature could be checked."""
+    import argparse  # the daemon has no use for it
+
     parser = argparse.ArgumentParser(prog="python -m goex.journal.verify", description="Check an exported journal.")
     parser.add_argument("file", help="what `goex log --export` wrote; - for standard input")
     parser.add_argument("--head", default="", help="the hash that the journal must have ended with")

@@ -23,6 +23,7 @@ from typing import Literal, Protocol
 from policies.errors import ExitStatus, GoexError
 from policies.jsonvalue import JsonObject, JsonValue
 from runtimes.base import Records
+from runtimes.sql.limits import Limits as Limits
 from vault.secret import Secret
 
 
@@ -134,20 +135,6 @@ class Program:
     @property
     def reads_only(self) -> bool:
         return all(use.verb == "select" for statement in self.statements for use in statement.uses)
-
-
-# ---- bounds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one action may take. Seconds; bytes of row images as they are kept; rows handed back."""
-
-    lock_seconds: float = 3.0
-    seconds: float = 60.0
-    image_bytes: int = 512 * 2**20
-    result_rows: int = 1000
-    result_bytes: int = 1_000_000
 
 
 # ---- where

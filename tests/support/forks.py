@@ -23,6 +23,23 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+LOADED = (  # what `main` loads after it has taken the lock, and what the first call or action of its kind loads
+    "goex.daemon.app",
+    "goex.daemon.accounts_service",
+    "goex.daemon.audit_service",
+    "goex.daemon.databases_service",
+    "goex.daemon.preview_calls",
+    "goex.daemon.reversions_service",
+    "goex.daemon.rules_service",
+    "goex.daemon.undo_to",
+    "goex.daemon.vault_service",
+    "mapper.manifest",
+    "runtimes.code.runtime",
+    "runtimes.gateway.client",
+    "runtimes.servers.runtime",
+    "runtimes.sql.pair_policy",
+    "runtimes.sql.runtime",
+)
 _LARGEST = 1 << 20
 
 
@@ -148,9 +165,11 @@ def _become(env: Mapping[str, str], folder: str, output: str) -> None:
 
 if __name__ == "__main__":
     import gc
+    import importlib
 
     gc.disable()
-    import goex.daemon.app  # noqa: F401  # what `main` loads after it has taken the lock
+    for name in LOADED:
+        importlib.import_module(name)
     from goex.daemon.main import main
 
     gc.freeze()

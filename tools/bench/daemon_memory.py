@@ -22,7 +22,8 @@ NAME = "daemon.rss_mb"
 ROUNDS = 5
 _LIBRARIES = (
     "import asyncio, cedarpy, grpc, grpc.aio, sqlalchemy, sys; "
-    "import cryptography.hazmat.primitives.ciphers.aead; sys.stdin.read()"
+    "import cryptography.hazmat.primitives.ciphers.aead; "
+    "print(flush=True); sys.stdin.read()"
 )
 
 
@@ -43,9 +44,11 @@ def _after_an_action() -> float:
 def _floors(rounds: int) -> list[float]:
     found = []
     for _ in range(rounds):
-        with subprocess.Popen([sys.executable, "-c", _LIBRARIES], stdin=subprocess.PIPE) as process:
-            while "cedarpy" not in Path(f"/proc/{process.pid}/maps").read_text():
-                pass
+        with subprocess.Popen(
+            [sys.executable, "-P", "-c", _LIBRARIES], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()  # all of them are loaded
             found.append(resident(process.pid))
     return found
 

@@ -199,7 +199,9 @@ async def test_a_tiny_run_over_short_streams() -> None:
 async def test_a_daemon_stays_below_its_bound_after_an_action() -> None:
     (measured,) = await daemon_memory.measure(rounds=1)
     assert (measured.name, measured.unit) == (daemon_memory.NAME, "MB")
-    assert measured.floor < measured.value < 120
+    # It is 100 on two cores with Python 3.11, and one more or less on another machine: what a kernel maps around a page
+    # of a library differs. A library loaded for nothing, or a heap for each thread, shows beyond the tenth left.
+    assert measured.floor < measured.value < 110
 
 
 async def test_a_tiny_run_over_a_small_folder() -> None:
