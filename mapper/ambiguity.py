@@ -110,12 +110,14 @@ def twin(catalog: Catalog, calls: Sequence[Call], offered: Sequence[Method], wor
     said = {stem(word) for word in re.findall(r"[a-z]+", words.lower())} - STOP
     if not thing or thing[-1] not in said:
         return None
-    told = said & _spoken_of(catalog, mine)
+    told = {word for word in said if word in _spoken_of(catalog, mine)}
     for other in offered:
         its_verb, its_thing = _verb_and_thing(other)
         alike = its_verb == verb and (thing[-1] in its_thing or "".join(its_thing).endswith(thing[-1]))
-        if alike and _api(catalog, other) != _api(catalog, mine) and told <= _spoken_of(catalog, other):
-            return other
+        if alike and _api(catalog, other) != _api(catalog, mine):
+            its = _spoken_of(catalog, other)
+            if all(word in its for word in told):
+                return other
     return None
 
 
@@ -129,10 +131,9 @@ def _stems(name: str) -> list[str]:
     return [stem(word.lower()) for word in split_name(name).split()] or [""]
 
 
-def _spoken_of(catalog: Catalog, method: Method) -> set[str]:
-    """The stems of a method's name, its service's and what it says of itself."""
-    texts = (split_name(method.id), catalog.service(method.service).title, method.description)
-    return {stem(word) for word in re.findall(r"[a-z]+", " ".join(texts).lower())}
+def _spoken_of(catalog: Catalog, method: Method) -> str:
+    """A method's name, its service's and what it says of itself, in small letters: "mail" is a part of "gmail"."""
+    return f"{split_name(method.id)} {catalog.service(method.service).title} {method.description}".lower()
 
 
 def _api(catalog: Catalog, method: Method) -> str:

@@ -29,8 +29,8 @@ NAMES = {
     "chat": """mattermost telegram whatsapp zulip rocketchat teams webex signal element.io threema keybase skype viber
         chanty pumble ryver guilded revolt gitter wickr snapchat""",
     "music": "deezer tidal soundcloud qobuz napster bandcamp pandora anghami audiomack mixcloud jiosaavn boomplay",
-    "code": """gitlab bitbucket codeberg gitea forgejo sourcehut sourceforge launchpad gogs gerrit pagure notabug radicle
-        gitee phabricator savannah""",
+    "code": """gitlab bitbucket codeberg gitea forgejo sourcehut sourceforge launchpad gogs gerrit pagure notabug
+        radicle gitee phabricator savannah""",
 }
 ASKED = {
     "mail": (
