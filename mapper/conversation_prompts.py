@@ -82,8 +82,8 @@ class Turn:
     answers: tuple[Any, ...]
 
 
-def prompt(intent: str, methods: Sequence[Method], context: Context, turns: Sequence[Turn], mode: Mode) -> Prompt:
-    """The whole conversation so far, for its next turn."""
+def prompt(asked: str, turns: Sequence[Turn], mode: Mode) -> Prompt:
+    """The whole conversation so far, for its next turn. `asked`: its `request`."""
     rules = _RULES
     if mode != "tools":
         listed = "\n".join(
@@ -92,14 +92,15 @@ def prompt(intent: str, methods: Sequence[Method], context: Context, turns: Sequ
         rules += f"{_PLAIN}{listed}"
     messages: list[Message] = [
         {"role": "system", "content": rules},
-        {"role": "user", "content": _request(intent, methods, context)},
+        {"role": "user", "content": asked},
     ]
     for number, turn in enumerate(turns):
         messages += _natively(number, turn) if mode == "tools" and turn.tools else _plainly(turn)
     return Prompt(messages=messages, parameters=_parameters(mode))
 
 
-def _request(intent: str, methods: Sequence[Method], context: Context) -> str:
+def request(intent: str, methods: Sequence[Method], context: Context) -> str:
+    """What a conversation begins with: the request, what is told beside it, and the likeliest methods."""
     facts = context.to_json()
     shown = [signature(method, _ROOM) if place < SHOWN_WHOLE else line(method) for place, method in enumerate(methods)]
     return data(request=intent, **({"context": facts} if facts else {}), methods=shown)

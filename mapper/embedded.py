@@ -12,7 +12,7 @@ import json
 import math
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -266,12 +266,13 @@ class EmbeddedProposer:
 
     def candidates(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> list[Method]:
         """The methods that `text` may mean: what a model chooses among."""
-        hits = interleaved(self.ranked(text, connected=connected, limit=limit * 4), limit)
-        found = []
-        for hit in hits:
+        return list(self.found(text, connected=connected, limit=limit))
+
+    def found(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> Iterator[Method]:
+        """The same, each read when it is looked at."""
+        for hit in interleaved(self.ranked(text, connected=connected, limit=limit * 4), limit):
             with suppress(ServiceUnreadable):
-                found.append(self._catalog.method(hit.method_id))
-        return found
+                yield self._catalog.method(hit.method_id)
 
     def ranked(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 20) -> list[Hit]:
         """The methods that fit best; those of a named service that only its documents speak of come first."""

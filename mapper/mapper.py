@@ -9,7 +9,7 @@ never a guess.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from mapper.ambiguity import twin
@@ -121,8 +121,8 @@ class Mapper:
                     notes=("Nothing in the catalog fits these words, so the model wasn't asked.",),
                 )
 
-        def find(words: str) -> Sequence[Method]:
-            return self.embedded.candidates(words, connected=connected, limit=RETRIEVED)
+        def find(words: str) -> Iterable[Method]:
+            return self.embedded.found(words, connected=connected, limit=RETRIEVED)
 
         return await self._asked(
             self.model, self.plan, intent, text, methods, granted, self._experience_of(asker), context, find

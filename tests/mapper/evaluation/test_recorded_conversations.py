@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from mapper.ambiguity import twin
 from mapper.context import Context
 from mapper.evaluation import request_sets, rounds
 from mapper.evaluation.alone import Alone
 from mapper.evaluation.scope_table import figures
 from mapper.techniques import CONVERSATION, Technique
+from policies.actions import Call
 from tests.google import alone
 
 __all__ = ["alone"]
@@ -47,3 +49,28 @@ def test_what_a_strong_model_can_do_it_does_here(alone: Alone, tmp_path: Path) -
     # Six of the seven that differ are Drive's: the writer expects `drive` where the API accepts `drive.file` as well.
     differ = [row for row in made if not (row.at_once or row.after_asking)]
     assert len([row for row in differ if row.request.raw["service"] != "drive"]) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "service", "method", "other"),
+    [
+        ("delete alert 8812", "alertcenter", "alerts.delete", "monitoring.projects.alertPolicies.delete"),
+        (
+            "list all the devices in our organisation",
+            "cloudidentity",
+            "devices.list",
+            "admin.directory.chromeosdevices.list",
+        ),
+        ("delete alert 8812 from the alert center", "alertcenter", "alerts.delete", ""),
+        ("which labels does my mail have", "gmail", "users.labels.list", ""),
+        ("Make a label Receipts in my mail", "gmail", "users.labels.create", ""),
+        ("stop the vm build-3 in europe-west1-b, project demo-lab", "compute", "instances.stop", ""),
+    ],
+)
+def test_a_thing_of_one_name_in_two_services_is_asked_about(
+    alone: Alone, words: str, service: str, method: str, other: str
+) -> None:
+    call = Call(service=service, method=method, arguments={})
+    found = twin(alone.catalog, (call,), alone.proposer().candidates(words), words)
+    assert (found.id if found else "") == other
