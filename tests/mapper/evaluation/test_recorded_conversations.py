@@ -55,8 +55,8 @@ def test_what_a_strong_model_can_do_it_does_here(alone: Alone, tmp_path: Path) -
 
 
 def erring(completion: str, chance: random.Random) -> str:
-    """A conversation's last turn, wrong in a way in which the recorded ones were: a call too few or too many, giving up,
-    asking without need; for a question, giving up; for "nothing fits", a question."""
+    """A conversation's last turn, wrong as recorded ones were: a call too few or too many, giving up, asking without
+    need; for a question, giving up; for "nothing fits", a question."""
     said: dict[str, Any] = json.loads(completion.strip().removeprefix("```json").removesuffix("```"))
     nothing = {"tool": "nothing_fits", "arguments": {"reason": "no"}}
     ask: dict[str, Any] = {"tool": "ask", "arguments": {"question": "What is meant?", "choices": [], "methods": []}}
@@ -84,7 +84,7 @@ def test_votes_make_up_for_a_weak_model(alone: Alone, tmp_path: Path, share: flo
     files: dict[int, list[str]] = {}
     for name, told in turns.items():
         for sample in range(5):
-            chance = random.Random(f"{name}/{sample}/{share}")  # noqa: S311 # the same errors each time
+            chance = random.Random(f"{name}/{sample}/{share}")  # the same errors each time
             errs = chance.random() < share
             for turn, completion in told.items():
                 said = erring(completion, chance) if errs and turn == max(told) else completion
