@@ -41,7 +41,8 @@ class Daemon:
 
     `config` is the text of config.toml. `start` works again after `stop` and `kill`: the home stays. `in_memory`: what
     XDG_RUNTIME_DIR is for lies in memory, as it does wherever somebody logs in to a desktop, if there is place for it.
-    `fresh`: it is started as a person's is, even where the run of tests has a process to fork daemons of.
+    `fresh`: it is started as a person's is, even where the run of tests has a process to fork daemons of. `home`: a
+    folder that holds a state already; it goes with the daemon too.
     """
 
     forks: ForkServer | None = None  # in a run of tests
@@ -54,8 +55,9 @@ class Daemon:
         init: bool = True,
         in_memory: bool = False,
         fresh: bool = False,
+        home: Path | None = None,
     ) -> None:
-        self.home = Path(tempfile.mkdtemp(prefix="goex-t-", dir="/tmp"))
+        self.home = home or Path(tempfile.mkdtemp(prefix="goex-t-", dir="/tmp"))
         self._init = init
         self._process: subprocess.Popen[bytes] | Fork | None = None
         # What Python and the allocator read at a process's start isn't read by a fork.
@@ -70,8 +72,8 @@ class Daemon:
         if self._memory is not None:
             self.run_dir = self._memory / "run" / "goex"
         for folder in (self.config_dir, self.state_dir, self.run_dir):
-            folder.parent.mkdir(mode=0o700)
-            folder.mkdir(mode=0o700)
+            folder.parent.mkdir(mode=0o700, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
         self.env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self.env |= {
             "HOME": str(self.home),
