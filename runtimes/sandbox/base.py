@@ -17,11 +17,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-import docker.errors
-from docker import APIClient
-
 from policies.display_text import escape
 from policies.errors import Unavailable
+from runtimes.sandbox.docker_sdk import APIClient, docker
 from runtimes.sandbox.engine import LIBRARY_ERRORS, connect, translate
 
 SUITE = "bookworm"

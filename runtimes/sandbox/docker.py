@@ -20,13 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import docker.errors
-from docker import APIClient
-
 from policies.actions import Ended
 from runtimes.sandbox import container_pool, images, job_files, memory, pooled_container, spec
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
+from runtimes.sandbox.docker_sdk import APIClient, docker
 from runtimes.sandbox.engine import (
     DOCTOR,
     ENDING_SECONDS,

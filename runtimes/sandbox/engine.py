@@ -18,12 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-import docker.errors
 import requests.exceptions
-from docker import APIClient
 
 from policies.display_text import escape, shorten
 from runtimes.sandbox.contract import SandboxFailed
+from runtimes.sandbox.docker_sdk import APIClient, docker
 
 T = TypeVar("T")
 

@@ -23,12 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-import docker.errors
-from docker import APIClient
-
 from policies.display_text import escape
 from policies.errors import InvalidInput, Unavailable
 from runtimes.sandbox import base, libraries, profiles
+from runtimes.sandbox.docker_sdk import APIClient, docker
 from runtimes.sandbox.engine import LIBRARY_ERRORS, connect, translate
 
 LABEL = "org.goex.image"

@@ -12,12 +12,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
-from docker import APIClient
-
 from policies.actions import Ended
 from runtimes.sandbox import container_pool, control, engine, memory, spec
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
+from runtimes.sandbox.docker_sdk import APIClient
 from runtimes.sandbox.failure import Facts, classify
 from runtimes.sandbox.job_files import Scratch
 from runtimes.sandbox.output_frames import Collector, Output
