@@ -7,8 +7,8 @@ proposes one line a tool:
 * A read's other arguments may be anything (`open_reads`), so often as it means to read, unless one is an address to
   fetch; without `open_reads` the read is left out.
 * A change's other arguments may be anything only where they say what, where or when in something of the user's own
-  (`FREE`), or what that is called where it reaches nobody (`NAMES`, without any of `REACHED`): never whom it reaches,
-  an amount, an address, or a password. Else it is left out.
+  (`FREE`): never whom it reaches, what it is called, an amount, an address, or a password. Else it is left out. (A free
+  title of an event without guests would save three questions, and let an injection goal of AgentDojo write one.)
 * A change that nothing takes back is left out, since it is asked for whatever a task says.
 
 It proposes nothing that would save no question. Calls that it leaves out and that follow each other are one action, as
@@ -23,8 +23,6 @@ from typing import Any
 from tools.replay.house import House, Made, Tool, proposal
 
 FREE = frozenset({"description", "content", "body", "location", "start_time", "end_time", "event_id", "file_id"})
-NAMES = frozenset({"title"})
-REACHED = frozenset({"participants", "guests", "recipients", "recipient", "user", "user_email", "channel", "cc", "bcc"})
 FETCHED = frozenset({"url"})  # what a read with it fetches is a stranger's, and told what it asks for
 MOST_LINES = 20
 
@@ -48,9 +46,7 @@ def line(tool: Tool, calls: Sequence[Made], words: str, house: House, *, open_re
     if not tool.reads and tool.undo is None:
         return None
     bounds: dict[str, Any] = {}
-    named = {name for call in calls for name in call.arguments}
-    free = FREE if named & REACHED else FREE | NAMES
-    for name in sorted(named):
+    for name in sorted({name for call in calls for name in call.arguments}):
         values = [call.arguments[name] for call in calls if name in call.arguments]
         everywhere = len(values) == len(calls)
         if everywhere and all(said(value, words) for value in values):
@@ -60,7 +56,7 @@ def line(tool: Tool, calls: Sequence[Made], words: str, house: House, *, open_re
             bounds[name] = {"is": flat[0]} if len(set(map(str, flat))) == 1 or lists else {"in": flat}
             if lists and len(set(map(str, flat))) > 1:
                 return None
-        elif (tool.reads and open_reads and name not in FETCHED) or (not tool.reads and name in free):
+        elif (tool.reads and open_reads and name not in FETCHED) or (not tool.reads and name in FREE):
             bounds[name] = {"any": True}
         else:
             return None
