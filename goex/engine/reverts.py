@@ -54,7 +54,7 @@ class Reverting:
             if target.id in busy:
                 raise Conflict(
                     f"Action {target.id} is being taken through {busy[target.id]} already.",
-                    next_step=f"If that waits for your answer: goex approve. How it stands: goex show {busy[target.id]}",
+                    next_step=f"Answer it: goex approve. How it stands: goex show {busy[target.id]}",
                 )
 
     async def plan(self, revert: Revert, agent: str) -> tuple[Runtime, Plan]:
