@@ -115,8 +115,8 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
     itself = bool(op.body.name) and op.body.name == read.answer.name and not {201, 202} & op.codes
     if op.http == "POST" and not (itself and last_hole(op.path)):
         return None
-    if "$select" in read.optional:
-        return None  # what it doesn't show unasked would be lost
+    if "$select" in read.optional or op.body.open:
+        return None  # what it doesn't show unasked, or what no document names, would be lost
     answered, shown = same(op.answer, read.answer), in_part(read)
     if not answered and _goes_on(op, read.answer):
         return None
@@ -183,6 +183,8 @@ def toggle(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     if any(one.needed != bare(one) for one in (put, delete, read)) or plain(op.path) in known.holders:
         return None
+    if read.answer is not None:
+        return None  # it is more than there or not there
     there = same_names(op)
     absent = CallTemplate(method=read.id, arguments=there, expect=(gone(""),))
     present = CallTemplate(method=read.id, arguments=there)

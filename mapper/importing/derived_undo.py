@@ -199,7 +199,12 @@ def _made_again(known: Evidence, op: Op, read: Op, make: Op, id: str, anew: str)
     """What `op` deletes is made again by `make`, with what was read before: as it was called, or as `anew`."""
     assert read.answer is not None
     hole = last_hole(op.path)
-    if make.body is None or not known.goes(op, make, read) or not make.apart - bare(make) <= op.needed:
+    if (
+        make.body is None
+        or make.body.open
+        or not known.goes(op, make, read)
+        or not make.apart - bare(make) <= op.needed
+    ):
         return None
     kept = [name for name in writable(make.body) if name not in ITS_OWN or name in make.body.needed]
     if not kept or len(kept) > MAX_FIELDS or not reads(read.answer, kept, make.body):

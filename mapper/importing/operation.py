@@ -22,11 +22,13 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """An object: the name of its schema ("" where it has none), its fields, and which of these it can't do without."""
+    """An object: the name of its schema ("" where it has none), its fields, and which of these it can't do without.
+    `open`: its document says that it has others, too."""
 
     name: str
     fields: Mapping[str, Field]
     needed: frozenset[str] = frozenset()
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mapper.importing.derived_undo import derive
@@ -133,17 +134,19 @@ class Shapes:
                 self._known[reference] = None  # while it is read: what holds itself has no shape that way
                 name, found = self._resolve(reference)
                 made = self._of(found, depth + 1)
-                self._known[reference] = Shape(name=name, fields=made.fields, needed=made.needed) if made else None
+                self._known[reference] = replace(made, name=name) if made else None
             return self._known[reference]
         if any(key in schema for key in ("oneOf", "anyOf", "not")):
             return None
         fields: dict[str, Field] = {}
         needed: set[str] = set()
+        others = bool(schema.get("additionalProperties", False))
         for part in schema.get("allOf", ()):
             inner = self._of(part, depth + 1)
             if inner is None:
                 return None
             fields.update(inner.fields)
+            others = others or inner.open
             self._left -= 1 + len(inner.fields)
             needed |= inner.needed
         kind = schema.get("type", "object" if "properties" in schema or fields else "")
@@ -153,7 +156,7 @@ class Shapes:
             fields[name] = self._field(name, about, depth)
         self._left -= 1 + len(fields)
         needed |= {str(name) for name in schema.get("required", ()) if isinstance(schema.get("required"), list)}
-        return Shape(name="", fields=fields, needed=frozenset(needed)) if fields else None
+        return Shape(name="", fields=fields, needed=frozenset(needed), open=others) if fields else None
 
     def _field(self, name: str, about: Any, depth: int) -> Field:
         if not isinstance(about, Mapping):

@@ -95,4 +95,27 @@ CLUSTER: tuple[dict[str, Any], Ops] = (
 )
 CLUSTER[0]["BoxFields"] = thing(name=TEXT, size=WHOLE, note=TEXT)
 
-STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {"forms": FORMS, "listed": LISTED, "cluster": CLUSTER}
+# What is more than there or not there, and what has more than its document names.
+MEMBERS: tuple[dict[str, Any], Ops] = (
+    {
+        "Member": thing(name=TEXT, role=TEXT),
+        "Bag": {**thing(id=ID, name=TEXT), "additionalProperties": True},
+        "BagInput": {**thing(name=TEXT), "additionalProperties": True},
+    },
+    {
+        "GET /groups/{group}/members/{name}": op(answer="Member", codes=[200, 404]),
+        "PUT /groups/{group}/members/{name}": op(codes=[204]),
+        "DELETE /groups/{group}/members/{name}": op(codes=[204]),  # its role would be lost
+        "GET /bags/{id}": op(answer="Bag"),
+        "PUT /bags/{id}": op(body="BagInput", answer="Bag", codes=[200, 201]),
+        "PATCH /bags/{id}": op("PATCH /bags/{id}", body="BagInput", answer="Bag"),
+        "DELETE /bags/{id}": op(),
+    },
+)
+
+STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
+    "forms": FORMS,
+    "listed": LISTED,
+    "cluster": CLUSTER,
+    "members": MEMBERS,
+}
