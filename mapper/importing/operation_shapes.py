@@ -100,12 +100,17 @@ class Shapes:
         if method.body != "form" or {"file", "whole", "mail"} & set(method.locations.values()):
             return None
         fields = {
-            name: self._field(name, method.properties.get(name), 0)
-            for name, at in method.locations.items()
-            if at == "body"
+            name: self._written(method.properties.get(name)) for name, at in method.locations.items() if at == "body"
         }
         needed = frozenset(name for name in method.required if name in fields)
         return Shape(name="", fields=fields, needed=needed) if fields else None
+
+    def _written(self, about: Any) -> Field:
+        """A field by the schema of its argument, whose references are no longer the document's."""
+        try:
+            return self._field("", about, 0)
+        except (BadPart, KeyError, TypeError, AttributeError, ValueError):
+            return Field()
 
     def list_in(self, schema: Any) -> tuple[str, Shape | None]:
         """Where in an answer the one list of it is, and what is in it; "" where there is none, or it isn't the only

@@ -10,8 +10,9 @@ from tests.mapper.importing.undo_ops import ID, TEXT, WHOLE, YES, Ops, op, thing
 # Forms, things named by what they are in the path, and a POST on a thing that changes what it is given.
 FORMS: tuple[dict[str, Any], Ops] = (
     {
-        "Customer": thing(id=ID, name=TEXT, mail=TEXT, vip=YES),
-        "CustomerForm": thing(name=TEXT, mail=TEXT, vip=YES),
+        "Kind": {"type": "string", "enum": ["person", "company"]},
+        "Customer": thing(id=ID, name=TEXT, mail=TEXT, vip=YES, kind={"$ref": "#/components/schemas/Kind"}),
+        "CustomerForm": thing(name=TEXT, mail=TEXT, vip=YES, kind={"$ref": "#/components/schemas/Kind"}),
         "CardForm": thing(name=TEXT, number=TEXT),
         "Plan": thing(id=ID, name=TEXT, price=WHOLE),
         "PlanForm": thing(["name"], name=TEXT, price=WHOLE),
