@@ -58,7 +58,7 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
     if read is None or op.body is None or read.answer is None or not known.goes(op, read) or op.body_around:
         return None
     answered = same(op.answer, read.answer) and op.around == read.around
-    if not answered and _goes_on(op, read.answer):
+    if _goes_on(op, read.answer):
         return None
     if op.http == "POST" and not (answered and _only_changes(known, op)):
         return None
@@ -75,8 +75,10 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     there = {name: f"$request.{name}" for name in sorted(read.needed)}
     looked = CallTemplate(method=read.id, arguments=there)
+    there_or_not = Expect(op="status", value=[200, 404, 410], says=_UNSURE)
     return UndoTemplate(
-        pre=looked,
+        # One that makes what it doesn't find isn't sent as what can be taken back where nothing is there.
+        pre=replace(looked, expect=(there_or_not,)) if 201 in op.codes else looked,
         guard=looked,
         calls=(CallTemplate(method=op.id, arguments=there),),
         verify=looked,
@@ -103,8 +105,11 @@ def _only_changes(known: Evidence, op: Op) -> bool:
 
 
 def _goes_on(op: Op, thing: Shape) -> bool:
-    """Whether what `op` answers with, which isn't the thing, may be something that goes on by itself."""
-    return 202 in op.codes or (op.answer is not None and not akin(op.answer, thing) and not same(op.answer, thing))
+    """Whether what `op` began may go on by itself: it only takes it, or answers with another thing."""
+    if op.codes & {200, 201, 202, 204} == {202}:
+        return True
+    other = not same(op.answer, thing)
+    return op.answer is not None and other and (202 in op.codes or not akin(op.answer, thing))
 
 
 def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
@@ -118,7 +123,7 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
     if "$select" in read.optional or op.body.open:
         return None  # what it doesn't show unasked, or what no document names, would be lost
     answered, shown = same(op.answer, read.answer), in_part(read)
-    if not answered and _goes_on(op, read.answer):
+    if _goes_on(op, read.answer):
         return None
     fields = [name for name in writable(op.body) if name not in ITS_OWN or name in op.body.needed]
     if op.apart != read.needed or not fields or len(fields) > MAX_FIELDS or locked(op.body, op.body.fields):

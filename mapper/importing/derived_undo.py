@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from mapper.importing.derived_changes import patch, rewrite, toggle, turn
 from mapper.importing.operation import Op
+from mapper.importing.risks import words
 from mapper.importing.undo_evidence import Evidence, in_part
 from mapper.importing.undo_parts import (
     ITS_OWN,
@@ -25,6 +26,7 @@ from mapper.importing.undo_parts import (
     fixed_parts,
     forms_without,
     gone,
+    hidden,
     id_of,
     last_hole,
     locked,
@@ -39,6 +41,13 @@ from policies.jsonvalue import JsonValue
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
 _BRINGS_BACK = ("undelete", "restore", "untrash")
+# What deleting the record of it doesn't bring back: money, and what a machine or a courier does.
+_DONE_FOR_GOOD = frozenset(
+    {
+        "charges", "payments", "payouts", "refunds", "transfers", "subscriptions", "orders", "purchases",
+        "transactions", "deposits", "withdrawals", "shipments", "bookings", "deliveries", "donations",
+    }
+)  # fmt: skip
 
 
 def derive(ops: Iterable[Op]) -> dict[str, UndoTemplate]:
@@ -69,6 +78,8 @@ def _of(known: Evidence, op: Op) -> UndoTemplate | None:
 
 def _create(known: Evidence, op: Op) -> UndoTemplate | None:
     if last_hole(op.path) or op.risk is not Risk.WRITE or op.answer is None:
+        return None
+    if _done_for_good(op):
         return None
     found = known.deletes.get(op.path, []) or _elsewhere(known, op)
     if len(found) != 1:
@@ -110,6 +121,10 @@ def _create(known: Evidence, op: Op) -> UndoTemplate | None:
     )
 
 
+def _done_for_good(op: Op) -> bool:
+    return bool(set(words((fixed_parts(op.path) or [""])[-1])[-1:]) & _DONE_FOR_GOOD)
+
+
 def _looks(known: Evidence, op: Op, item: Op, read: Op, made: str) -> tuple[CallTemplate, CallTemplate] | None:
     """What compares a thing that `op` made, and what reads back that it is gone: the read of its own."""
     guard = unchanged(read, op)
@@ -132,8 +147,8 @@ def _listed(known: Evidence, op: Op) -> tuple[CallTemplate, CallTemplate] | None
         return None
     if listed.needed - bare(listed) or not listed.items or not known.goes(op, listed):
         return None
-    if not same(op.answer, listed.items) or not same(listed.items, op.answer):
-        return None
+    if not same(op.answer, listed.items) or not same(listed.items, op.answer) or hidden(listed.items):
+        return None  # what is shown only once isn't listed
     made: list[JsonValue] = [f"$response.{op.around}".removesuffix(".")]
     there = {name: f"$request.{name}" for name in sorted(bare(op))}
     held = Expect(op="contains", path=listed.lists, value=made, says="It was changed since, or isn't listed")
@@ -164,13 +179,13 @@ def _delete(known: Evidence, op: Op) -> UndoTemplate | None:
     hole, read = last_hole(op.path), known.read_of(op)
     if not hole or op.has_body or read is None or read.answer is None or plain(op.path) in known.holders:
         return None
-    if not op.needed - bare(op) <= read.needed:
+    if not op.needed - bare(op) <= read.needed or _done_for_good(op):
         return None
     if any(f"{plain(op.path)}{sign}{verb}" in known.paths for sign in ":/" for verb in _BRINGS_BACK):
         return None
     make = known.by.get(("POST", (parent(op.path), forms_without(op, hole))))
     put = known.by.get(("PUT", op.key))
-    if put is not None and _puts_anew(known, put):
+    if put is not None and 201 in put.codes:  # it says that it makes what isn't there
         return _made_again(known, op, read, put, hole, "")
     if make is None or bare(make) != bare(op) - {hole} or hole in make.others or make.body is None:
         return None
@@ -184,15 +199,6 @@ def _delete(known: Evidence, op: Op) -> UndoTemplate | None:
     if id is None or not alike or (id in writable(make.body) and not (own and id == hole)):
         return None  # who gives the id isn't sure
     return _made_again(known, op, read, make, id, f"$undo.{make.around}{id}")
-
-
-def _puts_anew(known: Evidence, put: Op) -> bool:
-    """Whether a PUT makes what isn't there: it says so, or nothing else makes things of its kind."""
-    fixed = fixed_parts(put.path)
-    return put.has_body and (
-        201 in put.codes
-        or not any(other.http == "POST" and fixed_parts(other.path)[-1:] == fixed[-1:] for other in known.ops)
-    )
 
 
 def _made_again(known: Evidence, op: Op, read: Op, make: Op, id: str, anew: str) -> UndoTemplate | None:

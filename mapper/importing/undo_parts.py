@@ -128,6 +128,11 @@ def writable(shape: Shape, *, odd: bool = False) -> list[str]:
     return [name for name, each in shape.fields.items() if not each.read_only and (odd or NAME.fullmatch(name))]
 
 
+def hidden(shape: Shape) -> bool:
+    """Whether one of its fields may be shown only when it is made."""
+    return any(_HIDDEN.search(name) for name in shape.fields)
+
+
 def locked(shape: Shape, names: Iterable[str]) -> bool:
     """Whether one of these fields says which version is written: another one by the time of an undo."""
     return any(name in LOCKS or shape.fields[name].inner & LOCKS for name in names)

@@ -111,7 +111,25 @@ MEMBERS: tuple[dict[str, Any], Ops] = (
         "PUT /bags/{id}": op(body="BagInput", answer="Bag", codes=[200, 201]),
         "PATCH /bags/{id}": op("PATCH /bags/{id}", body="BagInput", answer="Bag"),
         "DELETE /bags/{id}": op(),
+        # Money isn't brought back with its record; a secret that is shown once isn't in a list.
+        "POST /payments": op(body="Pay", answer="Payment", codes=[201]),
+        "GET /payments/{id}": op(answer="Payment"),
+        "DELETE /payments/{id}": op(),  # made again, it would be paid again
+        "POST /passes": op(body="Pay", answer="Pass", codes=[201]),
+        "GET /passes": op(answer="Passes"),
+        "DELETE /passes/{id}": op(),
+        # It is only taken, and a PATCH that makes what it doesn't find.
+        "GET /pools/{id}": op(answer="Pool"),
+        "PUT /pools/{id}": op(body="Pay", answer="Pool", codes=[202, 404]),
+        "PATCH /pools/{id}": op("PATCH /pools/{id}", body="Pay", codes=[201, 204]),
     },
+)
+MEMBERS[0].update(
+    Pay=thing(amount=WHOLE),
+    Payment=thing(id=ID, amount=WHOLE),
+    Pool=thing(id=ID, amount=WHOLE),
+    Pass=thing(id=ID, amount=WHOLE, token=TEXT),
+    Passes={"type": "array", "items": {"$ref": "#/components/schemas/Pass"}},
 )
 
 STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
