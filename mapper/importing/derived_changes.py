@@ -58,7 +58,8 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
     if read is None or op.body is None or read.answer is None or not known.goes(op, read) or op.body_around:
         return None
     answered = same(op.answer, read.answer) and op.around == read.around
-    if _goes_on(op, read.answer):
+    other = op.answer is not None and op.answer.name and read.answer.name and op.answer.name != read.answer.name
+    if other or _goes_on(op, read.answer):
         return None
     if op.http == "POST" and not (answered and _only_changes(known, op)):
         return None

@@ -81,7 +81,7 @@ CLUSTER: tuple[dict[str, Any], Ops] = (
         "DELETE /maps/{name}": op(),
         "GET /boxes/{id}": op(answer="Box"),
         "PUT /boxes/{id}": op("PUT /boxes/{id}", body="BoxInput", answer="BoxRow", codes=[200, 404]),
-        "PATCH /boxes/{id}": op("PATCH /boxes/{id}", body="BoxFields", answer="BoxRow"),
+        "PATCH /boxes/{id}": op(body="BoxFields", answer="BoxRow"),  # it may be another thing that was changed
         "POST /rooms": op("DELETE /rooms/{room_id}", body="RoomInput", answer="Room", codes=[201]),
         "GET /rooms/{room_id}": op(answer="Room"),
         "DELETE /rooms/{room_id}": op("POST /rooms"),
