@@ -59,7 +59,7 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     answered = same(op.answer, read.answer) and op.around == read.around
     other = op.answer is not None and op.answer.name and read.answer.name and op.answer.name != read.answer.name
-    if other or _goes_on(op, read.answer):
+    if other or (op.answer is not None and op.around != read.around) or _goes_on(op, read.answer):
         return None
     if op.http == "POST" and not (answered and _only_changes(known, op)):
         return None

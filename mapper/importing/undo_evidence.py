@@ -31,6 +31,8 @@ class Evidence:
             place = op.http, op.key
             self.by[place] = None if place in self.by else op  # two of the same: neither is sure
         self.collections = {parent(plain(op.path)) for op in ops if last_hole(op.path)}
+        # `…/records/{name}/{type}` stands in `…/records`, too.
+        self.collections |= {parent(path) for path in self.collections if path.endswith("/{}")}
         self.paths = {plain(op.path) for op in ops}
         self.makers = {plain(op.path) for op in ops if op.http == "POST"}
         self.deletes: dict[str, list[Op]] = {}
