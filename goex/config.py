@@ -172,10 +172,16 @@ class Databases:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
     """`terminal`: the words that `goex approve ID` is put after, to open a window; empty: found. `most`: how many
-    questions are shown at once; the rest is summed up."""
+    questions are shown at once; the rest is summed up. `matrix_room` is told, with the vault's account
+    `matrix/<matrix_account>` ("": the only one), of a question that nobody answered for `matrix_after` seconds;
+    with `matrix_sentence` its sentence, else only that one waits."""
 
     terminal: tuple[str, ...] = ()
     most: int = 4
+    matrix_room: str = ""
+    matrix_account: str = ""
+    matrix_after: int = 60
+    matrix_sentence: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +308,14 @@ def parse(table: Mapping[str, Any], *, where: str = "config.toml") -> Config:
             image_mb=databases.integer("image_mb", Databases().image_mb, 1, 1_000_000),
             result_rows=databases.integer("result_rows", Databases().result_rows, 1, 100_000),
         ),
-        notify=Notify(terminal=notify.words("terminal"), most=notify.integer("most", Notify().most, 1, 20)),
+        notify=Notify(
+            terminal=notify.words("terminal"),
+            most=notify.integer("most", Notify().most, 1, 20),
+            matrix_room=_matrix_room(notify),
+            matrix_account=notify.text("matrix_account"),
+            matrix_after=notify.integer("matrix_after", Notify().matrix_after, 0, 86_400),
+            matrix_sentence=notify.boolean("matrix_sentence", True),
+        ),
         web=Web(port=web.integer("port", Web().port, 1024, 65_535), public_url=_public_url(web)),
         grants=Grants(unused_days=grants.integer("unused_days", Grants().unused_days, 0, 3650)),
         confine=replace(
@@ -426,6 +439,13 @@ def _public_url(section: Section) -> str:
         plain = False
     if not plain or found != f"https://{parts.netloc}" or "@" in parts.netloc or len(found) > 300:
         raise section.wrong("public_url", "must be an address like https://goex.example.org, with a host's name alone")
+    return found
+
+
+def _matrix_room(section: Section) -> str:
+    found = section.text("matrix_room")
+    if found and not re.fullmatch(r"![!-~]{1,254}", found):
+        raise section.wrong("matrix_room", "must be a room's id, like !abc:example.org (its settings show it)")
     return found
 
 

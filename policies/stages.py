@@ -10,11 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from policies.actions import ApiCalls, Call
 from policies.errors import InvalidInput
-from policies.jsonpath import Choice, NoMatch, SeveralValues, check_each, divided, items_at, value_at
 from policies.jsonvalue import JsonValue, find
+from policies.late import Late
+
+if TYPE_CHECKING:
+    from policies import jsonpath
+else:
+    jsonpath = Late("policies.jsonpath")  # its library is needed where one call takes a value of another's answer
 
 MAX_VALUE = 65_536  # characters of one text that an answer supplies
 
@@ -31,10 +37,10 @@ class Unclear(Exception):
     source: int
     head: str  # the path up to its filter
     method: str  # of the call that was read
-    error: NoMatch | SeveralValues
+    error: jsonpath.NoMatch | jsonpath.SeveralValues
 
     @property
-    def choices(self) -> tuple[Choice, ...]:
+    def choices(self) -> tuple[jsonpath.Choice, ...]:
         return self.error.choices
 
 
@@ -85,7 +91,7 @@ def at_once(action: ApiCalls) -> ApiCalls:
     def one(value: JsonValue) -> JsonValue:
         if isinstance(value, Mapping):
             if set(value) == _EACH:
-                head, rest = divided(value["path"])
+                head, rest = jsonpath.divided(value["path"])
                 path = f"{head.removesuffix('[*]')}[0]{rest[1:]}" if head.endswith("[*]") else value["path"]
                 return {"$from": value["$each"], "path": path}
             return {key: one(item) for key, item in value.items()}
@@ -111,7 +117,7 @@ def wrong_each(value: Mapping[str, JsonValue]) -> str:
     if not isinstance(path, str):
         return "a path is a text"
     try:
-        check_each(path)
+        jsonpath.check_each(path)
     except InvalidInput as error:
         return error.message.rstrip(".")
     return ""
@@ -129,19 +135,19 @@ class _Values:
 
     def items(self, call: Call) -> tuple[str, ...]:
         """The places of the items that a call is made for; one empty place where it has no `$each`."""
-        lists = dict.fromkeys((source, divided(path)[0]) for source, path, _ in _eaches(call.arguments))
+        lists = dict.fromkeys((source, jsonpath.divided(path)[0]) for source, path, _ in _eaches(call.arguments))
         if not lists:
             return ("",)
         if len(lists) > 1:
             raise InvalidInput(f"{call.id} is about each item of one list, and names {len(lists)}.")
         ((source, head),) = lists
         most = min(most for _, _, most in _eaches(call.arguments))
-        return items_at(self.answers[source], head, most)
+        return jsonpath.items_at(self.answers[source], head, most)
 
     def fill(self, value: JsonValue, item: str) -> JsonValue:
         if isinstance(value, Mapping):
             if set(value) == _EACH:
-                return _foreign(find(find(self.answers[value["$each"]], item), divided(value["path"])[1]))
+                return _foreign(find(find(self.answers[value["$each"]], item), jsonpath.divided(value["path"])[1]))
             if set(value) == {"$from", "path"}:
                 source, path = value["$from"], value["path"]
                 return self._one(source, path) if source < self.lead else {**value, "$from": self.moved[source]}
@@ -149,13 +155,13 @@ class _Values:
         return [self.fill(each, item) for each in value] if isinstance(value, list | tuple) else value
 
     def _one(self, source: int, path: str) -> JsonValue:
-        head, rest = divided(path)
+        head, rest = jsonpath.divided(path)
         answer = self.answers[source]
         if head and (source, head) in self.picks:
             return _foreign(find(find(answer, self.picks[source, head]), rest))
         try:
-            return _foreign(value_at(answer, path))
-        except (NoMatch, SeveralValues) as error:
+            return _foreign(jsonpath.value_at(answer, path))
+        except (jsonpath.NoMatch, jsonpath.SeveralValues) as error:
             raise Unclear(source, head, self.calls[source].id, error) from error
 
 

@@ -12,6 +12,8 @@ import pytest
 from tests.google import run_folder
 from tests.services.postgres import Postgres, find_binaries
 from tests.services.synapse import Synapse, find_python
+from tests.support.daemon import Daemon
+from tests.support.forks import ForkServer
 
 pytest_plugins = ["tests.unit"]
 
@@ -40,6 +42,14 @@ def pytest_unconfigure() -> None:
 def thorough(request: pytest.FixtureRequest) -> bool:
     """Whether to try all that can be tried, or many times as much: then it is a test of `make thorough` alone."""
     return bool(request.param)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_daemons() -> Iterator[None]:
+    """Daemons are forks of one process that has loaded what they are made of."""
+    with ForkServer() as Daemon.forks:
+        yield
+    Daemon.forks = None
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, get_args
 
-from cryptography.x509 import load_pem_x509_certificates
-
 from policies.accounts import Account, Format, Origin
 from policies.display_text import escape
 from policies.errors import GoexError, InvalidInput
@@ -285,6 +283,8 @@ def _check_ca(pem: str) -> None:
         raise InvalidInput(
             f"The CA file is longer than {_LONGEST_CA} bytes.", next_step="Give the authority's certificate alone."
         )
+    from cryptography.x509 import load_pem_x509_certificates  # few records have one
+
     try:
         load_pem_x509_certificates(pem.encode("utf-8"))
     except ValueError:

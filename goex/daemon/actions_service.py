@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from goex import __version__
 from goex.daemon.action_views import action_view, mapping_view, problem_view
@@ -23,7 +23,6 @@ from goex.daemon.request_parser import (
 )
 from goex.daemon.result_pages import page
 from goex.daemon.rpc_context import Callers, streaming, unary
-from goex.daemon.tool_calls import judged
 from goex.daemon.undo_to import way_back
 from goex.daemon.vault_state import VaultState
 from goex.engine.core import Principal, Request
@@ -37,7 +36,9 @@ from policies.actions import Action, Revert
 from policies.errors import InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
-from runtimes.code.reader import Reader
+
+if TYPE_CHECKING:
+    from runtimes.code.reader import Reader
 
 MOST_OUTCOME = 64 * 2**20  # our own texts are read whole
 MOST_LISTED = 1000
@@ -51,7 +52,7 @@ class ActionsService(rpc.ActionsServicer):
         self._callers = callers
         self._vault_state = vault_state
         self._leaving: set[asyncio.Task[None]] = set()
-        self._reader = Reader()
+        self._reader: Reader | None = None
 
     @unary
     async def Find(self, request: pb.FindRequest, context: Any) -> pb.FindReply:
@@ -169,6 +170,10 @@ class ActionsService(rpc.ActionsServicer):
         core = self._engine.core
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
         with core.quotas.doing(principal.agent, principal.session):
+            from goex.daemon.tool_calls import judged  # it reads programs, which few daemons are asked for
+            from runtimes.code.reader import Reader
+
+            self._reader = self._reader or Reader()
             return await judged(core, self._reader, request, principal)
 
     @unary

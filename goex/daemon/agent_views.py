@@ -23,7 +23,6 @@ from goex.rpc import goex_pb2 as pb
 from policies.actions import Action, ApiCalls, refers
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
 from policies.jsonvalue import parse
-from runtimes.servers.runtime import CallsRuntime
 
 _DATABASES = frozenset({"sql", "mongo"})
 _FOLDERS = frozenset({"files"})
@@ -58,6 +57,8 @@ def _about(core: Core, row: ActionRow, kinds: frozenset[str]) -> bool:
 
 def calls_on_folder(core: Core, action: Action | None) -> bool:
     """Whether calls are those of an MCP server that works on a folder."""
+    from runtimes.servers.runtime import CallsRuntime  # loaded by the first action of this kind
+
     runtime = core.runtimes.get("calls")
     return isinstance(runtime, CallsRuntime) and runtime.on_folder(action)
 

@@ -24,26 +24,22 @@ from grpc_reflection.v1alpha import reflection
 from goex import __version__
 from goex.config import Config
 from goex.daemon.acceptor import Acceptor, Registry, private
-from goex.daemon.accounts_service import AccountsService
 from goex.daemon.actions_service import ActionsService
 from goex.daemon.anchor import Anchor
-from goex.daemon.audit_service import AuditService
 from goex.daemon.autoseal import WORDS, AutoSeal, Why
+from goex.daemon.away import Away
 from goex.daemon.credential_broker import CredentialBroker
-from goex.daemon.databases_service import DatabasesService
+from goex.daemon.late_runtimes import LateRuntimes
+from goex.daemon.late_services import late_services
 from goex.daemon.model_context import model_context
 from goex.daemon.passkeys import PasskeyPresence
-from goex.daemon.passkeys_service import PasskeysService
 from goex.daemon.person_context import Daemon, PersonContext
 from goex.daemon.person_service import PersonService
 from goex.daemon.person_threads import in_thread
 from goex.daemon.polkit import Polkit
 from goex.daemon.process_state import docker_state, giving_way, state_id
-from goex.daemon.reversions_service import ReversionsService
 from goex.daemon.rpc_context import Callers, Readable
-from goex.daemon.rules_service import RulesService
 from goex.daemon.unlock import Opening, open_at_start
-from goex.daemon.vault_service import VaultService
 from goex.daemon.vault_state import VaultState
 from goex.daemon.waiting_calls import WaitingCalls
 from goex.engine.core import Core, Settings
@@ -54,35 +50,18 @@ from goex.engine.intents import Mappings
 from goex.engine.peers import Presence, Sessions
 from goex.engine.retention import Retention
 from goex.engine.reversions import Reversions
-from goex.engine.tasks import TaskRuntime
 from goex.journal.chain import Journal, utc_now
 from goex.journal.states import State
 from goex.paths import Paths, make_open
-from goex.rpc import accounts_pb2_grpc as accounts_rpc
-from goex.rpc import audit_pb2_grpc as audit_rpc
-from goex.rpc import databases_pb2_grpc as databases_rpc
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
-from goex.rpc import passkeys_pb2_grpc as passkeys_rpc
-from goex.rpc import reversions_pb2_grpc as reversions_rpc
-from goex.rpc import rules_pb2_grpc as rules_rpc
-from goex.rpc import vault_pb2_grpc as vault_rpc
 from mapper.catalog import Catalog
 from policies.accounts import Origin
 from policies.databases import SERVICE
 from policies.errors import Denied, GoexError, Unsupported
-from runtimes.code.runtime import CodeRuntime
 from runtimes.files.runtime import FilesRuntime
 from runtimes.files.tree import Bounds
-from runtimes.gateway.client import GatewayClient
-from runtimes.mongo.runtime import MongoRuntime
-from runtimes.rest.runtime import RestRuntime
 from runtimes.sandbox.docker import DockerSandbox
-from runtimes.servers.definition import Servers
-from runtimes.servers.runtime import CallsRuntime
-from runtimes.sql.pair_policy import Pairs
-from runtimes.sql.pairs.failed import FailedPairs
-from runtimes.sql.runtime import SqlRuntime
 from vault.lease import Lease
 
 if TYPE_CHECKING:
@@ -112,7 +91,7 @@ class App:
     broker: CredentialBroker = field(init=False)
     catalog: Catalog = field(init=False)
     sandbox: DockerSandbox = field(init=False)
-    gateway: GatewayClient = field(init=False)
+    runtimes: LateRuntimes = field(init=False)
     engine: Engine = field(init=False)
     reversions: Reversions = field(init=False)
     holds: Holds = field(init=False)
@@ -123,6 +102,7 @@ class App:
     waiting: WaitingCalls = field(init=False)
     registry: Registry = field(init=False)
     autoseal: AutoSeal = field(init=False)
+    away: Away = field(init=False)
     _mapper: Mapper | None = None
     _servers: list[Any] = field(default_factory=list)
     _acceptors: list[Acceptor] = field(default_factory=list)
@@ -163,18 +143,19 @@ class App:
             pool_dir=self.paths.run_dir / "waiting",  # beside the gateway's sockets, which are linked into it
             bounds=self.config.sandbox.bounds(),
         )
-        self.gateway = GatewayClient(self.paths.run_dir / "gateway")
-        profile = self.config.sandbox.profile()
         self.reversions = Reversions(self.journal, self.clock, self.catalog)
         files = FilesRuntime(
             self.sandbox,
             self.paths.snapshots,
-            profile,
+            self.config.sandbox.profile(),
             protected=(self.paths.config_dir, self.paths.run_dir),
             bounds=Bounds(files=self.config.files.max_entries, bytes=self.config.files.max_bytes),
             large=self.config.files.lfs_from,
             quota=self.config.files.quota,
             keep_days=self.config.files.keep_days,
+        )
+        self.runtimes = LateRuntimes(
+            self.paths, self.config, files, self.sandbox, self.catalog, self.reversions, self._lend_database
         )
         core = Core(
             journal=self.journal,
@@ -182,39 +163,7 @@ class App:
             catalog=self.catalog,
             vault=self.vault_state,
             lender=self.broker,
-            runtimes={
-                "calls": CallsRuntime(
-                    RestRuntime(self.sandbox, self.gateway, self.catalog, profile, self.reversions),
-                    files,
-                    Servers(self.paths.servers),
-                    self.sandbox,
-                    self.gateway,
-                    self.catalog,
-                    self.config.sandbox.profile,
-                    self.reversions,
-                ),
-                "files": files,
-                "sql": SqlRuntime(
-                    self._lend_database,
-                    self.config.databases.limits(),
-                    protected=(self.paths.config_dir, self.paths.run_dir, self.paths.state_dir),
-                    pairs=Pairs(
-                        self.sandbox,
-                        FailedPairs(self.paths.state_dir / "failed-pairs"),
-                        self.config.sandbox.runtime,
-                    ),
-                ),
-                "task": TaskRuntime(),
-                "mongo": MongoRuntime(self._lend_database, self.config.databases.limits()),
-                "code": CodeRuntime(
-                    self.sandbox,
-                    self.gateway,
-                    self.catalog,
-                    profile,
-                    self.reversions,
-                    self.config.sandbox.profile,
-                ),
-            },
+            runtimes=self.runtimes,
             settings=Settings(
                 ask_seconds=self.config.ask.seconds,
                 confinement=self.config.confine,
@@ -233,6 +182,13 @@ class App:
             frozenset(self.config.model.context),
         )
         self.engine = Engine(core, mappings)
+        self.away = Away(
+            self.config.notify,
+            core,
+            lambda: self.vault_state.vault,
+            self.config.web.public_url,
+            clock=self.clock,
+        )
         self.vault_state.opened = Opening(
             self.journal, self.vault_state, self.anchor, self.reversions, self.engine, self.passkeys
         ).opened
@@ -248,14 +204,14 @@ class App:
         with suppress(GoexError):  # Docker may not be there yet; actions then say so
             reaped = await self.sandbox.reap()
             log.info("reaped %d containers of an earlier daemon", len(reaped))
-        for runtime in self.engine.core.runtimes.values():
-            with suppress(GoexError):
-                await runtime.reap()
+        with suppress(GoexError):
+            await self.runtimes.reap()
         with giving_way():
             await self._listen()
         await open_at_start(self.vault_state, os.environ)
         self.autoseal.start()
         self.anchor.start()
+        self.away.start()
         self._sweeping = asyncio.create_task(self._sweep())
         if self.config.model.configured:  # its client takes seconds to load, in which nobody else would be answered
             self._warming = asyncio.create_task(asyncio.to_thread(importlib.import_module, "openai"))
@@ -264,6 +220,7 @@ class App:
         """Take nothing new, let what runs end, and leave nothing behind."""
         if self._sweeping is not None:
             self._sweeping.cancel()
+        await self.away.close()
         await self.anchor.close()
         await self.autoseal.close()
         await self.engine.drain(DRAIN_SECONDS)
@@ -273,7 +230,7 @@ class App:
             await server.stop(1.0)
         for acceptor in self._acceptors:
             acceptor.hang_up()
-        await self.gateway.stop()
+        await self.runtimes.close()
         await self.sandbox.close()
         if self.journal.unlocked:
             with suppress(GoexError):
@@ -329,21 +286,17 @@ class App:
             actions,
             {
                 "Person": lambda server: rpc.add_PersonServicer_to_server(PersonService(person), server),
-                "Vault": lambda server: vault_rpc.add_VaultServicer_to_server(VaultService(person), server),
-                "Accounts": lambda server: accounts_rpc.add_AccountsServicer_to_server(
-                    AccountsService(person, self.broker), server
+                **late_services(
+                    person,
+                    broker=self.broker,
+                    rules=self.paths.rules,
+                    reversions=self.reversions,
+                    complete=self._complete,
+                    confinement=self.config.confine,
+                    lend=self._lend_database,
+                    holds=self.holds,
+                    hold_hours=self.config.databases.hold_hours,
                 ),
-                "Rules": lambda server: rules_rpc.add_RulesServicer_to_server(
-                    RulesService(person, self.paths.rules), server
-                ),
-                "Reversions": lambda server: reversions_rpc.add_ReversionsServicer_to_server(
-                    ReversionsService(person, self.reversions, self._complete, self.config.confine), server
-                ),
-                "Databases": lambda server: databases_rpc.add_DatabasesServicer_to_server(
-                    DatabasesService(person, self._lend_database, self.holds, self.config.databases.hold_hours), server
-                ),
-                "Passkeys": lambda server: passkeys_rpc.add_PasskeysServicer_to_server(PasskeysService(person), server),
-                "Audit": lambda server: audit_rpc.add_AuditServicer_to_server(AuditService(person), server),
             },
         )
         own = frozenset({os.geteuid()})

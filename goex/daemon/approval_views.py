@@ -29,8 +29,8 @@ from policies.display_text import escape, shorten
 from policies.grants import Grant, Width
 from policies.lookalikes import right_to_left
 from policies.tasks import Allowance, Task
-from runtimes.code.plans import PROGRAM
-from runtimes.code.plans import SERVICE as CODE
+from runtimes.code.scopes import PROGRAM
+from runtimes.code.scopes import SERVICE as CODE
 
 LARGEST_REPLY = 3 * 2**20  # bytes; a client that sets no limit of its own takes 4 MB
 _LOOKED_BACK = 20  # actions, for the last one that isn't a revert

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mapper.scope_effects import Meaning
 from policies.actions import Need
-from runtimes.code.plans import MAY_CHANGE, SERVICE
+from runtimes.code.scopes import MAY_CHANGE, SERVICE
 
 
 def is_code(need: Need) -> bool:

@@ -26,7 +26,7 @@ from policies.decisions import filled_later
 from policies.grants import PERSON
 from policies.services import Risk
 from policies.tasks import Task
-from runtimes.code.plans import PROGRAM
+from runtimes.code.scopes import PROGRAM
 
 _LONGEST_VALUE = 60  # characters of a value that is said again here
 _WORST = {

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from goex.catalog_views import method_view, services_reply
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
-from mapper.method_search import search
 from policies.databases import SERVICE
 from policies.errors import InvalidInput
 from policies.services import Method
@@ -41,6 +40,8 @@ def found(catalog: Catalog, request: pb.FindRequest, accounts: Accounts, index: 
     if request.query:
         limit = min(request.limit or _USUAL_FOUND, MOST_FOUND)
         # The ranking knows nothing of accounts: of what fits, that which can be called comes first.
+        from mapper.method_search import search  # its word lists are loaded by the first search
+
         hits = [catalog.method(hit.id) for hit in search(catalog, request.query, limit=limit * 4, index=index)]
         hits.sort(key=lambda method: method.service not in accounts)
         reply = _connected(catalog, accounts)

@@ -22,11 +22,6 @@ from policies.grants import ANONYMOUS, PERSON
 from policies.rules.audience import recipients_of
 from policies.services import Method, Service
 from policies.tasks import OWN, Task
-from runtimes.code import plan_text as code_text
-from runtimes.files import plan_text as files_text
-from runtimes.rest import plan_text as rest_text
-from runtimes.sql import plan_text as sql_text
-from runtimes.sql.plans import program_from_json
 
 _NAMED = 3  # of several in a sentence; all of them stand in the payload
 _LARGEST = 300_000  # characters of a payload
@@ -100,19 +95,28 @@ def sentence(row: ActionRow, plan: Plan, catalog: Catalog, target: str) -> str:
 
 
 def payload(plan: Plan) -> tuple[str, ...]:
-    """Return what will be sent or run, whole and escaped."""
+    """Return what will be sent or run, whole and escaped. Each kind's text is loaded when it is first asked for."""
     match plan.action:
         case ApiCalls():
+            from runtimes.rest import plan_text as rest_text
+
             return rest_text.payload_lines(plan)
         case Files():
+            from runtimes.files import plan_text as files_text
+
             return files_text.payload_lines(plan)
         case Sql():
+            from runtimes.sql import plan_text as sql_text
+            from runtimes.sql.plans import program_from_json
+
             return sql_text.payload_lines(program_from_json(plan.resolved["program"]))
         case Mongo():
-            from runtimes.mongo import plan_text as mongo_text  # it loads the driver
+            from runtimes.mongo import plan_text as mongo_text
 
             return mongo_text.payload_lines(plan)
         case Code():
+            from runtimes.code import plan_text as code_text
+
             return code_text.payload_lines(plan)
         case Revert() | Task():
             return plan.lines

@@ -14,9 +14,6 @@ from policies.reversions import Standing
 from policies.rules.audience import recipients_of
 from policies.services import Method, Risk, Service
 from policies.tasks import Task
-from runtimes.sql import plan_text as sql_text
-from runtimes.sql.contract import Reached
-from runtimes.sql.plans import program_from_json
 
 _TAIL = " Can't be taken back: "  # of a bundled method's description
 _BY_RISK = {
@@ -78,13 +75,15 @@ def _rows(plan: Plan) -> str:
     reached = plan.resolved.get("reached", ())
     if not reached:
         return _BY_RISK[Risk.READ] if plan.undo_class is UndoClass.NOTHING else "nothing changes"
-    said = [sql_text.bounded(_reached(one)) for one in reached[:_MOST]]
+    from runtimes.sql.contract import Reached  # loaded by the first question about a database
+    from runtimes.sql.plan_text import bounded
+
+    said = [
+        bounded(Reached(table=one["table"], verb=one["verb"], rows=one["rows"], why=one["why"]))
+        for one in reached[:_MOST]
+    ]
     left = len(reached) - _MOST
     return escape(f"at most {', '.join(said)}{f' and {left} more kinds' if left > 0 else ''}")
-
-
-def _reached(one: Mapping[str, Any]) -> Reached:
-    return Reached(table=one["table"], verb=one["verb"], rows=one["rows"], why=one["why"])
 
 
 def undo(plan: Plan, catalog: Catalog) -> str:
@@ -146,7 +145,10 @@ def notes(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
             ]
             said += [escape(f"{name} is imported: its document says what this does, not GoEx.") for name in imported]
         case Sql():
-            said += sql_text.warning_lines(program_from_json(plan.resolved["program"]))
+            from runtimes.sql.plan_text import warning_lines
+            from runtimes.sql.plans import program_from_json
+
+            said += warning_lines(program_from_json(plan.resolved["program"]))
             said += [escape(note) for note in plan.resolved.get("notes", ())]
         case Mongo():
             from runtimes.mongo import plan_text as mongo_text  # it loads the driver

@@ -23,7 +23,6 @@ from policies.jsonvalue import JsonObject
 from policies.services import Service
 from runtimes.base import Context
 from runtimes.servers.definition import HOST
-from runtimes.servers.runtime import CallsRuntime
 
 _SECONDS = 300
 
@@ -32,6 +31,8 @@ async def tools_of(
     person: PersonContext, broker: CredentialBroker, service: Service, peer: Peer
 ) -> tuple[JsonObject, ...]:
     """The tools that it lists. Raises InvalidInput, Conflict, VaultError, Unavailable."""
+    from runtimes.servers.runtime import CallsRuntime  # loaded by the first action of this kind
+
     core = person.engine.core
     runtime = core.runtimes["calls"]
     assert isinstance(runtime, CallsRuntime)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from goex.journal.actions import ActionRow
 from policies.jsonvalue import canonical
-from runtimes.rest.planner import action_key
+from runtimes.idempotency import action_key
 
 _KEY = re.compile(r"goex-[0-9a-f]{32}")
 _MOST_CALLS = 64

@@ -27,15 +27,12 @@ from policies.services import Risk, believed_risk
 from runtimes.base import Context
 from runtimes.code.permits import Accounts, Permit, permits
 from runtimes.code.plan_text import named, permit_lines, program_lines
+from runtimes.code.scopes import MAY_CHANGE, MAY_READ, PROGRAM, RUN, SERVICE
 from runtimes.gateway.codec import rule_to_json
 from runtimes.rest.plan_text import said_of, source_lines
 from runtimes.rest.planner import chosen_for, why_none
 from runtimes.sandbox.contract import Profile
 
-SERVICE = "code"  # of the permission to run a program at all
-MAY_READ, MAY_CHANGE = "read", "change"
-RUN = "run"
-PROGRAM = "program_sha256"  # the argument by which a grant can be bound to one program
 NEEDS_BEFORE = "its way back needs what was there before, and what code sends is only seen when it leaves"
 
 NOT_READ = "what it sends flows through unread, so it isn't known what would have to be taken back"

@@ -8,7 +8,6 @@ undo: the call then counts as irreversible, and the words say why.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +23,7 @@ from policies.jsonvalue import JsonObject, MissingValue
 from policies.reversions import Chosen, NoReversions, ReversionSet, Standing, choose
 from policies.services import CallTemplate, Expect, Method, Risk, Service, UndoTemplate
 from runtimes.gateway.plan import Ref
+from runtimes.idempotency import action_key
 from runtimes.rest.records import Answer
 from runtimes.rest.references import look, plain, with_refs
 from runtimes.rest.requests import check_filled, step_for
@@ -154,15 +154,6 @@ class PlannedCalls:
         if all(call.step.read or call.undo is not None for call in self.calls):
             return UndoClass.COMPENSATING
         return UndoClass.IRREVERSIBLE
-
-
-def action_key(action_id: str, call: int, turn: str = "") -> str:
-    """A key for one call of one action: the same after a restart, at most 40 characters, not a secret.
-
-    `turn` tells repetitions and undos apart: a service must not take a second sending for the first.
-    """
-    text = f"goex.action.key\0{action_id}\0{call}\0{turn}"
-    return f"goex-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
 def plan_calls(

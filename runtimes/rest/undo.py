@@ -25,7 +25,8 @@ from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, MissingValue
 from policies.reversions import NoReversions, ReversionSet, Standing
 from policies.services import Risk, Service, believed_risk
-from runtimes.rest.planner import PlannedUndo, StepMaker, action_key, chosen_for, planned_undo, why_none
+from runtimes.idempotency import action_key
+from runtimes.rest.planner import PlannedUndo, StepMaker, chosen_for, planned_undo, why_none
 from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.requests import bind, check_known, step_for
 from runtimes.rest.steps import Step

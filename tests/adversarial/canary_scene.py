@@ -114,7 +114,7 @@ def scene_fixture(sandbox_image: str) -> Iterator[Scene]:
     canary, bait = token(), Planted()
     # The model is never asked, since no request here is in words; its name is shown by `daemon status`.
     config = f'[log]\nlevel = "debug"\n[model]\nbase_url = "https://127.0.0.1:9/v1"\nname = "{bait.text}"\n'
-    with echoing() as service, Daemon(config=config) as daemon:
+    with echoing() as service, Daemon(config=config, fresh=True) as daemon:
         for name, path in (("work", ""), ("bait", "/".join(written(value)[form] for form, value in in_urls(bait)))):
             daemon.person(
                 "VaultPut",

@@ -21,6 +21,7 @@ from typing import Any
 import grpc
 
 from goex.rpc import goex_pb2 as pb
+from tests.support.forks import Fork, ForkServer
 from tests.support.terminal import Terminal
 
 GOEX = Path(sys.executable).with_name("goex")
@@ -40,14 +41,27 @@ class Daemon:
 
     `config` is the text of config.toml. `start` works again after `stop` and `kill`: the home stays. `in_memory`: what
     XDG_RUNTIME_DIR is for lies in memory, as it does wherever somebody logs in to a desktop, if there is place for it.
+    `fresh`: it is started as a person's is, even where the run of tests has a process to fork daemons of. `home`: a
+    folder that holds a state already; it goes with the daemon too.
     """
 
+    forks: ForkServer | None = None  # in a run of tests
+
     def __init__(
-        self, *, config: str = "", env: Mapping[str, str] | None = None, init: bool = True, in_memory: bool = False
+        self,
+        *,
+        config: str = "",
+        env: Mapping[str, str] | None = None,
+        init: bool = True,
+        in_memory: bool = False,
+        fresh: bool = False,
+        home: Path | None = None,
     ) -> None:
-        self.home = Path(tempfile.mkdtemp(prefix="goex-t-", dir="/tmp"))
+        self.home = home or Path(tempfile.mkdtemp(prefix="goex-t-", dir="/tmp"))
         self._init = init
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Fork | None = None
+        # What Python and the allocator read at a process's start isn't read by a fork.
+        self._fresh = fresh or any(name.startswith(("PYTHON", "MALLOC_", "LD_")) for name in env or ())
         self._channels: dict[tuple[Path, str], grpc.Channel] = {}
         self.config_dir, self.state_dir, self.run_dir = (
             self.home / name / "goex" for name in ("config", "state", "run")
@@ -58,8 +72,8 @@ class Daemon:
         if self._memory is not None:
             self.run_dir = self._memory / "run" / "goex"
         for folder in (self.config_dir, self.state_dir, self.run_dir):
-            folder.parent.mkdir(mode=0o700)
-            folder.mkdir(mode=0o700)
+            folder.parent.mkdir(mode=0o700, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
         self.env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         self.env |= {
             "HOME": str(self.home),
@@ -113,16 +127,7 @@ class Daemon:
         """Start it and wait until it answers on both sockets. Raises DaemonError with the end of its output."""
         if self.running:
             return
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "goex.daemon"],  # as `goex daemon run` does, without its own start
-                env=self.env,
-                cwd=self.home,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self._process = self._started()
         deadline = time.monotonic() + seconds
         while not (self._answers(self.user_socket) and self._answers(self.agent_socket)):
             if self._process.poll() is not None:
@@ -131,6 +136,20 @@ class Daemon:
                 self.kill()
                 raise DaemonError(f"The daemon didn't answer in {seconds:g} s.\n{self.tail()}")
             time.sleep(0.02)
+
+    def _started(self) -> subprocess.Popen[bytes] | Fork:
+        if self.forks is not None and not self._fresh:
+            return self.forks.start(env=self.env, folder=self.home, output=self.log)
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "goex.daemon"],  # as `goex daemon run` does, without its own start
+                env=self.env,
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def stop(self, *, seconds: float = 30.0) -> int:
         """SIGTERM, and wait until it has drained. Returns its exit status. Raises DaemonError when it stays."""

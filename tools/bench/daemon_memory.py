@@ -33,7 +33,7 @@ async def measure(rounds: int = ROUNDS) -> tuple[Row, ...]:
 
 
 def _after_an_action() -> float:
-    with tempfile.TemporaryDirectory(prefix="goex-bench-") as folder, Daemon() as daemon:
+    with tempfile.TemporaryDirectory(prefix="goex-bench-") as folder, Daemon(fresh=True) as daemon:
         daemon.restart()
         finished = Journey(daemon, shell(Path(folder), "true"), person=True).approve()
         assert finished.action.state == "done", finished

@@ -95,7 +95,7 @@ def soaking(agents: int = AGENTS) -> Iterator[Soak]:
     marker = f"goex-soak-{os.getpid()}"
     with (
         upstream() as service,
-        Daemon(config=CONFIG) as daemon,
+        Daemon(config=CONFIG, fresh=True) as daemon,
         closing(Looker(daemon, marker)) as looker,
         ThreadPoolExecutor(AT_ONCE) as pool,
         closing(Agents(daemon, service, marker, agents)) as asking,

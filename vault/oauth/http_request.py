@@ -1,4 +1,5 @@
-"""One request to an authorization server, through Authlib's requests client, and nothing else of those two.
+"""One request to an authorization server (or a homeserver), through Authlib's requests client, and nothing else of the
+two.
 
 Rules: one connection a request, to an address that was looked up once and checked, with the certificate verified for
 the name; no proxy, cookie, netrc or redirect; an end to everything: to the look-up, the answer's length and the whole
@@ -90,6 +91,12 @@ def post(way: Way, url: str, form: Mapping[str, str], *, client_id: str, secret:
         ),
         session,
     )
+
+
+def put(way: Way, url: str, body: bytes, *, token: str) -> Reply:
+    """PUT JSON with a bearer token. Raises Failed."""
+    headers = {**_HEADERS, "Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    return _send(way, requests.Request("PUT", url, headers=headers, data=body), requests.Session())
 
 
 def authorization_url(

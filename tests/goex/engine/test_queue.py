@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from goex.engine.queue import Queue, Waiting, alike
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
-from runtimes.rest.planner import action_key
+from runtimes.idempotency import action_key
 
 
 def waiting(id: str, agent: str = "a", session: str = "", alike: str = "") -> Waiting:

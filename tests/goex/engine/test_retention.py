@@ -73,7 +73,7 @@ async def test_undo_ends_after_its_days_and_the_folder_stays_as_it_is(place: Pat
         paths.create()
         app = App(paths, Config(files=Folders(keep_days=7)), lambda: None, clock=clock)
         await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
-        app.engine.core.runtimes["files"] = FilesRuntime(UnsafeNoSandbox(), paths.snapshots, keep_days=7)  # type: ignore[index]
+        app.engine.core.runtimes = {"files": FilesRuntime(UnsafeNoSandbox(), paths.snapshots, keep_days=7)}
         program = Files(folder=str(folder), language="shell", program="rm -f a; echo x > b; echo y >> c")
         gone = await carried_out(app, program)
         assert "kept for 7 days" in gone.the_plan().undo_text

@@ -18,8 +18,9 @@ from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.jsonvalue import MissingValue, canonical
 from runtimes.gateway.plan import PlannedRequest, Ref
+from runtimes.idempotency import action_key
 from runtimes.rest.plan_text import step_lines
-from runtimes.rest.planner import action_key, plan_calls
+from runtimes.rest.planner import plan_calls
 from runtimes.rest.plans import assess_calls, assess_redo
 from runtimes.rest.records import Answer, Ledger
 from runtimes.rest.references import with_refs

@@ -1,0 +1,14 @@
+"""The keys by which a service knows that a request was sent before."""
+
+from __future__ import annotations
+
+import hashlib
+
+
+def action_key(action_id: str, call: int, turn: str = "") -> str:
+    """A key for one call of one action: the same after a restart, at most 40 characters, not a secret.
+
+    `turn` tells repetitions and undos apart: a service must not take a second sending for the first.
+    """
+    text = f"goex.action.key\0{action_id}\0{call}\0{turn}"
+    return f"goex-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
