@@ -91,7 +91,7 @@ LONG: dict[str, Long] = {
     ),
     "identifier_in_words": Long(
         "-",
-        lambda text: list(_of("mapper.ranking.terms.words")(text)),
+        lambda text: _of("mapper.ranking.terms._IDENTIFIER").search(text),
         "mapper.ranking.terms._IDENTIFIER",
         re.compile(r"(?<![\w<])(?=[\w\-]*\d)(?=[\w\-]*[A-Za-z])[A-Za-z0-9][\w\-]{4,}(?![\w>])"),
     ),
