@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from mapper.catalog import Catalog
 from mapper.least_scopes import least_scopes, narrower
+from mapper.ranking.terms import STOP, split_name, stem
 from policies.actions import Call
 from policies.errors import InvalidInput
 from policies.services import Method, Risk
@@ -27,6 +28,7 @@ CLOSE, CLOSE_ELSEWHERE = 1.5, 4.0
 """In log odds: so far behind the first, another reading is still one that may be meant: one of the same service, whose
 methods words tell apart; one of another service, where nothing says which is meant."""
 
+_IDENTIFIER = re.compile(r"\w[@/:._-]\w|\d[A-Za-z]|[A-Za-z]\d|\d{9}")
 _TRIED = 8  # values of an argument
 _CONTENT = frozenset({"body", "whole", "mail"})  # places of arguments
 _CHANGES = re.compile(r"(?:batch_?)?(?:[Uu]pdate|[Pp]atch|[Mm]odify|[Ss]et|[Cc]hange|[Ee]dit)(?![a-z])")
@@ -95,6 +97,48 @@ def doubts(
             for name, value in cheaper(catalog, catalog.method(call.id), call, words)[:1]
         ]
     return tuple(found)
+
+
+def twin(catalog: Catalog, calls: Sequence[Call], offered: Sequence[Method], words: str) -> Method | None:
+    """A method of another service among `offered` that does the same to a thing of the same name ("delete alert 7": an
+    alert, or an alert policy elsewhere), where no identifier and no word of the request says which is meant.
+    """
+    if not calls or _IDENTIFIER.search(words):
+        return None
+    mine = catalog.method(calls[-1].id)
+    verb, thing = _verb_and_thing(mine)
+    said = {stem(word) for word in re.findall(r"[a-z]+", words.lower())} - STOP
+    if not thing or thing[-1] not in said:
+        return None
+    told = {word for word in said if word in _spoken_of(catalog, mine)}
+    for other in offered:
+        its_verb, its_thing = _verb_and_thing(other)
+        alike = its_verb == verb and (thing[-1] in its_thing or "".join(its_thing).endswith(thing[-1]))
+        if alike and _api(catalog, other) != _api(catalog, mine):
+            its = _spoken_of(catalog, other)
+            if all(word in its for word in told):
+                return other
+    return None
+
+
+def _verb_and_thing(method: Method) -> tuple[str, list[str]]:
+    """The stems of a method's verb and of what it is done to: `alertPolicies.delete` -> delete, (alert, policy)."""
+    *path, last = method.name.split(".")
+    return _stems(last)[0], _stems(path[-1]) if path else []
+
+
+def _stems(name: str) -> list[str]:
+    return [stem(word.lower()) for word in split_name(name).split()] or [""]
+
+
+def _spoken_of(catalog: Catalog, method: Method) -> str:
+    """A method's name, its service's and what it says of itself, in small letters: "mail" is a part of "gmail"."""
+    return f"{split_name(method.id)} {catalog.service(method.service).title} {method.description}".lower()
+
+
+def _api(catalog: Catalog, method: Method) -> str:
+    service = catalog.service(method.service)
+    return service.provider_name or service.name
 
 
 def goes_on(wish: str) -> bool:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from mapper import conversation_prompts as says
@@ -50,7 +51,7 @@ MAX_REASON = 300
 _ROOM = 2_500  # characters of a described method's arguments
 _PLACEHOLDER = re.compile(r"goex-[\w-]*[A-Za-z0-9_-]{16}")
 
-Find = Callable[[str], Sequence[Method]]
+Find = Callable[[str], Iterable[Method]]
 
 
 @dataclass(slots=True)
@@ -68,6 +69,7 @@ class Conversation:
     number: int = 0
     reading: Reading | None = None
     turns: list[says.Turn] = field(default_factory=list)
+    _asked: str = ""
     _known: set[str] = field(default_factory=set)
     _described: int = 0
     _finds: int = 0
@@ -79,7 +81,9 @@ class Conversation:
 
     def prompt(self, mode: Mode = "tools") -> Prompt:
         """What the model is asked next, a pure function of what was said."""
-        return says.prompt(self.intent, self.methods, self.context, self.turns, mode)
+        if not self._asked:
+            self._asked = says.request(self.intent, self.methods, self.context)
+        return says.prompt(self._asked, self.turns, mode)
 
     def hear(self, completion: JsonValue) -> None:
         """Take one completion: it ends the conversation, or gets an answer."""
@@ -210,9 +214,10 @@ class Conversation:
         if self._finds >= FINDS:
             return {"error": f"{FINDS} searches were made; decide now."}
         self._finds += 1
-        found = [method for method in self.find(words) if not method.unsupported and method.id not in self._known]
-        self._known.update(method.id for method in found[:FOUND])
-        return {"methods": [line(method) for method in found[:FOUND]]}
+        new = (method for method in self.find(words) if not method.unsupported and method.id not in self._known)
+        found = list(islice(new, FOUND))
+        self._known.update(method.id for method in found)
+        return {"methods": [line(method) for method in found]}
 
     def _ask(self, given: Mapping[str, Any]) -> Clarification:
         if self.context.asked is not None:

@@ -31,6 +31,12 @@ _FOUND = re.compile(
 )
 _HAS_CLOCK = re.compile(rf"{_CLOCK}|t\d{{2}}:\d{{2}}|\bin\s+\d+\s+(?:minute|hour)", re.IGNORECASE)
 _HAS_DAY = re.compile(_DAY, re.IGNORECASE)
+_WORD = re.compile(rf"{MONTH}|{_WEEKDAY}|noon|midnight|today|tomorrow|yesterday|tonight", re.IGNORECASE)
+
+
+def is_word(text: str) -> bool:
+    """Whether a word names a month, a day or an hour."""
+    return _WORD.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

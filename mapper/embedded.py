@@ -12,7 +12,7 @@ import json
 import math
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,9 +24,12 @@ from mapper.ambiguity import Rival, doubts
 from mapper.argument_filler import Filler, kinds
 from mapper.broad_methods import narrowed
 from mapper.catalog import Catalog
-from mapper.named_services import Named, ServiceNames, named_first
+from mapper.named_services import Named, ServiceNames, named_first, vocabulary
+from mapper.ranking import lexicon
 from mapper.ranking.features import TRAITS
 from mapper.ranking.index import Found, Hit, Index, interleaved
+from mapper.ranking.terms import STOP
+from mapper.service_position import MEANS, held, not_served, standing, swallowed
 from mapper.slots import Slots, extract
 from mapper.store.database import ServiceUnreadable
 from policies.actions import Call
@@ -164,6 +167,8 @@ class EmbeddedProposer:
             notes.append(f"It may be {' or '.join([best.method.id, *others])}.")
         if not notes:
             notes += self._doubts(text, readings, signs)
+        if not notes and (name := self.unserved(text, best.calls)):
+            notes.append(not_served(name))
         return Proposed(readings, sure=not notes, notes=tuple(notes), nothing=nothing)
 
     def readings(
@@ -185,11 +190,36 @@ class EmbeddedProposer:
 
     def named(self, wish: str) -> Named:
         """The services that a request's own words name."""
+        return self._service_names().of(wish)
+
+    def _service_names(self) -> ServiceNames:
         with self._lock:
             generation = self._now()
             if self._named is None or self._named[0] != generation:
                 self._named = generation, ServiceNames(self._catalog)
-            return self._named[1].of(wish)
+            return self._named[1]
+
+    def unserved(self, text: str, calls: Sequence[Call]) -> str:
+        """A name that stands in a service's place and is none that is here, nor a value of `calls`; "": there is none.
+
+        What makes such a request's calls a question: whoever says "from fastmail" doesn't mean the mail that is here.
+        """
+        names, products = self._service_names(), lexicon.products()
+        for each in standing(text):
+            if names.serves(each.name) or (not each.plainly and held(each.name, calls)):
+                continue
+            known = each.name in products.names or (each.plainly and each.name in products.words)
+            place = each.unknown or swallowed(each.name, calls)
+            if known or (place and (each.host or not self._is_a_word(each.name, each.ordinary))):
+                return each.name
+        return ""
+
+    def _is_a_word(self, name: str, ordinary: bool) -> bool:
+        """Whether the first word isn't a name alone; where even an ordinary word is one, a few that are none."""
+        word = name.split()[0]
+        if word in STOP or dates.is_word(word):
+            return True
+        return word in MEANS if ordinary else word in vocabulary() or self.index.knows([word])
 
     def _meant(self, text: str) -> tuple[Slots, Named]:
         """What a request says and which services it names. "stripe: make a coupon" is addressed to the one before the
@@ -236,12 +266,13 @@ class EmbeddedProposer:
 
     def candidates(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> list[Method]:
         """The methods that `text` may mean: what a model chooses among."""
-        hits = interleaved(self.ranked(text, connected=connected, limit=limit * 4), limit)
-        found = []
-        for hit in hits:
+        return list(self.found(text, connected=connected, limit=limit))
+
+    def found(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 16) -> Iterator[Method]:
+        """The same, each read when it is looked at."""
+        for hit in interleaved(self.ranked(text, connected=connected, limit=limit * 4), limit):
             with suppress(ServiceUnreadable):
-                found.append(self._catalog.method(hit.method_id))
-        return found
+                yield self._catalog.method(hit.method_id)
 
     def ranked(self, text: str, *, connected: frozenset[str] = frozenset(), limit: int = 20) -> list[Hit]:
         """The methods that fit best; those of a named service that only its documents speak of come first."""

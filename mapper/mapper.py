@@ -9,9 +9,10 @@ never a guess.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from mapper.ambiguity import twin
 from mapper.catalog import Catalog
 from mapper.context import NOTHING_TOLD, Context
 from mapper.conversation import Find
@@ -20,6 +21,7 @@ from mapper.least_scopes import ScopeId
 from mapper.prompts import symbolic_scopes
 from mapper.proposals import parse_proposal
 from mapper.readings import MAX_CLAIMS, Reading
+from mapper.service_position import not_served
 from mapper.stopping_rule import DEFAULT_CONFIDENCE, Experience, Plan
 from mapper.tally import scopes_of, tally
 from mapper.techniques import Technique
@@ -119,8 +121,8 @@ class Mapper:
                     notes=("Nothing in the catalog fits these words, so the model wasn't asked.",),
                 )
 
-        def find(words: str) -> Sequence[Method]:
-            return self.embedded.candidates(words, connected=connected, limit=RETRIEVED)
+        def find(words: str) -> Iterable[Method]:
+            return self.embedded.found(words, connected=connected, limit=RETRIEVED)
 
         return await self._asked(
             self.model, self.plan, intent, text, methods, granted, self._experience_of(asker), context, find
@@ -160,7 +162,13 @@ class Mapper:
         result = tallied(made)
         experience.observe(result.votes, result.ballots, REJECTIONS)
         claims = self._claims(made, result)
-        notes = list(result.notes)
+        notes, sure = list(result.notes), result.sure
+        if sure and (name := self.embedded.unserved(text, result.alternatives[0].calls)):
+            notes.append(not_served(name))
+            sure = False
+        elif sure and (other := twin(self.catalog, result.alternatives[0].calls, methods, text)):
+            notes.append(f"{other.id} does the same to a thing of this name, and the request doesn't say which.")
+            sure = False
         reason = next((reading.reason for reading in made if reading.reason), "")
         if reason and not result.alternatives and result.clarification is None:
             notes.append(f"The model says: {reason}")
@@ -174,7 +182,7 @@ class Mapper:
             samples=result.samples,
             rejected=result.rejected,
             proposer=model.name,
-            sure=result.sure,
+            sure=sure,
             notes=tuple(notes),
             technique=model.technique.name,
             limit=plan.k,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from mapper.catalog import Catalog
 from mapper.ranking import lexicon
 from mapper.ranking.terms import STOP, split_name, stem
+from mapper.service_position import is_data
 from policies.services import Service
 
 if TYPE_CHECKING:  # numpy comes with it, which takes a moment
@@ -41,6 +42,7 @@ _ANY_API = re.compile(
     re.IGNORECASE,
 )
 _ASKED = frozenset(("search", "browse", "query", "ask", "check"))  # whom one does this to is named
+_PAPERS = frozenset(("bill", "bills", "contract", "invoice", "invoices", "newsletter", "quote", "receipt", "receipts"))
 _NO_NAME = frozenset(("same", "new", "old", "right", "other", "public", "private", "following", "rest", "http", "web"))
 
 
@@ -110,7 +112,8 @@ class ServiceNames:
                     name = " ".join(word for word, _ in words[at : at + size])
                     absent[name] = None
                     its.add(at + size)
-                    alone = alone or name in self._own or (at > 0 and words[at - 1][0] in _BY)
+                    data = is_data(text[: words[at][1]]) or (at + size < len(words) and words[at + size][0] in _PAPERS)
+                    alone = alone or (name in self._own and not data) or (at > 0 and words[at - 1][0] in _BY)
             at += size or 1
         for host in _URL.findall(text.lower()):
             for phrase in ((label,) for label in host.split(".") if (label,) not in self._context):
@@ -127,6 +130,10 @@ class ServiceNames:
         if here:
             return Named(frozenset(here if alone else here | about), words=frozenset(said))
         return Named(absent=() if about and not alone else tuple(absent))
+
+    def serves(self, name: str) -> bool:
+        """Whether a name, or a word of it, is one of a service that is here, or what people call one ("the inbox")."""
+        return any(self._knows(word) or word in self._about for word in _WORD.findall(name.lower()))
 
     def _knows(self, word: str) -> bool:
         return any(word in phrase for phrase, services in self._phrases.items() if services)

@@ -242,6 +242,11 @@ class Index:
                 for number in self._likeliest(found, scores, limit)
             ]
 
+    def knows(self, words: Iterable[str]) -> bool:
+        """Whether each of these is a word that some method or example is spoken of with."""
+        with self._reader.snapshot():
+            return self._reader.has(words)
+
     def untold(self, services: Collection[str]) -> frozenset[str]:
         """Those of the services that only their documents speak of."""
         known, told = self._reader.families, self._reader.documents.families

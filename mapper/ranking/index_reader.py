@@ -18,6 +18,7 @@ import numpy as np
 from mapper.ranking import document_match, features, index_tables, postings, refusal_model
 from mapper.ranking.document_index import Documents
 from mapper.ranking.features import Evidence, Request
+from mapper.ranking.terms import stem
 
 _FORM = 0.5  # how much the form of a request tells about its family
 _NEAR = 60  # nearest examples that are looked at
@@ -99,6 +100,13 @@ class Reader:
         marks = ",".join("?" * len(terms))
         found = self._db.execute(f"SELECT * FROM rank_term WHERE term IN ({marks})", terms)  # noqa: S608 # only marks
         return {row[0]: row[1:] for row in found}
+
+    def has(self, words: Iterable[str]) -> bool:
+        """Whether something that is ranked is spoken of with each of these words."""
+        wanted = {stem(word) for word in words}
+        marks = ",".join("?" * len(wanted))
+        query = f"SELECT COUNT(*) FROM rank_term WHERE term IN ({marks})"  # noqa: S608 # only marks
+        return bool(self._db.execute(query, [*wanted]).fetchone()[0] == len(wanted))
 
     def _respelled(self, term: str) -> str:
         """The known word that is one slip of the keyboard away and occurs most; "" when there is none."""

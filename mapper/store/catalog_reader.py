@@ -80,7 +80,10 @@ class Store(Listing):
                     row = db.execute(f"{records.METHOD} WHERE s.name = ? AND m.name = ?", (service, name)).fetchone()
                     if row is None:
                         return None
-                    kept, cost = records.method_of(records.Schemas(db, row[9]), service, row)
+                    of_document = ("schemas", row[9])
+                    schemas = self._kept(of_document) or records.Schemas(db, row[9])
+                    kept, cost = records.method_of(schemas, service, row)
+                self._put(of_document, schemas, 8 * schemas.size)
                 self._put(key, kept, cost)
             made: Method = kept
             return made

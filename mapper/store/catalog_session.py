@@ -117,6 +117,8 @@ class Session:
 
     def _put(self, key: Hashable, value: Any, cost: int) -> None:
         cost = max(cost, LEAST)
+        if (before := self._cache.pop(key, None)) is not None:
+            self._cached -= before[1]
         self._cache[key] = (value, cost)
         self._cached += cost
         while self._cached > _CACHED and len(self._cache) > 1:

@@ -46,24 +46,22 @@ class Schemas:
     def __init__(self, db: sqlite3.Connection, document: int) -> None:
         self.db = db
         self.document = document
-        self._found: dict[str, tuple[Any, int]] = {}
+        self._found: dict[str, tuple[Any, frozenset[str]]] = {}  # with the names that it refers to
+        self.size = 0  # bytes that were read
         self._good: set[str] = set()
         rows = db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall()
         self.scopes: dict[int, str] = dict(rows)
 
-    def closed(self, wanted: Iterable[str]) -> tuple[dict[str, Any], int]:
-        """The schemas named with all that they refer to, and what keeping them counts for."""
+    def closed(self, wanted: Iterable[str]) -> dict[str, Any]:
+        """The schemas named with all that they refer to."""
         found: dict[str, Any] = {}
-        cost = 0
         todo = sorted(wanted)
         while todo:
             name = todo.pop()
-            if name in found:
-                continue
-            found[name], size = self._read(name)
-            cost += 8 * size
-            todo.extend(referred(found[name]) - found.keys())
-        return found, cost
+            if name not in found:
+                found[name], below = self._read(name)
+                todo.extend(below - found.keys())
+        return found
 
     def wrong(self, wanted: Iterable[str]) -> str:
         """What is wrong with the schemas named, or with one that they refer to; "" when nothing is."""
@@ -74,8 +72,7 @@ class Schemas:
             if name in self._good or name in passed:
                 continue
             passed.add(name)
-            schema, _ = self._read(name)
-            below = referred(schema)
+            schema, below = self._read(name)
             for each in below:
                 self._read(each)
             if found := problem(schema, defs=below):
@@ -84,7 +81,7 @@ class Schemas:
         self._good |= passed
         return ""
 
-    def _read(self, name: str) -> tuple[Any, int]:
+    def _read(self, name: str) -> tuple[Any, frozenset[str]]:
         if name not in self._found:
             row = self.db.execute(
                 "SELECT b.data FROM schema c JOIN blob b ON b.id = c.blob_id WHERE c.document_id = ? AND c.name = ?",
@@ -92,7 +89,9 @@ class Schemas:
             ).fetchone()
             if row is None:
                 raise sqlite3.DatabaseError(f"the schema {name!r} is missing")
-            self._found[name] = unpack(row[0]), len(row[0])
+            schema = unpack(row[0])
+            self._found[name] = schema, frozenset(referred(schema))
+            self.size += len(row[0])
         return self._found[name]
 
 
@@ -100,24 +99,27 @@ def wrong_with(schemas: Schemas, row: Any) -> str:
     """What makes a row of `METHOD` unreadable; "" when nothing does. Raises sqlite3.DatabaseError, or what values of
     another form than an import writes raise."""
     detail = unpacked(row[10])
-    properties = detail["properties"]
+    return _wrong(schemas, row, detail, referred(detail["properties"]))
+
+
+def _wrong(schemas: Schemas, row: Any, detail: dict[str, Any], known: set[str]) -> str:
     if not isinstance(media := detail.get("media", ""), str) or (media and not MEDIA.fullmatch(media)):
         return "its body has no content type"
-    found = _odd(row[:8], detail["locations"], detail["required"]) or schemas.wrong(referred(properties))
+    found = _odd(row[:8], detail["locations"], detail["required"]) or schemas.wrong(known)
     if found:
         return found
-    known = referred(properties)
-    return next((wrong for schema in properties.values() if (wrong := problem(schema, defs=known))), "")
+    return next((wrong for each in detail["properties"].values() if (wrong := problem(each, defs=known))), "")
 
 
 def method_of(schemas: Schemas, service: str, row: Any) -> tuple[Method, int]:
-    """The method of a row of `METHOD`, and what keeping it counts for. Raises as `wrong_with`."""
+    """The method of a row of `METHOD`, and what keeping it counts for beside its schemas. Raises as `wrong_with`."""
     (name, origin_id, description, http, path, risk, body, unsupported, scopes, document, blob) = row
-    if wrong := wrong_with(schemas, row):
-        raise sqlite3.DatabaseError(f"{name}: {wrong}")
     detail = unpacked(blob)
+    known = referred(detail["properties"])
+    if wrong := _wrong(schemas, row, detail, known):
+        raise sqlite3.DatabaseError(f"{name}: {wrong}")
     properties, required, locations = detail["properties"], detail["required"], detail["locations"]
-    definitions, cost = schemas.closed(referred(properties))
+    definitions = schemas.closed(known)
     parameters: dict[str, Any] = {
         "type": "object",
         "properties": properties,
@@ -145,7 +147,7 @@ def method_of(schemas: Schemas, service: str, row: Any) -> tuple[Method, int]:
         defaults={key: "$action.key"} if key else {},
         idempotency=key,
     )
-    return method, cost + 20 * len(blob)
+    return method, 20 * len(blob)
 
 
 def service_of(db: sqlite3.Connection, name: str, methods: Mapping[str, Method]) -> Service | None:

@@ -8,16 +8,21 @@ their scopes, and how long its prompts are.
 
 from __future__ import annotations
 
+import json
+import random
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mapper.ambiguity import twin
 from mapper.context import Context
 from mapper.evaluation import request_sets, rounds
 from mapper.evaluation.alone import Alone
 from mapper.evaluation.scope_table import figures
 from mapper.techniques import CONVERSATION, Technique
+from policies.actions import Call
 from tests.google import alone
 
 __all__ = ["alone"]
@@ -47,3 +52,76 @@ def test_what_a_strong_model_can_do_it_does_here(alone: Alone, tmp_path: Path) -
     # Six of the seven that differ are Drive's: the writer expects `drive` where the API accepts `drive.file` as well.
     differ = [row for row in made if not (row.at_once or row.after_asking)]
     assert len([row for row in differ if row.request.raw["service"] != "drive"]) <= 1
+
+
+def erring(completion: str, chance: random.Random) -> str:
+    """A conversation's last turn, wrong as recorded ones were: a call too few or too many, giving up, asking without
+    need; for a question, giving up; for "nothing fits", a question."""
+    said: dict[str, Any] = json.loads(completion.strip().removeprefix("```json").removesuffix("```"))
+    nothing = {"tool": "nothing_fits", "arguments": {"reason": "no"}}
+    ask: dict[str, Any] = {"tool": "ask", "arguments": {"question": "What is meant?", "choices": [], "methods": []}}
+    if said["tool"] != "propose":
+        return json.dumps(nothing if said["tool"] == "ask" else ask)
+    calls = said["arguments"]["calls"]
+    way = chance.choice(["fewer", "more", "nothing", "ask"])
+    if way == "fewer" and len(calls) > 1:
+        said["arguments"]["calls"] = calls[:-1]
+    elif way in ("fewer", "more"):
+        said["arguments"]["calls"] = [*calls, {"name": "oauth2.userinfo.get", "arguments": {}}]
+    else:
+        said = nothing if way == "nothing" else ask
+    return json.dumps(said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "right"), [(0.15, 93), (0.3, 92)])
+def test_votes_make_up_for_a_weak_model(alone: Alone, tmp_path: Path, share: float, right: float) -> None:
+    turns: dict[str, dict[int, str]] = {}
+    for turn in range(4):
+        for line in (VECTORS / f"round-{turn}.answers.jsonl").read_text("utf-8").splitlines():
+            told = json.loads(line)
+            turns.setdefault(told["id"], {})[turn] = told["completion"]
+    files: dict[int, list[str]] = {}
+    for name, told in turns.items():
+        for sample in range(5):
+            chance = random.Random(f"{name}/{sample}/{share}")  # the same errors each time
+            errs = chance.random() < share
+            for turn, completion in told.items():
+                said = erring(completion, chance) if errs and turn == max(told) else completion
+                files.setdefault(turn, []).append(json.dumps({"id": name, "sample": sample, "completion": said}))
+    for turn, lines in files.items():
+        (tmp_path / f"round-{turn}.answers.jsonl").write_text("\n".join(lines), "utf-8")
+    asked = request_sets.read(VECTORS / "requests.jsonl")
+    technique = Technique.named(CONVERSATION, samples=5)
+    made, waiting = rounds.rows(alone, asked, technique, tmp_path, "plain", Context(now=NOW))
+    assert waiting is None
+    found = figures(made)
+    assert found["accuracy_total_pct"] >= right
+    assert found["excessive_executed_pct"] <= 1.3  # those of the strong model's own answers
+    assert found["declined_wrongly_pct"] <= 3
+    assert found["by_class"]["ambiguous"]["executed_pct"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "service", "method", "other"),
+    [
+        ("delete alert 8812", "alertcenter", "alerts.delete", "monitoring.projects.alertPolicies.delete"),
+        (
+            "list all the devices in our organisation",
+            "cloudidentity",
+            "devices.list",
+            "admin.directory.chromeosdevices.list",
+        ),
+        ("delete alert 8812 from the alert center", "alertcenter", "alerts.delete", ""),
+        ("which labels does my mail have", "gmail", "users.labels.list", ""),
+        ("Make a label Receipts in my mail", "gmail", "users.labels.create", ""),
+        ("stop the vm build-3 in europe-west1-b, project demo-lab", "compute", "instances.stop", ""),
+    ],
+)
+def test_a_thing_of_one_name_in_two_services_is_asked_about(
+    alone: Alone, words: str, service: str, method: str, other: str
+) -> None:
+    call = Call(service=service, method=method, arguments={})
+    found = twin(alone.catalog, (call,), alone.proposer().candidates(words), words)
+    assert (found.id if found else "") == other
