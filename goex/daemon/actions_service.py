@@ -102,6 +102,7 @@ class ActionsService(rpc.ActionsServicer):
     @unary
     async def WayBack(self, request: pb.WayBackRequest, context: Any) -> pb.WayBackReply:
         principal = self._callers.principal(context)
+        self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
         return await way_back(self._engine, principal, request)
 
     @streaming
@@ -129,6 +130,7 @@ class ActionsService(rpc.ActionsServicer):
     @unary
     async def List(self, request: pb.ListRequest, context: Any) -> pb.ListReply:
         principal = self._callers.principal(context)
+        self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
         if request.before:
             self._owned(request.before, principal)
         agent = "" if principal.owns_all else principal.agent
@@ -136,10 +138,13 @@ class ActionsService(rpc.ActionsServicer):
         rows = self._engine.core.actions.newest(
             agent=agent, session=session, before=request.before, limit=min(request.limit or 50, MOST_LISTED)
         )
-        views = [shown_action(self._engine.core, row, principal) for row in rows]
-        for view in views if request.brief else ():
-            for name in ("request_json", "lines", "outcome_json", "undo_text"):
+        views = []
+        for row in rows:
+            view = shown_action(self._engine.core, row, principal)
+            for name in ("request_json", "lines", "outcome_json", "undo_text") if request.brief else ():
                 view.ClearField(name)
+            views.append(view)
+            await asyncio.sleep(0)  # each may be long, and the person's calls come in between
         return pb.ListReply(actions=views)
 
     @unary
