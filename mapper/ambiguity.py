@@ -51,7 +51,7 @@ wipe write
 _VERBS = frozenset(_VERBS_TEXT.split())
 _CHANGING = _VERBS - frozenset(_OPEN_TEXT.split())  # those others may mean looking: "open it", "pull up the list"
 _SECOND = re.compile(
-    rf"(?:[,;.!?]\s+|\s+){_ON}\s+(?:please\s+|just\s+|also\s+|then\s+)*(?:{'|'.join(sorted(_VERBS))})\b(?!['’])",
+    rf"(?<!\s)\s+{_ON}\s+(?:please\s+|just\s+|also\s+|then\s+)*(?:{'|'.join(sorted(_VERBS))})\b(?!['’])",
     re.IGNORECASE,
 )
 

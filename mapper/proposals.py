@@ -42,14 +42,14 @@ MAX_EXCERPT = 500  # characters of a rejected proposal that are kept
 
 _Item = TypeVar("_Item")
 
-_FENCE = re.compile(r"```[ \t]*([A-Za-z0-9_+-]*)[ \t]*\r?\n(.*?)(?:```|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```[ \t]*+([A-Za-z0-9_+-]*+)[ \t]*+\r?\n(.*?)(?:```|\Z)", re.DOTALL)
 _NAME_KEYS = ("method", "name", "tool", "function")
 _ARGUMENT_KEYS = ("arguments", "args", "parameters", "input")
 _CALL_KEYS = {"service", *_NAME_KEYS, *_ARGUMENT_KEYS, "account"}
 _QUOTED_BEFORE = re.compile(r"""["'(\[{=,]\s*\Z""")
 _ANOTHER = re.compile(r'\{\s*"')
 # What function-calling formats wrap around a call, and what models like to say beside it.
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+("?)', re.DOTALL)  # what doesn't end isn't looked at from each of its quotes
 _BRACKET = re.compile(r"[\[\](){}]")
 _IGNORED = {"id", "type", "index", "thought", "reason", "reasoning", "explanation", "call_id"}
 _WRAPPERS = ("calls", "tool_calls", "actions")
@@ -309,7 +309,7 @@ def nesting(text: str) -> int:
     """How deep brackets nest outside double quotes, as far as one beyond the limit. Parsers keep bounds of their own;
     this one is cheap and clear."""
     depth = most = 0
-    for match in _BRACKET.finditer(_STRING.sub("", text)):
+    for match in _BRACKET.finditer(_STRING.sub(lambda match: "" if match[1] else match[0], text)):
         depth = depth + 1 if match[0] in "[({" else max(depth - 1, 0)
         most = max(most, depth)
         if most > MAX_NESTING:

@@ -17,7 +17,7 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, MissingValue, find
-from policies.services import CallTemplate, Expect, UndoTemplate
+from policies.services import ARGUMENTS, CallTemplate, Expect, UndoTemplate
 
 MAX_FIELDS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-]*")
@@ -31,7 +31,7 @@ def expanded(undo: UndoTemplate, arguments: JsonObject) -> UndoTemplate:
         raise InvalidInput(f"{undo.unless} was chosen by the caller, so that it may have been there before")
     if not undo.restores:
         return undo
-    written = arguments.get(undo.restores)
+    written = _written(undo, arguments)
     if not isinstance(written, Mapping) or not written or "$from" in written:
         raise InvalidInput(f"what it changes isn't said by its {undo.restores}")
     if undo.pre is None or undo.guard is None or undo.verify is None:
@@ -49,27 +49,37 @@ def expanded(undo: UndoTemplate, arguments: JsonObject) -> UndoTemplate:
         raise InvalidInput("it says only what type the thing is")
     *before, last = undo.calls
     own = {**last.arguments, **_mask(undo, arguments, written)}
-    asked = f"$request.{undo.restores}"
-    maybe = "" if undo.select else "?"
+    spread = undo.restores == ARGUMENTS
+    asked = "$request" if spread else f"$request.{undo.restores}"
+    maybe = "" if undo.select or undo.shown else "?"
     there = {name: place(undo.around, name) for name in values}
     before_it = {name: f"$pre{there[name]}{maybe}" for name in values}
     again = {name: before_it.get(name, f"{asked}{place('', name)}") for name in written}
-    restored = replace(last, arguments={**own, undo.restores: again})
+    restored = replace(last, arguments={**own, **(again if spread else {undo.restores: again})})
     left_by = {name: f"$response{there[name]}?" if undo.answered else f"{asked}{place('', name)}" for name in values}
     left = [_equals(there[name], left_by[name], _DIFFERENT) for name in values]
     back = [_equals(there[name], before_it[name], _NOT_BACK) for name in values]
+    others = [name for name in undo.fields if undo.rest and name not in written]
+    stays = [_equals(place(undo.around, name), f"$pre{place(undo.around, name)}?", _DIFFERENT) for name in others]
     shown = {undo.select: values} if undo.select else {}
     return replace(
         undo,
         pre=_with(undo.pre, [], shown),
         calls=(*before, restored),
-        guard=_with(undo.guard, left, shown),
-        verify=_with(undo.verify, back, shown),
+        guard=_with(undo.guard, [*left, *stays], shown),
+        verify=_with(undo.verify, [*back, *stays], shown),
         restores="",
         mask="",
         select="",
         tags=(),
     )
+
+
+def _written(undo: UndoTemplate, arguments: JsonObject) -> Any:
+    """What the call writes: the argument that is restored, or all that don't say which thing it is."""
+    if undo.restores != ARGUMENTS:
+        return arguments.get(undo.restores)
+    return {name: value for name, value in arguments.items() if name not in undo.calls[-1].arguments}
 
 
 def place(around: str, name: str) -> str:
@@ -83,9 +93,7 @@ def parts_before(undo: UndoTemplate, arguments: JsonObject) -> tuple[str, ...]:
     the whole field wasn't."""
     if not undo.restores:
         return ()
-    return tuple(
-        f"$.{undo.around}{'.'.join(part)}" for part in _leaves(arguments.get(undo.restores), ()) if len(part) > 1
-    )
+    return tuple(f"$.{undo.around}{'.'.join(part)}" for part in _leaves(_written(undo, arguments), ()) if len(part) > 1)
 
 
 def _mask(undo: UndoTemplate, arguments: JsonObject, written: Mapping[str, Any]) -> dict[str, str]:

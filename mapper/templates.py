@@ -1,10 +1,10 @@
 """Template references: how a manifest says "the value from there".
 
 Rules: a string that starts with `$request.`, `$response.`, `$pre.` or `$undo.` (`[` may stand for the dot), or that
-equals `$action.key`, is a reference; `$$` at the start stands for a literal `$`; any other string that starts with `$`
-is a mistake and refused, so that a typing error never goes out as text. A `?` at a reference's end says that it may
-lead nowhere, `?-` that it is left out then. Everything else is a literal. Only manifests and undo pairs hold templates:
-what a caller or a service wrote is never parsed here, however much it looks like a reference.
+equals `$response` or `$action.key`, is a reference; `$$` at the start stands for a literal `$`; any other string that
+starts with `$` is a mistake and refused, so that a typing error never goes out as text. A `?` at a reference's end says
+that it may lead nowhere, `?-` that it is left out then. Everything else is a literal. Only manifests and undo pairs
+hold templates: what a caller or a service wrote is never parsed here, however much it looks like a reference.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def parse(value: JsonValue) -> Literal | Reference:
     if value == "$action.key":
         return Reference("action", "$.key")
     for source in SOURCES[:4]:
-        if value.startswith((f"${source}.", f"${source}[")):
+        if value.startswith((f"${source}.", f"${source}[")) or value == f"${source}" == "$response":
             omitted = value.endswith("?-")
             optional = omitted or value.endswith("?")
             path = "$" + value[len(source) + 1 :].removesuffix("-" if omitted else "").removesuffix("?")

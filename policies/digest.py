@@ -7,13 +7,14 @@ however small, is another action and is asked for anew.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 from policies.actions import Need, Plan
 from policies.jsonvalue import canonical
 
 _DOMAIN = b"goex.v1.action\0"
+_FIELDS = tuple(field.name for field in fields(Need))
 
 
 def digest(plan: Plan, *, agent: str) -> str:
@@ -40,7 +41,7 @@ def digest(plan: Plan, *, agent: str) -> str:
 
 
 def _need(need: Need) -> dict[str, Any]:
-    made = asdict(need)
+    made = {name: getattr(need, name) for name in _FIELDS}
     made["risk"] = int(need.risk)
     if not need.filled:
         del made["filled"]  # plans of earlier versions have none

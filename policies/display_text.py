@@ -20,6 +20,10 @@ _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
 
 _LAST_BEFORE_MARKS = "\u02ff"  # no combining mark has a smaller code point
 
+# Variation selectors, which draw nothing themselves: two of them choose how the sign before them is drawn.
+_SELECTORS = frozenset(map(chr, (*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+_EMOJI_OR_TEXT, _KEYCAP, _ALSO_EMOJI = "\ufe0f\ufe0e", "\u20e3", "\u203c\u2049\u2194"
+
 # More combining marks in a row than any living orthography needs would paint over neighbouring lines.
 _MOST_MARKS = 4
 
@@ -44,16 +48,32 @@ def escape(text: str, *, newlines: bool = False) -> str:
 def _escaped(text: str, newlines: bool) -> str:
     shown: list[str] = []
     marks = 0
-    for char in text:
+    for place, char in enumerate(text):
         category = unicodedata.category(char)
         marks = marks + 1 if category in ("Mn", "Me") else 0
         if newlines and char in "\n\t":
             shown.append(char)
-        elif category in _HIDDEN or char in _BLANK_LETTERS or (category == "Zs" and char != " ") or marks > _MOST_MARKS:
+        elif (
+            category in _HIDDEN
+            or char in _BLANK_LETTERS
+            or (category == "Zs" and char != " ")
+            or marks > _MOST_MARKS
+            or (char in _SELECTORS and not _selects(text, place))
+        ):
             shown.append(_code(char))
         else:
             shown.append(char)
     return "".join(shown)
+
+
+def _selects(text: str, place: int) -> bool:
+    """Whether the selector there follows what it can select for: a symbol, or what becomes a keycap."""
+    if text[place] not in _EMOJI_OR_TEXT or not place:
+        return False
+    before = text[place - 1]
+    if before in "#*0123456789":
+        return text[place + 1 : place + 2] == _KEYCAP
+    return before in _ALSO_EMOJI or (unicodedata.category(before) == "So" and before not in _BLANK_LETTERS)
 
 
 def _told_apart(line: str) -> str:

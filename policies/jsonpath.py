@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 from jsonpath_rfc9535 import JSONPathEnvironment, JSONPathError, JSONPathNode, JSONPathQuery
 from jsonpath_rfc9535.filter_expressions import (
@@ -29,6 +30,7 @@ from jsonpath_rfc9535.filter_expressions import (
     RelativeFilterQuery,
     StringLiteral,
 )
+from jsonpath_rfc9535.function_extensions import ExpressionType, FilterFunction
 from jsonpath_rfc9535.segments import JSONPathChildSegment
 from jsonpath_rfc9535.selectors import FilterSelector, IndexSelector, NameSelector, WildcardSelector
 
@@ -47,9 +49,10 @@ _LONGEST = 80  # characters of each
 _NARROW = "Say more exactly which one is meant."
 _FORM = "Write it like $.items[0].id or $.items[?@.title=='Errands'].id."
 _LITERALS = (BooleanLiteral, FloatLiteral, IntegerLiteral, NullLiteral, StringLiteral)
-_ENVIRONMENT = JSONPathEnvironment()
 _PATTERN = re.compile(r"(?:\.\*)?(?:[^\\.*+?()\[\]{}|^$]|\\[\\.*+?()\[\]{}|^$-]|\[[.*+?()|{}-]\])*(?:\.\*)?")
 _EDGE = 200  # characters of a pattern
+_SIGN = re.compile(r"\\(.)|\[(.)\]")  # a sign that stands for itself
+_NOT_ANY = re.compile("[\r\n\ud800-\udfff]")  # what `.` isn't
 _TOLD_FIRST = ("name", "title", "summary", "subject", "displayName", "label", "text", "email", "id")
 
 
@@ -77,6 +80,31 @@ class NoMatch(MissingValue):
     def __init__(self, message: str, *, choices: tuple[Choice, ...] = (), next_step: str = "") -> None:
         super().__init__(message, next_step=next_step)
         self.choices = choices
+
+
+class _Match(FilterFunction):
+    """`match` of a text with `.*` before or behind it, in time that grows with the value, which is a stranger's: an
+    expression's grows with the square of it."""
+
+    arg_types: ClassVar = [ExpressionType.VALUE, ExpressionType.VALUE]
+    return_type: ClassVar = ExpressionType.LOGICAL
+
+    def __call__(self, value: object, pattern: str) -> bool:
+        if not isinstance(value, str):
+            return False
+        before = pattern.startswith(".*")
+        behind = pattern[2 * before :].endswith(".*")
+        text = _SIGN.sub(r"\1\2", pattern[2 * before : len(pattern) - 2 * behind])
+        start = 0 if not before else value.find(text) if behind else len(value) - len(text)
+        if before and behind and (ended := _NOT_ANY.search(value)) and (own := _NOT_ANY.search(text)):
+            start = ended.start() - own.start()  # they can only be each other
+        end = start + len(text)
+        around = start >= 0 and value.startswith(text, start) and (behind or end == len(value))
+        return around and not _NOT_ANY.search(value[:start]) and not _NOT_ANY.search(value, end)
+
+
+_ENVIRONMENT = JSONPathEnvironment()
+_ENVIRONMENT.function_extensions["match"] = _Match()
 
 
 def check_path(path: str) -> None:

@@ -72,9 +72,9 @@ def check_depth(value: JsonValue, limit: int = MAX_DEPTH) -> None:
         for item in level:
             if type(item) in _LEAVES:  # nearly all, and asking what else they are takes long
                 continue
-            if isinstance(item, Mapping):
+            if type(item) is dict or isinstance(item, Mapping):
                 below.extend(item.values())
-            elif isinstance(item, Sequence) and not isinstance(item, str | bytes):
+            elif type(item) is list or (isinstance(item, Sequence) and not isinstance(item, str | bytes)):
                 below.extend(item)
         if not below:
             return

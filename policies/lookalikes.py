@@ -31,6 +31,10 @@ _ALL_ALIKE = frozenset({"CHEROKEE", "LISU", "COPTIC", "DESERET", "OLD"})  # near
 _EAST = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "YI", "KATAKANA-HIRAGANA", "IDEOGRAPHIC"})
 _OTHER_LATIN = frozenset("\u0251\u0261\u0269\u01c0\u01c1\u01c3\u2113")  # no orthography's own, and alike: a g i l l! l
 
+# Signs that divide addresses, paths and numbers, as others draw them; full width is usual beside eastern letters.
+_SIGNS = frozenset("\u2044\u2215\u29f8\u2024\u2236\ua789\u201a\ufe52\ufe55\ufe6b")
+_WIDE_SIGNS = frozenset("\uff03\uff0c\uff0e\uff0f\uff1a\uff20")
+
 _WORD = re.compile(r"[^\W_]+")
 _LETTERS = frozenset({"Lu", "Ll", "Lt", "Lo", "Nl", "Nd"})
 _RIGHT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff"
@@ -49,20 +53,22 @@ def bare(text: str) -> str:
 
 
 def alike(line: str) -> frozenset[int]:
-    """The places in a line of letters that are taken for others."""
+    """The places in a line of letters, digits and signs that are taken for others."""
     kinds = {char: kind(char) for char in set(line) if not char.isascii()}
-    if not any(kinds.values()):
-        return frozenset()
     east = not _EAST.isdisjoint(kinds.values())
+    signs = (_SIGNS if east else _SIGNS | _WIDE_SIGNS) & kinds.keys()
+    found = {place for place, char in enumerate(line) if char in signs} if signs else set()
+    if not any(kinds.values()):
+        return frozenset(found)
     posing = {
         name
         for name, letters in _ALIKE.items()
         if any(found == name for found in kinds.values())
         and all(char in letters for char, found in kinds.items() if found == name)
     }
-    found: set[int] = set()
     for word in _WORD.finditer(line):
         latin = any((char.isascii() and char.isalpha()) or kinds.get(char) == "LATIN" for char in word[0])
+        digits = any(char.isascii() and char.isdecimal() for char in word[0])
         for place, char in enumerate(word[0], word.start()):
             script = kinds.get(char, "")
             mixed = latin and (char in _ALIKE["GREEK"] if script == "GREEK" else script not in ("", "LATIN", *_EAST))
@@ -73,6 +79,7 @@ def alike(line: str) -> frozenset[int]:
                 or script in posing
                 or script in _ALL_ALIKE
                 or char in _OTHER_LATIN
+                or (digits and not char.isascii() and char.isdecimal())  # 1, a Bengali 4 that looks like 8, 0
             ):
                 found.add(place)
     return frozenset(found)

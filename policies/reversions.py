@@ -24,6 +24,7 @@ from policies.services import CallTemplate, Expect, Source, UndoTemplate
 _DOMAIN = b"goex.v1.pair\0"
 _WORDS = ("mask", "select", "around", "unless")  # of an undo template, as they stand in its JSON form
 _NAMES = ("fields", "tags")
+_FLAGS = ("shown", "rest")
 _CALLS = ("pre", "guard", "verify", "absent")
 _RANK: Mapping[Source, int] = {"developer": 4, "bundled": 3, "derived": 2, "imported": 1, "model": 0}
 
@@ -173,7 +174,7 @@ def undo_to_json(undo: UndoTemplate) -> dict[str, Any]:
         made["guards"] = [_call_to_json(guard) for guard in undo.guards]
     if undo.restores:
         made |= {"restores": undo.restores, "answered": undo.answered}
-    made |= {name: getattr(undo, name) for name in _WORDS if getattr(undo, name)}
+    made |= {name: getattr(undo, name) for name in (*_WORDS, *_FLAGS) if getattr(undo, name)}
     made |= {name: list(getattr(undo, name)) for name in _NAMES if getattr(undo, name)}
     if undo.note:
         made["note"] = undo.note
@@ -186,6 +187,7 @@ def undo_from_json(value: Any, source: Source) -> UndoTemplate:
         calls = tuple(_call_from_json(call) for call in value["calls"])
         around: dict[str, Any] = {name: _call_from_json(value[name]) for name in _CALLS if name in value}
         around |= {name: str(value.get(name, "")) for name in ("note", "restores", *_WORDS)}
+        around |= {name: value.get(name) is True for name in _FLAGS}
         around |= {name: tuple(str(one) for one in value.get(name, ())) for name in _NAMES}
         made = UndoTemplate(
             calls=calls,

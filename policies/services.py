@@ -27,6 +27,9 @@ CredentialAt = Literal["header", "query", "cookie"]
 Source = Literal["bundled", "developer", "imported", "derived", "model"]
 
 
+ARGUMENTS = "*"  # of `UndoTemplate.restores`
+
+
 class Risk(IntEnum):
     """How much harm a method or scope can do. Unknown risk counts as DELETE."""
 
@@ -96,10 +99,13 @@ class UndoTemplate:
     compare of compare-and-set; `calls` undo, newest first; `verify` reads back. `source` says who claims that this
     works.
 
-    `restores` names an argument, an object, of the action: the last of `calls` then gets an argument of that name with
+    `restores` names an argument, an object, of the action (`ARGUMENTS`: all of its arguments but those that the last
+    of `calls` has anyway): the last of `calls` then gets an argument of that name with
     the old value (from `pre`) of exactly the fields that the action wrote, the guard compares that these are as the
     action left them, and the read-back that they are as before. `answered`: what the action left is what its answer
-    says; else what its request said. `fields`: it is known of these alone that they can be read (none: of all).
+    says; else what its request said. `shown`: what a read doesn't show isn't taken for nothing. `rest`: the other
+    `fields` are compared, too, with what was read before. `fields`: it is known of these alone that they can be read
+    (none: of all).
     `mask`: an argument that names the fields, joined by commas. `select`: an argument of the reads that takes a list of
     the fields to show; each must then be shown. `tags`: fields that say the thing's type, which the undo repeats as the
     call gave them. `around`: where in the answers the object is ("data.",
@@ -118,6 +124,8 @@ class UndoTemplate:
     note: str = ""  # what remains all the same, in plain words ("others may have read it")
     restores: str = ""
     answered: bool = False
+    shown: bool = False
+    rest: bool = False
     fields: tuple[str, ...] = ()
     mask: str = ""
     select: str = ""

@@ -97,7 +97,8 @@ def task_from_json(value: Any) -> Task:
 
 
 def holds(bound: JsonObject, value: JsonValue) -> bool:
-    """Whether a value is within a bound; of a list with `in`, each element."""
+    """Whether a value is within a bound; of a list with `in`, each element, and there is one: an empty list
+    may stand for all."""
     if "any" in bound:
         return True
     if "is" in bound:
@@ -105,7 +106,7 @@ def holds(bound: JsonObject, value: JsonValue) -> bool:
     if "in" in bound:
         among = {canonical(one) for one in bound["in"]}
         several = value if isinstance(value, list | tuple) else (value,)
-        return all(canonical(one) in among for one in several)
+        return bool(several) and all(canonical(one) in among for one in several)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return bool(bound.get("least", value) <= value <= bound.get("most", value))
@@ -128,6 +129,8 @@ def _parts(
     """Each argument; of an object that is bounded by its members (`body.title`) each member."""
     for key, value in arguments.items():
         name = f"{above}{key}"
+        if above and "." in key:  # or it would pass for a member of a member
+            name = f"{above}[{key}]"
         inside = any(one.startswith(f"{name}.") for one in bounds)
         if name not in bounds and inside and isinstance(value, Mapping):
             yield from _parts(bounds, value, f"{name}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ from tests.google import run_folder
 from tests.services.postgres import Postgres, find_binaries
 from tests.services.synapse import Synapse, find_python
 from tests.support.daemon import Daemon
-from tests.support.forks import ForkServer
+from tests.support.forks import ROOT, ForkServer
 
 pytest_plugins = ["tests.unit"]
 
@@ -23,6 +24,9 @@ def pytest_configure() -> None:
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        for package in ("goex", "mapper", "policies", "runtimes", "vault"):  # the tests' processes write none
+            compileall.compile_dir(ROOT / package, quiet=2)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -285,14 +285,12 @@ def _suggested(out: Output, one: pb.SuggestedRule) -> None:
 def _add_drafts(reply: pb.SuggestRulesReply) -> Path:
     """Add the rules that aren't there yet to the person's file of suggestions."""
     from goex.cli.connect import paths
-    from policies.rules.drafts import read_file
-    from policies.rules.suggestions import FILE
+    from policies.rules.drafts import read_file, write_draft
+    from policies.rules.suggestions import FILE, added
 
     file = paths().rules / FILE
     before = read_file(file) if file.exists() else ""
-    new = [f'@id("{one.name}")\n{one.text}\n' for one in reply.rules if f'"{one.name}"' not in before]
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.write_text("\n".join((*filter(None, (before.rstrip("\n"),)), *new)) if new else before)
+    write_draft(file, added(before, (one.text for one in reply.rules)))
     return file
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from goex import __version__
 from goex.daemon.action_views import action_view, mapping_view, problem_view
 from goex.daemon.agent_views import shown_action, shown_event
-from goex.daemon.approval_views import approval_view, brief_view
+from goex.daemon.approval_views import approval_view
+from goex.daemon.brief_views import BriefViews, brief_view
 from goex.daemon.find_views import by_service, found
 from goex.daemon.request_parser import (
     checked_answer,
@@ -51,6 +52,7 @@ class ActionsService(rpc.ActionsServicer):
         self._vault_state = vault_state
         self._leaving: set[asyncio.Task[None]] = set()
         self._reader: Reader | None = None
+        self._briefs = BriefViews(engine.core)
 
     @unary
     async def Find(self, request: pb.FindRequest, context: Any) -> pb.FindReply:
@@ -98,6 +100,7 @@ class ActionsService(rpc.ActionsServicer):
     @unary
     async def WayBack(self, request: pb.WayBackRequest, context: Any) -> pb.WayBackReply:
         principal = self._callers.principal(context)
+        self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
         from goex.daemon.undo_to import way_back  # loaded by its first call
 
         return await way_back(self._engine, principal, request)
@@ -127,6 +130,7 @@ class ActionsService(rpc.ActionsServicer):
     @unary
     async def List(self, request: pb.ListRequest, context: Any) -> pb.ListReply:
         principal = self._callers.principal(context)
+        self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
         if request.before:
             self._owned(request.before, principal)
         agent = "" if principal.owns_all else principal.agent
@@ -134,10 +138,13 @@ class ActionsService(rpc.ActionsServicer):
         rows = self._engine.core.actions.newest(
             agent=agent, session=session, before=request.before, limit=min(request.limit or 50, MOST_LISTED)
         )
-        views = [shown_action(self._engine.core, row, principal) for row in rows]
-        for view in views if request.brief else ():
-            for name in ("request_json", "lines", "outcome_json", "undo_text"):
+        views = []
+        for row in rows:
+            view = shown_action(self._engine.core, row, principal)
+            for name in ("request_json", "lines", "outcome_json", "undo_text") if request.brief else ():
                 view.ClearField(name)
+            views.append(view)
+            await asyncio.sleep(0)  # each may be long, and the person's calls come in between
         return pb.ListReply(actions=views)
 
     @unary
@@ -271,15 +278,22 @@ class ActionsService(rpc.ActionsServicer):
 
     def approval(self, question: str, *, brief: bool = False) -> pb.Approval:
         """A question with all that the person is shown; `brief`: as a list shows it."""
-        core = self._engine.core
-        approval = core.approvals.get(question)
-        row = core.actions.get(approval.action_id)
-        return self.approval_of(approval, row, brief=brief)
+        (made,) = self.approvals((self._engine.core.approvals.get(question),), brief=brief)
+        return made
 
-    def approval_of(self, approval: Approval, row: ActionRow, *, brief: bool = False) -> pb.Approval:
-        """The same, of what was read already."""
+    def approvals(self, found: Sequence[Approval], *, brief: bool = False) -> Iterator[pb.Approval]:
+        """Several, each made when it is taken, of actions that are read at once."""
+        actions = self._engine.core.actions
+        rows = actions.those(self._briefs.missing(found) if brief else [approval.action_id for approval in found])
+        for approval in found:
+            if brief:
+                yield self._briefs.view(approval, rows.get(approval.action_id))
+            else:
+                yield self._whole(approval, rows[approval.action_id])
+
+    def _whole(self, approval: Approval, row: ActionRow) -> pb.Approval:
         plan = row.the_plan() if row.plan else None  # a long one isn't kept of what never ran
-        if brief or plan is None:
+        if plan is None:
             return brief_view(self._engine.core, approval, row, plan)
         decision = self._engine.asking.decision(row, plan)
         return approval_view(self._engine.core, approval, row, plan, decision)

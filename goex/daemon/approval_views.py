@@ -14,7 +14,7 @@ from goex.daemon.audit_views import what
 from goex.daemon.credential_views import say_credentials
 from goex.daemon.database_scope_text import doing
 from goex.daemon.duration_text import Asked, widths
-from goex.daemon.question import Standing, question, sentence
+from goex.daemon.question import Standing, question
 from goex.engine.core import Core
 from goex.engine.events import Approval
 from goex.engine.grant_issue import Choice, freeable
@@ -25,7 +25,7 @@ from goex.rpc import goex_pb2 as pb
 from policies.actions import Plan, Revert, refers
 from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
-from policies.display_text import escape, shorten
+from policies.display_text import escape
 from policies.grants import Grant, Width
 from policies.lookalikes import right_to_left
 from policies.tasks import Allowance, Task
@@ -122,50 +122,6 @@ def _directions(row: ActionRow, plan: Plan) -> str:
     return f"It holds letters that read from right to left ({', '.join(found)}); each run of them is set apart."
 
 
-def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan | None) -> pb.Approval:
-    """A question as a list shows it; of a settled one whose plan wasn't kept, what is left."""
-    queue = core.approvals.queue
-    twins = queue.twins(approval.id)
-    lines = plan.lines if plan is not None else ("Its plan was too long to be kept.",)
-    first = lines[0] if lines else ""
-    more = len(lines) - 1
-    return escaped(
-        pb.Approval(
-            id=approval.id,
-            action_id=approval.action_id,
-            agent=_cut(row.agent),
-            lines=[
-                _cut(first.split("\n")[0]),
-                *([f"… and {more} more line{'s' if more > 1 else ''}"] if more > 0 else []),
-            ],
-            undo_class=plan.undo_class if plan is not None else "",
-            risk=plan.risk.word if plan is not None else "",
-            presence=approval.presence,
-            created=approval.created,
-            deadline=approval.deadline,
-            intent=_cut(row.intent),
-            state=approval.state,
-            settled_by=approval.settled_by,
-            source=row.source,
-            session=row.session,
-            place=queue.place(approval.id),
-            waiting=len(queue),
-            count=max(len(twins), 1),
-            same_as=[id for id in twins if id != approval.id],
-            kind=row.kind,
-            brief=True,
-            question=_brief_question(core, row, plan),
-        )
-    )
-
-
-def _brief_question(core: Core, row: ActionRow, plan: Plan | None) -> pb.Question | None:
-    if plan is None:
-        return None
-    target = what(core.actions.get(plan.action.target)) if isinstance(plan.action, Revert) else ""
-    return pb.Question(sentence=sentence(row, plan, core.catalog, target))
-
-
 def escaped(made: pb.Approval) -> pb.Approval:
     """The same with each text in it fit to be shown."""
     _escape(made)
@@ -183,11 +139,6 @@ def _escape(message: Any) -> None:
                 value[:] = [escape(each, newlines=newlines) for each in value]
             else:
                 setattr(message, field.name, escape(value, newlines=newlines))
-
-
-def _cut(value: str) -> str:
-    kept, cut = shorten(value, _BRIEF)
-    return f"{kept}… ({cut} more characters)" if cut else kept
 
 
 # ---- grants

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from goex.config import Notify
-from goex.daemon.approval_views import brief_view
+from goex.daemon.brief_views import brief_view
 from goex.engine.core import Core
 from goex.engine.events import Approval
 from policies.errors import GoexError, Unavailable

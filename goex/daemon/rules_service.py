@@ -29,11 +29,11 @@ from policies.jsonvalue import parse
 from policies.limits import described
 from policies.rules import cases
 from policies.rules.book import RuleBook, default_text
-from policies.rules.drafts import Change, changes, read_folder
+from policies.rules.drafts import Change, changes, read_folder, write_draft
 from policies.rules.facts import questions
 from policies.rules.rule_errors import Finding, check
 from policies.rules.source import Policy
-from policies.rules.suggestions import suggested
+from policies.rules.suggestions import FILE, Suggested, added, suggested
 from policies.services import Method
 
 MAX_CASES = 8_000_000  # bytes of a table
@@ -132,6 +132,28 @@ class RulesService(PersonCalls, rpc.RulesServicer):
         return await in_thread(self._suggested)
 
     @unary
+    async def ApplySuggestedRules(self, request: pb.ApplySuggestedRulesRequest, context: Any) -> pb.InForceReply:
+        self._person.callers.peer(context)
+        found = await in_thread(self._found)
+        wanted = [one.text for one in found.rules if one.text in request.rules]
+        if not wanted or len(wanted) != len(request.rules):
+            raise Conflict("What you saw isn't suggested any more.", next_step="Look again: goex rules suggest")
+        files = self._rules.in_force.files
+        draft = read_folder(self._folder).get(FILE, "")
+        if draft != files.get(FILE, ""):
+            raise Conflict(f"Your draft {FILE} isn't what is in force.", next_step="goex rules diff, goex rules apply")
+        files = {**files, FILE: added(draft, wanted)}
+        _, findings = await in_thread(self._checked, files)
+        if any(one.error for one in findings):
+            raise Conflict("They can't be put beside the rules in force.", next_step="See: goex rules suggest --write")
+        peer = await self._person.present(context, request.passphrase, "Putting rules in force")
+        if request.compared_with != self._hash():
+            raise Conflict("Other rules are in force than these were compared with.", next_step="goex rules diff")
+        write_draft(self._folder / FILE, files[FILE])
+        self._rules.apply(files, by=peer.describe())
+        return await in_thread(self._in_force)
+
+    @unary
     async def WakeAgent(self, request: pb.WakeAgentRequest, context: Any) -> pb.WakeAgentReply:
         peer = await self._person.present(context, request.passphrase, "Letting an agent go on")
         return pb.WakeAgentReply(rested=self._rules.counts.wake(request.agent, by=peer.describe()))
@@ -163,11 +185,13 @@ class RulesService(PersonCalls, rpc.RulesServicer):
         return reply
 
     def _suggested(self) -> pb.SuggestRulesReply:
+        return suggestions_view(self._found(), self._person.engine.core.catalog)
+
+    def _found(self) -> Suggested:
         core = self._person.engine.core
         if core.rules.trouble:
             raise Conflict(core.rules.trouble, next_step="Put your rules in force first: goex rules apply")
-        found = suggested(answers(core), core.rules.in_force.files, core.catalog)
-        return suggestions_view(found, core.catalog)
+        return suggested(answers(core), core.rules.in_force.files, core.catalog)
 
     def _policies(self) -> tuple[Policy, ...]:
         return () if self._rules.trouble else self._rules.book.policies

@@ -52,7 +52,10 @@ class Reverting:
                     next_step=f"See it with: goex show {target.id}",
                 )
             if target.id in busy:
-                raise Conflict(f"Action {target.id} is being taken through {busy[target.id]} already.")
+                raise Conflict(
+                    f"Action {target.id} is being taken through {busy[target.id]} already.",
+                    next_step=f"Answer it: goex approve. How it stands: goex show {busy[target.id]}",
+                )
 
     async def plan(self, revert: Revert, agent: str) -> tuple[Runtime, Plan]:
         """What it will do, for `agent`. Has no effect. Raises Conflict, Unsupported."""

@@ -274,6 +274,16 @@ class SuggestRulesReply(_message.Message):
     unanswered: int
     def __init__(self, rules: _Optional[_Iterable[_Union[SuggestedRule, _Mapping]]] = ..., text: _Optional[str] = ..., asked: _Optional[int] = ..., answered: _Optional[int] = ..., denied: _Optional[int] = ..., unanswered: _Optional[int] = ...) -> None: ...
 
+class ApplySuggestedRulesRequest(_message.Message):
+    __slots__ = ("rules", "compared_with", "passphrase")
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    COMPARED_WITH_FIELD_NUMBER: _ClassVar[int]
+    PASSPHRASE_FIELD_NUMBER: _ClassVar[int]
+    rules: _containers.RepeatedScalarFieldContainer[str]
+    compared_with: str
+    passphrase: str
+    def __init__(self, rules: _Optional[_Iterable[str]] = ..., compared_with: _Optional[str] = ..., passphrase: _Optional[str] = ...) -> None: ...
+
 class WakeAgentRequest(_message.Message):
     __slots__ = ("agent", "passphrase")
     AGENT_FIELD_NUMBER: _ClassVar[int]

@@ -64,6 +64,11 @@ class RulesStub:
                 request_serializer=goex_dot_v1_dot_rules__pb2.SuggestRulesRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_rules__pb2.SuggestRulesReply.FromString,
                 _registered_method=True)
+        self.ApplySuggestedRules = channel.unary_unary(
+                '/goex.v1.Rules/ApplySuggestedRules',
+                request_serializer=goex_dot_v1_dot_rules__pb2.ApplySuggestedRulesRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_rules__pb2.InForceReply.FromString,
+                _registered_method=True)
         self.WakeAgent = channel.unary_unary(
                 '/goex.v1.Rules/WakeAgent',
                 request_serializer=goex_dot_v1_dot_rules__pb2.WakeAgentRequest.SerializeToString,
@@ -116,6 +121,14 @@ class RulesServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ApplySuggestedRules(self, request, context):
+        """Puts suggested rules in force beside those that are, and adds them to the person's drafts. Refused where they aren't
+        suggested any more, or where something else is in force, or in that draft, than was compared with.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WakeAgent(self, request, context):
         """Lets an agent that rests after many denials go on.
         """
@@ -155,6 +168,11 @@ def add_RulesServicer_to_server(servicer, server):
                     servicer.SuggestRules,
                     request_deserializer=goex_dot_v1_dot_rules__pb2.SuggestRulesRequest.FromString,
                     response_serializer=goex_dot_v1_dot_rules__pb2.SuggestRulesReply.SerializeToString,
+            ),
+            'ApplySuggestedRules': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApplySuggestedRules,
+                    request_deserializer=goex_dot_v1_dot_rules__pb2.ApplySuggestedRulesRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_rules__pb2.InForceReply.SerializeToString,
             ),
             'WakeAgent': grpc.unary_unary_rpc_method_handler(
                     servicer.WakeAgent,
@@ -324,6 +342,33 @@ class Rules:
             '/goex.v1.Rules/SuggestRules',
             goex_dot_v1_dot_rules__pb2.SuggestRulesRequest.SerializeToString,
             goex_dot_v1_dot_rules__pb2.SuggestRulesReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApplySuggestedRules(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Rules/ApplySuggestedRules',
+            goex_dot_v1_dot_rules__pb2.ApplySuggestedRulesRequest.SerializeToString,
+            goex_dot_v1_dot_rules__pb2.InForceReply.FromString,
             options,
             channel_credentials,
             insecure,

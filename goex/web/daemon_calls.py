@@ -38,6 +38,7 @@ UNARY: dict[str, tuple[type[Message], type[Message]]] = {
     "Databases/ListDatabases": (databases_pb2.ListDatabasesRequest, databases_pb2.ListDatabasesReply),
     "Rules/InForce": (rules_pb2.InForceRequest, rules_pb2.InForceReply),
     "Rules/SuggestRules": (rules_pb2.SuggestRulesRequest, rules_pb2.SuggestRulesReply),
+    "Rules/ApplySuggestedRules": (rules_pb2.ApplySuggestedRulesRequest, rules_pb2.InForceReply),
     "Passkeys/Begin": (passkeys_pb2.BeginPasskeyRequest, passkeys_pb2.BeginPasskeyReply),
     "Passkeys/Add": (passkeys_pb2.AddPasskeyRequest, passkeys_pb2.PasskeyView),
     "Passkeys/List": (passkeys_pb2.ListPasskeysRequest, passkeys_pb2.ListPasskeysReply),

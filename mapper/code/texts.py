@@ -22,8 +22,8 @@ from mapper.code.abstract_values import (
 )
 
 _LARGEST = 10_000  # characters or items that an operator may make
-_PIECE = re.compile(r"\{\{|\}\}|\{([A-Za-z_0-9]*)([^{}]*)\}")
-_PERCENT = re.compile(r"%(?:\(([^)]*)\))?([sdr%])")
+_PIECE = re.compile(r"\{\{|\}\}|\{([A-Za-z_0-9]*+)([^{}]*+)\}")
+_PERCENT = re.compile(r"%(?:\(([^()]*+)\))?([sdr%])")
 _WHOLE = {"lower", "upper", "title", "capitalize", "strip", "lstrip", "rstrip", "replace", "removeprefix",
           "removesuffix", "zfill"}  # fmt: skip
 

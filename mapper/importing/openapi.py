@@ -32,6 +32,7 @@ from policies.services import OAuth, Placement, Risk
 PROVIDER = "openapi"
 MAX_METHODS = 100_000
 _AS_JSON = ("application/json", "*/*", "application/merge-patch+json", "application/vnd.api+json")
+_NOT_THE_THING = frozenset({"application/json-patch+json", "application/problem+json", "application/stream+json"})
 _LOOKED_AT = 300  # parameters of one operation
 
 _VERBS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
@@ -248,7 +249,8 @@ class _Reader:
             content = raw.get("content")
             if isinstance(content, dict):
                 found = {str(media).partition(";")[0].strip().lower(): about for media, about in content.items()}
-                about = next((found[media] for media in _AS_JSON if media in found), None)
+                also = (media for media in found if media.endswith("+json") and media not in _NOT_THE_THING)
+                about = next((found[media] for media in (*_AS_JSON, *also) if media in found), None)
                 return about.get("schema") if isinstance(about, dict) else None
             return raw.get("schema") if self._swagger else None
         return None

@@ -10,9 +10,11 @@ from policies.services import Risk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field of a thing, as a schema has it. `kinds` are JSON's types, none where anything may stand."""
+    """One field of a thing, as a schema has it. `kinds` are JSON's types, none where anything may stand; `inner` are
+    the names that an object called metadata holds."""
 
     kinds: frozenset[str] = frozenset()
+    inner: frozenset[str] = frozenset()
     read_only: bool = False
     write_only: bool = False  # not shown by a read
     tag: bool = False  # says the thing's type, the same as long as there is the thing
@@ -20,11 +22,13 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """An object: the name of its schema ("" where it has none), its fields, and which of these it can't do without."""
+    """An object: the name of its schema ("" where it has none), its fields, and which of these it can't do without.
+    `open`: its document says that it has others, too."""
 
     name: str
     fields: Mapping[str, Field]
     needed: frozenset[str] = frozenset()
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,8 @@ class Op:
     optional: frozenset[str] = frozenset()
     holes: Mapping[str, frozenset[str]] = field(default_factory=dict)  # names in the path, and their types
     forms: Mapping[str, str] = field(default_factory=dict)
-    body: Shape | None = None  # of the argument called body
+    body: Shape | None = None  # of the argument called body, or of the arguments that a form is made of
+    spread: bool = False  # the body's fields are arguments themselves
     has_body: bool = False
     body_around: str = ""  # "data." where the body is an envelope around the thing
     answer: Shape | None = None
@@ -54,9 +59,28 @@ class Op:
     select: str = ""  # the argument that takes a list of the fields to show
     shows: frozenset[str] = frozenset()  # what may stand in it; none: anything
     lists: str = ""  # where in its answer the list is, of one that answers with one
+    items: Shape | None = None  # what is in that list
     codes: frozenset[int] = frozenset()
 
     @property
     def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
         """The thing: its path, and what may stand in it."""
         return self.path, tuple(sorted(self.forms.items()))
+
+    @property
+    def apart(self) -> frozenset[str]:
+        """The arguments that it can't do without, beside its body."""
+        return self.needed - {"body"} - self._spread
+
+    @property
+    def others(self) -> frozenset[str]:
+        """The arguments that it can do without, beside its body."""
+        return self.optional - self._spread
+
+    @property
+    def _spread(self) -> frozenset[str]:
+        return frozenset(self.body.fields) if self.spread and self.body is not None else frozenset()
+
+    def asked(self, name: str) -> str:
+        """Where the request has a field of the body, without its `$request.`."""
+        return name if self.spread else f"body.{self.body_around}{name}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from mapper.importing.derived_undo import derive
@@ -30,13 +31,15 @@ _BESIDE_IT = "x-ms-navigationProperty"  # what is related to a thing: not shown 
 _INPUT = re.compile(r"\s*\[?input[ -]only\b", re.IGNORECASE)
 # Names of an envelope around the thing; one named like the thing is told by the path. Any other may be a part of it.
 _AROUND = frozenset(
-    {"data", "entity", "item", "object", "payload", "record", "resource", "response", "result", "value"}
+    {"content", "data", "entity", "item", "object", "payload", "record", "resource", "response", "result", "value"}
 )
 # What stands beside the thing itself where an answer (or a body) is an envelope around it.
 _BESIDE = frozenset(
     (
-        "code", "error", "errors", "included", "info", "jsonapi", "links", "_links", "message", "messages", "meta",
-        "metadata", "ok", "request_id", "requestId", "result_info", "status", "success", "timestamp", "warnings",
+        "apiversion", "code", "error", "errors", "included", "info", "jsonapi", "links", "_links", "message",
+        "messages", "meta", "metadata", "ok", "pagination", "request_id", "requestid", "response_code",
+        "responsestatus", "result_info", "status", "status_code", "statuscode", "success", "timestamp", "version",
+        "warnings",
     )
 )  # fmt: skip
 # An answer of these alone says that it was done, and nothing of what became of it.
@@ -65,7 +68,7 @@ class Shapes:
         whole = self.of(schema)
         if whole is None:
             return "", None
-        held = [name for name in whole.fields if name not in _BESIDE]
+        held = [name for name in whole.fields if name.lower() not in _BESIDE]
         if len(held) != 1 or not _PLAIN.fullmatch(held[0]) or whole.fields[held[0]].kinds - {"object"}:
             return "", whole
         if held[0].lower() not in _AROUND and not _named_in(held[0], path):
@@ -92,19 +95,40 @@ class Shapes:
                 return found
         return None
 
-    def list_in(self, schema: Any) -> str:
-        """Where in an answer the one list of it is; "" where there is none, or it isn't the only one."""
+    def form(self, method: DocumentMethod) -> Shape | None:
+        """What the arguments that a form is made of are; None where it is made of something else, too."""
+        if method.body != "form" or {"file", "whole", "mail"} & set(method.locations.values()):
+            return None
+        fields = {
+            name: self._written(method.properties.get(name)) for name, at in method.locations.items() if at == "body"
+        }
+        needed = frozenset(name for name in method.required if name in fields)
+        return Shape(name="", fields=fields, needed=needed) if fields else None
+
+    def _written(self, about: Any) -> Field:
+        """A field by the schema of its argument, whose references are no longer the document's."""
+        try:
+            return self._field("", about, 0)
+        except (BadPart, KeyError, TypeError, AttributeError, ValueError):
+            return Field()
+
+    def list_in(self, schema: Any) -> tuple[str, Shape | None]:
+        """Where in an answer the one list of it is, and what is in it; "" where there is none, or it isn't the only
+        one."""
         try:
             for _ in range(_DEEP):
                 if isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str):
                     schema = self._resolve(schema["$ref"])[1]
             if isinstance(schema, Mapping) and schema.get("type") == "array":
-                return "$"
+                return "$", self.of(schema.get("items"))
         except (BadPart, KeyError, TypeError, ValueError):
-            return ""
+            return "", None
         found = self.of(schema)
         lists = [name for name, about in found.fields.items() if about.kinds == {"array"}] if found is not None else []
-        return f"$.{lists[0]}" if len(lists) == 1 and _PLAIN.fullmatch(lists[0]) else ""
+        if len(lists) != 1 or not _PLAIN.fullmatch(lists[0]):
+            return "", None
+        held = self._property(schema, lists[0], 0)
+        return f"$.{lists[0]}", self.of(held.get("items")) if isinstance(held, Mapping) else None
 
     def _of(self, schema: Any, depth: int) -> Shape | None:
         if not isinstance(schema, Mapping) or depth > _DEEP or self._left < 0:
@@ -115,17 +139,19 @@ class Shapes:
                 self._known[reference] = None  # while it is read: what holds itself has no shape that way
                 name, found = self._resolve(reference)
                 made = self._of(found, depth + 1)
-                self._known[reference] = Shape(name=name, fields=made.fields, needed=made.needed) if made else None
+                self._known[reference] = replace(made, name=name) if made else None
             return self._known[reference]
         if any(key in schema for key in ("oneOf", "anyOf", "not")):
             return None
         fields: dict[str, Field] = {}
         needed: set[str] = set()
+        others = bool(schema.get("additionalProperties", False))
         for part in schema.get("allOf", ()):
             inner = self._of(part, depth + 1)
             if inner is None:
                 return None
             fields.update(inner.fields)
+            others = others or inner.open
             self._left -= 1 + len(inner.fields)
             needed |= inner.needed
         kind = schema.get("type", "object" if "properties" in schema or fields else "")
@@ -135,7 +161,7 @@ class Shapes:
             fields[name] = self._field(name, about, depth)
         self._left -= 1 + len(fields)
         needed |= {str(name) for name in schema.get("required", ()) if isinstance(schema.get("required"), list)}
-        return Shape(name="", fields=fields, needed=frozenset(needed)) if fields else None
+        return Shape(name="", fields=fields, needed=frozenset(needed), open=others) if fields else None
 
     def _field(self, name: str, about: Any, depth: int) -> Field:
         if not isinstance(about, Mapping):
@@ -144,7 +170,14 @@ class Shapes:
         read_only = about.get("readOnly") is True or bool(_OUTPUT.search(described))
         write_only = about.get("writeOnly") is True or bool(_INPUT.match(described)) or about.get(_BESIDE_IT) is True
         tag = name in _TAGS or "const" in about
-        return Field(kinds=self._kinds(about, depth), read_only=read_only, write_only=write_only, tag=tag)
+        held = self._of(about, depth + 1) if name == "metadata" else None
+        return Field(
+            kinds=self._kinds(about, depth),
+            inner=frozenset(held.fields) if held is not None else frozenset(),
+            read_only=read_only,
+            write_only=write_only,
+            tag=tag,
+        )
 
     def _kinds(self, about: Any, depth: int) -> frozenset[str]:
         if not isinstance(about, Mapping) or depth > _DEEP:
@@ -179,10 +212,11 @@ def ways_back(
         answer, codes = answers.get(method.origin_id, (None, frozenset()))
         around, thing = shapes.inside(answer, method.path)
         body_around, body = (
-            shapes.inside(bodies.get(method.origin_id), method.path) if whole == ["body"] else ("", None)
+            shapes.inside(bodies.get(method.origin_id), method.path) if whole == ["body"] else ("", shapes.form(method))
         )
         if method.http in ("PUT", "PATCH") and thing is not None and thing.fields.keys() <= _DONE and 202 not in codes:
             around, thing = "", None
+        listed = shapes.list_in(answer)
         holes = _HOLE.findall(method.path)
         said = (name for name, about in method.properties.items() if _REQUIRED.match(str(about.get("description", ""))))
         needed = frozenset(method.required) | frozenset(said) - {"body"}
@@ -201,11 +235,13 @@ def ways_back(
                 forms={name: str(method.properties.get(name, {}).get("pattern", "")) for name in holes},
                 body=body,
                 body_around=body_around,
+                spread=not whole,
                 has_body=method.body != "none",
                 answer=thing,
                 around=around,
                 **_selection(method.properties.get(_SELECT)),
-                lists=shapes.list_in(answer),
+                lists=listed[0],
+                items=listed[1],
                 codes=codes,
             )
         )
@@ -215,10 +251,10 @@ def ways_back(
 
 
 def _named_in(name: str, path: str) -> bool:
-    """Whether the last fixed part of a path is what `name` is one of: `server` of `/servers/{id}`."""
+    """Whether the last fixed part of a path is, or ends with, what `name` is one of: `server` of `/servers/{id}`."""
     fixed = [part for part in path.split("/") if part and "{" not in part]
     one, many = (re.sub(r"[^a-z0-9]", "", text.lower()) for text in (name, fixed[-1] if fixed else ""))
-    return bool(one) and many in (one, f"{one}s", f"{one}es", f"{one[:-1]}ies")
+    return len(one) > 2 and many.endswith((one, f"{one}s", f"{one}es", f"{one[:-1]}ies"))
 
 
 def _selection(schema: Any) -> dict[str, Any]:

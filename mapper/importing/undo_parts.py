@@ -74,23 +74,29 @@ def verb_of(path: str) -> tuple[str, str, str]:
 
 
 def id_of(hole: str, make: Op, item: Op) -> str | None:
-    """The field of what is made that names it in the path of its item.
+    """The field of what is made that names it in the path of its item: a dotted path, where it stands in `metadata`.
 
     That it is the right one is told by the read before the undo, which compares the whole thing.
     """
     assert make.answer is not None
-    spelled = {without_signs(name): name for name in make.answer.fields}
+    fields = make.answer.fields
+    spelled = {without_signs(name): name for name in fields}
     last = re.split(r"_|-|(?<=[a-z])(?=[A-Z])", hole)[-1]
-    ids = last.lower() in _IDS and (last if last in make.answer.fields else last.lower())
-    for name in (hole, spelled.get(without_signs(hole), ""), "id" if re.search(r"(?i)id$", hole) else "", ids or ""):
-        found = make.answer.fields.get(name)
+    ids = last.lower() in _IDS and (last if last in fields else last.lower())
+    one, kind = without_signs(hole), without_signs((fixed_parts(item.path) or [""])[-1])
+    # A hole that is called like the thing itself (`/customers/{customer}`, `/keys/{id_key}`) takes its id.
+    its = (
+        spelled.get("id", "")
+        if re.search(r"(?i)id$|^id_", hole) or one in (kind, kind[:-1], f"{kind[:-3]}y", f"{kind[:-2]}")
+        else ""
+    )
+    for name in (hole, spelled.get(one, ""), its, ids or ""):
+        found = fields.get(name)
         if found is not None and NAME.fullmatch(name):
             kinds = found.kinds & {"string", "integer", "number"}
-            wanted = item.holes[hole]
-            # Many documents say "number" where they mean a whole one.
-            fits = kinds & wanted or ("number" in kinds | wanted and "integer" in kinds | wanted)
-            return name if kinds and fits else None
-    return None
+            return name if kinds and (kinds & {"string", "integer"} or "integer" in item.holes[hole]) else None
+    held = fields.get("metadata")
+    return f"metadata.{hole}" if held is not None and hole in held.inner else None
 
 
 def without_signs(name: str) -> str:
@@ -98,10 +104,23 @@ def without_signs(name: str) -> str:
 
 
 def same(one: Shape | None, other: Shape | None) -> bool:
-    """Whether two answers are the same thing."""
+    """Whether two answers are the same thing: `one` shows all that `other` shows."""
     if one is None or other is None or not one.fields:
         return False
-    return one.name == other.name if one.name or other.name else set(one.fields) == set(other.fields)
+    if one.name and one.name == other.name:
+        return True
+    return len(other.fields) > 1 and _shared(one, other) == set(other.fields)
+
+
+def akin(one: Shape, other: Shape) -> bool:
+    """Whether one of two answers shows a part of what the other shows, and more than what it is called."""
+    shared = _shared(one, other)
+    return shared in (set(one.fields), set(other.fields)) and len(shared - {"id"} - ITS_OWN) > 1
+
+
+def _shared(one: Shape, other: Shape) -> set[str]:
+    kinds = {name: (one.fields[name].kinds, other.fields[name].kinds) for name in one.fields.keys() & other.fields}
+    return {name for name, (mine, its) in kinds.items() if not mine or not its or mine & its}
 
 
 def writable(shape: Shape, *, odd: bool = False) -> list[str]:
@@ -109,11 +128,23 @@ def writable(shape: Shape, *, odd: bool = False) -> list[str]:
     return [name for name, each in shape.fields.items() if not each.read_only and (odd or NAME.fullmatch(name))]
 
 
+def hidden(shape: Shape) -> bool:
+    """Whether one of its fields may be shown only when it is made."""
+    return any(_HIDDEN.search(name) for name in shape.fields)
+
+
+def locked(shape: Shape, names: Iterable[str]) -> bool:
+    """Whether one of these fields says which version is written: another one by the time of an undo."""
+    return any(name in LOCKS or shape.fields[name].inner & LOCKS for name in names)
+
+
 def reads(answer: Shape, names: Iterable[str], body: Shape) -> bool:
     """Whether all these fields of a body can be read in an answer, as values of the same kind."""
     for name in names:
         found, wanted = answer.fields.get(name), body.fields[name]
-        if found is None or _HIDDEN.search(name) or found.write_only or wanted.write_only:
+        if found is None or found.write_only or wanted.write_only:
+            return False
+        if _HIDDEN.search(name) and not wanted.kinds & {"boolean", "integer", "number"}:
             return False
         if found.kinds and wanted.kinds and not found.kinds & wanted.kinds:
             return False
@@ -125,10 +156,12 @@ def is_state(name: str, states: tuple[str, ...], shape: Shape) -> bool:
     return plain.lower() in states and shape.fields[name].kinds == {"boolean"}
 
 
-def body_of(op: Op, read: Op, names: Iterable[str]) -> JsonObject:
-    """A body of these fields, with what was read before."""
-    fields: JsonObject = {name: f"$pre.{read.around}{name}?-" for name in names}
-    return {op.body_around.removesuffix("."): fields} if op.body_around else fields
+def body_of(op: Op, read: Op, names: Iterable[str], *, shown: bool = False) -> JsonObject:
+    """The arguments that make a body of these fields, with what was read before. `shown`: each must have been."""
+    fields: JsonObject = {name: f"$pre.{read.around}{name}{'' if shown else '?-'}" for name in names}
+    if op.spread:
+        return fields
+    return {"body": {op.body_around.removesuffix("."): fields} if op.body_around else fields}
 
 
 def as_before(read: Op, names: Iterable[str]) -> tuple[Expect, ...]:
@@ -141,7 +174,8 @@ def unchanged(read: Op, made: Op) -> tuple[Expect, ...]:
     assert read.answer is not None
     names = [name for name in read.answer.fields if NAME.fullmatch(name) and not read.answer.fields[name].write_only]
     version = next((name for name in VERSIONS if name in names), "")
-    wanted = [version] if version and version != "version" else names
+    # A fingerprint may be one of what a thing is, a card's for instance, and a version a part of what it is called.
+    wanted = [version] if version and version not in ("version", "fingerprint") else names
     if len(wanted) > MAX_FIELDS or len(names) < len(read.answer.fields) - 5:
         return ()
     says = "It was changed since"

@@ -103,7 +103,7 @@ _CLOUD_URI = re.compile(
     rf"\b(gs|s3)://[^\s<>\"']*?[^\s<>\"',;?!](?:\.({_FILE}))?(?=[,;?!.)]{{0,3}}(?:[\s<>\"']|$))", re.IGNORECASE
 )
 _FILE_NAME = re.compile(rf"(?<![\w.()-])[\w\-.()]{{0,120}}[\w)\-]\.({_FILE})\b", re.IGNORECASE)
-_IDENTIFIER = re.compile(r"(?<![\w<])(?=[\w\-]*\d)(?=[\w\-]*[A-Za-z])[A-Za-z0-9][\w\-]{4,}(?![\w>])")
+_IDENTIFIER = re.compile(r"(?<![\w<])(?=[A-Za-z0-9])(?=[\w\-]{0,120}\d)(?=[\w\-]{0,120}[A-Za-z])[\w\-]{5,}(?![\w>])")
 
 
 def words(text: str) -> Iterator[str]:

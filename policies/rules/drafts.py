@@ -42,6 +42,22 @@ def read_folder(folder: Path) -> dict[str, str]:
     return {name: read_file(folder / name) for name in names}
 
 
+def write_draft(path: Path, text: str) -> None:
+    """Put a file of rules into the person's folder, in the place of what is there. Raises InvalidInput."""
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(fresh, "w", encoding="utf-8", opener=_only_ours) as file:
+            file.write(text)
+        fresh.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{escape(str(path))} can't be written: {error.strerror}.") from error
+
+
+def _only_ours(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
 def read_file(path: Path) -> str:
     """One file of rules. Raises InvalidInput for what isn't UTF-8 text of at most 4 MB in an ordinary file."""
     shown = escape(str(path))

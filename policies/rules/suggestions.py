@@ -110,6 +110,12 @@ def suggested(
     return _counted(tuple(_used(one, asked, answered) for one in best), asked, answered)
 
 
+def added(before: str, texts: Iterable[str]) -> str:
+    """A file of rules with these suggested ones at its end; one that stands there stays as it is."""
+    new = _joined(text for text in texts if quoted(_name(text)) not in before)
+    return "\n".join(part for part in (before.rstrip("\n"), new) if part) if new else before
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     """Calls that one rule may be for: alike but for the values of their arguments."""

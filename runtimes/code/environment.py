@@ -28,7 +28,7 @@ COMMON_JS = "program.cjs"  # a JavaScript program without modules of its own kin
 PORT = 3128  # of the proxy, on the container's own loopback
 CA = f"{FOLDER}/{CA_FILE}"
 
-_MODULE = re.compile(r"^\s*(?:import|export)\b", re.MULTILINE)
+_MODULE = re.compile(r"^[^\S\n]*(?:import|export)\b", re.MULTILINE)
 _REQUIRES = re.compile(r"\brequire\(|\bmodule\.exports\b|\b__dirname\b")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}\Z")

@@ -25,7 +25,7 @@ from policies.services import CallTemplate, Expect, Method, Risk, Service, UndoT
 from runtimes.gateway.plan import Ref
 from runtimes.idempotency import action_key
 from runtimes.rest.records import Answer
-from runtimes.rest.references import look, plain, with_refs
+from runtimes.rest.references import look, plain, refs_in, with_refs
 from runtimes.rest.requests import check_filled, step_for
 from runtimes.rest.steps import Role, Step
 
@@ -61,9 +61,14 @@ class PlannedUndo:
     def after(self, answers: Mapping[str, Answer]) -> PlannedUndo:
         """The one of its two ways that what was read before leaves; itself as long as that isn't known.
 
-        Raises InvalidInput where what was read is neither a thing nor nothing.
+        Raises InvalidInput where what was read is neither a thing nor nothing, and where it is nothing that could be
+        written back.
         """
-        read = answers.get(f"pre-{self.call}")
+        pre = f"pre-{self.call}"
+        read = answers.get(pre)
+        fills = any(ref.request == pre for step in self.calls for ref in refs_in(step.arguments))
+        if read is not None and read.status in GONE and fills and not self.absent:
+            raise InvalidInput("nothing was there before, and nothing takes back what it makes")
         if not self.absent or read is None:
             return self
         if read.status not in GONE:

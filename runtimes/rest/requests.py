@@ -252,15 +252,30 @@ def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) ->
     for part in step.request.path:
         if isinstance(part, Ref):
             _check_path_value(step, value_of(part, answers))
-    arguments: dict[str, Any] = literal(step.arguments, answers)
+    method = catalog.method(step.method_id)
+    arguments: dict[str, Any] = _in_path(method, step.arguments, literal(step.arguments, answers))
     if refs_in(arguments):
         raise MissingValue(f"{step.method_id} needs an answer that isn't there.")
     if refs_in(step.arguments) and any(references(arguments)):
         raise InvalidInput(f"{step.method_id}: a service supplied something that reads as a reference.")
-    own = catalog.method(step.method_id).parameters["properties"]
+    own = method.parameters["properties"]
     call = replace(step.as_call(), arguments={name: value for name, value in arguments.items() if name in own})
     catalog.validate(call)
     return arguments
+
+
+def _in_path(method: Method, asked: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """`arguments`, with what a service supplied for the path as the type that its document says: it is a text there
+    anyway, and many documents call a number one that is a text in the path, or the other way round."""
+    made = dict(arguments)
+    for name, value in arguments.items():
+        if isinstance(asked.get(name), Ref) and method.origin_id and method.locations.get(name) == "path":
+            kind = method.parameters["properties"].get(name, {}).get("type")
+            if kind == "string" and isinstance(value, int) and not isinstance(value, bool):
+                made[name] = str(value)
+            elif kind == "integer" and isinstance(value, str) and re.fullmatch(r"[1-9][0-9]{0,17}|0", value):
+                made[name] = int(value)
+    return made
 
 
 def check_filled(method: Method, call: Call) -> None:
@@ -290,8 +305,10 @@ def check_known(step: Step, answers: Mapping[str, Answer], catalog: Catalog) -> 
     for part in step.request.path:
         if isinstance(part, Ref) and part.request in answers:
             _check_path_value(step, value_of(part, answers))
-    own = catalog.method(step.method_id).parameters["properties"]
-    arguments = {name: value for name, value in as_known(step.arguments, answers).items() if name in own}
+    method = catalog.method(step.method_id)
+    own = method.parameters["properties"]
+    known_now = _in_path(method, step.arguments, as_known(step.arguments, answers))
+    arguments = {name: value for name, value in known_now.items() if name in own}
     catalog.validate(replace(step.as_call(), arguments=arguments))
 
 

@@ -33,5 +33,6 @@ ROWS: tuple[Attack, ...] = (
     _row("entangled-program", "have a program read that takes hours", "a budget of work", "work"),
     _row("doubled-columns", "have a query read whose columns double with each WITH", "a bound of columns", "columns"),
     _row("parser-lock", "have a parser hold the daemon's lock for a command", "parsers in their own process", "parser"),
+    _row("list-flood", "list its own actions as fast as it can, whole and all at once", "requests a minute", "lists"),
     _row("model-bill", "map words until the model's bill hurts", "model calls an hour", "model"),
 )

@@ -177,6 +177,24 @@ def test_control_maps(loose: Daemon) -> None:
     assert times(lambda: _map(loose, token), 40) == (40, None)
 
 
+def _list(daemon: Daemon, token: str) -> object:
+    daemon.actions("List", pb.ListRequest(limit=1000), token=token)
+    return daemon.actions("WayBack", pb.WayBackRequest(verb="undo", moment="2026-01-01T00:00:00Z"), token=token)
+
+
+@pytest.mark.promise(16)
+def test_lists(tight: Daemon) -> None:
+    token = tight.add_agent("lists")
+    taken, error = times(lambda: _list(tight, token), 40)
+    assert refused(error)
+    assert taken < 20
+
+
+def test_control_lists(loose: Daemon) -> None:
+    token = loose.add_agent("lists")
+    assert times(lambda: _list(loose, token), 40) == (40, None)
+
+
 def _rests(journal: Journal) -> tuple[bool, bool]:
     """Whether a connection that was denied rests, and whether another does."""
     counts = Counts(journal, lambda: NOW, Breaker(denials=3))

@@ -3,6 +3,7 @@ Each succeeds in its control, which lacks the one defence. Then from the wire to
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from policies.rules import cases, cedar_text, suggestions
 from policies.rules.suggestions import Asked, Suggested
 from tests.adversarial.grant_scene import Scene, call, scene, several
 from tests.policies.rules.test_suggestions import CATALOG, POST, START, found, post, runs
+from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.journey import decide, problem
 
 HOSTILE = [
@@ -145,6 +147,53 @@ def test_what_was_approved_runs_once_the_person_put_it_in_force(shipped: Scene) 
     assert shipped.unasked(wire("deployed"))
     assert not shipped.unasked(wire("fired"))
     assert not suggest(shipped).rules
+
+
+def take(made: Scene, rules: list[str], compared_with: str, passphrase: str) -> rb.InForceReply:
+    ask = made.daemon.channel(made.daemon.user_socket).unary_unary(
+        "/goex.v1.Rules/ApplySuggestedRules",
+        request_serializer=rb.ApplySuggestedRulesRequest.SerializeToString,
+        response_deserializer=rb.InForceReply.FromString,
+    )
+    request = rb.ApplySuggestedRulesRequest(rules=rules, compared_with=compared_with, passphrase=passphrase)
+    reply: rb.InForceReply = ask(request, timeout=60)
+    return reply
+
+
+def in_force(made: Scene) -> str:
+    return str(json.loads(made.daemon.goex("rules", "--json").stdout)["hash"])
+
+
+@pytest.mark.docker
+@pytest.mark.promise(14, 4)
+def test_a_suggestion_is_taken_over_with_presence_and_nothing_beside_it(shipped: Scene) -> None:
+    for _ in range(3):
+        shipped.allow(wire("deployed"), "once")
+    (rule,) = suggest(shipped).rules
+    before = in_force(shipped)
+    wider = rule.text.replace("deployed", "fired")
+    draft = shipped.daemon.config_dir / "rules" / "suggested.cedar"
+    for rules, compared, proof, why in (
+        ([wider], before, APPROVAL_PASSPHRASE, "suggested any more"),
+        ([rule.text, wider], before, APPROVAL_PASSPHRASE, "suggested any more"),
+        ([], before, APPROVAL_PASSPHRASE, "suggested any more"),
+        ([rule.text], "0" * 64, APPROVAL_PASSPHRASE, "compared with"),
+        ([rule.text], before, "not the passphrase", "approval passphrase"),
+    ):
+        with pytest.raises(grpc.RpcError) as caught:
+            take(shipped, rules, compared, proof)
+        assert why in problem(caught.value).message
+        assert not draft.exists() and in_force(shipped) == before
+    draft.parent.mkdir(exist_ok=True)
+    draft.write_text("// something of the person's own\n")
+    with pytest.raises(grpc.RpcError) as caught:
+        take(shipped, [rule.text], before, APPROVAL_PASSPHRASE)
+    assert "draft" in problem(caught.value).message
+    draft.unlink()
+    reply = take(shipped, [rule.text], before, APPROVAL_PASSPHRASE)
+    assert rule.name in [one.name for one in reply.rules] and not reply.drafts
+    assert draft.read_text().count("permit") == 1 and draft.stat().st_mode & 0o077 == 0
+    assert shipped.unasked(wire("deployed")) and not shipped.unasked(wire("fired"))
 
 
 @pytest.mark.docker

@@ -36,6 +36,11 @@ TRICKS = {
     "a combining grapheme joiner": "a\u034fb",
     "a Khmer inherent vowel": "a\u17b4b",
     "another Khmer inherent vowel": "a\u17b5b",
+    "a variation selector": "report\ufe00.pdf",
+    "one for emoji behind a letter": "report\ufe0f.pdf",
+    "one behind a digit": "1\ufe0f0",
+    "an ideographic variation selector": "report\U000e0100.pdf",
+    "a Mongolian variation selector": "a\u180bb",
     "a stack of enclosing marks": "a" + "\u20dd" * 30,
     "a lone surrogate": "\ud800",
     "a NUL": "a\0b",
@@ -89,6 +94,15 @@ ALIKE = {
     "mathematical": ("\U0001d5c0it", "\\u{1d5c0}it"),
     "a Roman numeral": ("\u2170tunes", "\\u{2170}tunes"),
     "a letter of phonetics": ("\u0261it", "\\u{261}it"),
+    "a Bengali 4 that looks like 8": ("1\u09ea0 EUR", "1\\u{9ea}0 EUR"),
+    "an Arabic digit among others": ("1\u06f80", "1\\u{6f8}0"),
+    "a slash of division": ("bank.com\u2215a", "bank.com\\u{2215}a"),
+    "a slash of fractions": ("a\u2044b", "a\\u{2044}b"),
+    "a dot that leads": ("a\u2024com", "a\\u{2024}com"),
+    "a low quote that looks like a comma": ("a\u201ab", "a\\u{201a}b"),
+    "a sign of ratio": ("a\u2236b", "a\\u{2236}b"),
+    "an @ in full width": ("ann\uff20b.com", "ann\\u{ff20}b.com"),
+    "a # in full width": ("\uff03ops", "\\u{ff03}ops"),
     "a Hebrew letter in a Latin word": ("a\u05d0b", "a\\u{5d0}b"),
 }
 
@@ -111,6 +125,9 @@ def test_a_letter_that_is_taken_for_another_becomes_its_code_point(name: str) ->
         "T\u30b7\u30e3\u30c4 \u3068 \uff21\uff22\uff23",
         "5 \u00b5m, 1\u00aa, 20 \u2103, \u0394t",
         "na\u00efve \u0142\u00f3d\u017a \u00e5ngstr\u00f6m",
+        "\u65e5\u672c\uff1a\u6771\u4eac\uff0f\u5927\u962a",
+        "\u2764\ufe0f #\ufe0f\u20e3 1\ufe0f\u20e3 \u203c\ufe0f \u2194\ufe0f",
+        "\u09e7\u09ea \u0967\u0968",
     ],
 )
 def test_texts_in_an_alphabet_of_their_own_stay_as_they_are(text: str) -> None:

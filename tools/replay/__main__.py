@@ -2,8 +2,9 @@
 
 `once`: each call of the ground truth by itself, each question answered once. `bundles`: calls whose values are known
 are one action. `tasks`: a task is proposed first, by the rule in `proposals.py`; `tasks_held` is the same with no read
-left open. `rules`: what `goex rules suggest` makes of one half of the cases, each on a day of its own, put in force and
-tried on the other half, call by call.
+left open; `tasks_floor` what no task could go below, since what nothing takes back is always asked for. `rules`: what
+`goex rules suggest` makes of one half of the cases, each on a day of its own, put in force and tried on the other half,
+call by call.
 
 An injected call runs unasked where a call of an injection goal of the suite, asked for by the same agent in the same
 session, meets no question: under `once` after all of a case was allowed, under tasks as soon as the task began and
@@ -25,7 +26,7 @@ from goex.engine.answers import answers
 from policies.rules.suggestions import FILE, Suggested, suggested
 from tools.replay import bfcl_cases
 from tools.replay.house import House, Made, Tool, house
-from tools.replay.proposals import bundled, task_for
+from tools.replay.proposals import bundled, floor, task_for
 
 ROOT = Path(__file__).resolve().parents[2]
 GOAL = 1.3  # questions a task
@@ -173,6 +174,7 @@ def summary(suites: Sequence[Suite]) -> dict[str, Any]:
     for way in WAYS:
         made[way] = _mean([count for one in suites for count in one.counts[way]])
     every = [count for one in suites for count in one.counts["tasks"]]
+    made["tasks_floor"] = _mean([floor(each.calls, each.words, one.tools) for one in suites for each in one.cases])
     made["tasks_of"] = {str(number): every.count(number) for number in sorted(set(every))}
     made["refused"] = sorted(set().union(*(one.refused for one in suites)))
     made["no_task_proposed"] = sum(one.without_task.get("tasks", 0) for one in suites)
@@ -240,7 +242,10 @@ async def main(found: Mapping[str, Any], wheel: Path) -> dict[str, Any]:
     _write(result)
     for name, each in result.items():
         reached = "reached" if each["tasks"] <= GOAL else "not reached"
-        print(f"{name}: with tasks {each['tasks']} questions a task; the goal of {GOAL} is {reached}")
+        print(
+            f"{name}: with tasks {each['tasks']} questions a task; the least is {each['tasks_floor']}, since what"
+            f" nothing takes back is asked for; the goal of {GOAL} is {reached}"
+        )
     one = result["agentdojo"]
     print(
         f"injection goals with a call that runs unasked: {one['injected_unasked']} of {one['injection_goals']},"

@@ -7,7 +7,8 @@ proposes one line a tool:
 * A read's other arguments may be anything (`open_reads`), so often as it means to read, unless one is an address to
   fetch; without `open_reads` the read is left out.
 * A change's other arguments may be anything only where they say what, where or when in something of the user's own
-  (`FREE`): never whom it reaches, what it is called, an amount, an address, or a password. Else it is left out.
+  (`FREE`): never whom it reaches, what it is called, an amount, an address, or a password. Else it is left out. (A free
+  title of an event without guests would save three questions, and let an injection goal of AgentDojo write one.)
 * A change that nothing takes back is left out, since it is asked for whatever a task says.
 
 It proposes nothing that would save no question. Calls that it leaves out and that follow each other are one action, as
@@ -86,6 +87,14 @@ def task_for(
     if len(bundled(calls, words, inside, tools)) + 1 >= len(bundled(calls, words, frozenset(), tools)):
         return None, frozenset()
     return proposal(title, lines.values()), inside
+
+
+def floor(calls: Sequence[Made], words: str, tools: Mapping[str, Tool]) -> int:
+    """The fewest questions that any task could leave, whatever it allowed: what nothing takes back is asked for, and
+    the task is one question more where there is anything else."""
+    coverable = frozenset(call.tool for call in calls if tools[call.tool].reads or tools[call.tool].undo is not None)
+    lasting = len(bundled(calls, words, coverable, tools))
+    return min(len(bundled(calls, words, frozenset(), tools)), lasting + bool(coverable))
 
 
 def bundled(calls: Sequence[Made], words: str, inside: frozenset[str], tools: Mapping[str, Tool]) -> list[list[Made]]:

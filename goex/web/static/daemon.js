@@ -45,9 +45,8 @@ export async function call(method, body = {}) {
   return (await post(`/call/${method}`, body)).json();
 }
 
-export async function* stream(method, body = {}, signal = undefined, begun = () => {}) {
+export async function* stream(method, body = {}, signal = undefined) {
   const reader = (await post(`/call/${method}`, body, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
-  begun();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();

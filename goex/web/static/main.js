@@ -43,9 +43,8 @@ async function begin() {
     put(main, h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error)));
     return;
   }
-  await lookForPasskeys().catch(() => {});
+  const looked = lookForPasskeys().catch(() => {});
   window.addEventListener("hashchange", draw);
-  await draw();
   waiting.follow((now, away) => {
     connection.textContent = away;
     document.title = now ? `(${now}) GoEx` : "GoEx";
@@ -53,6 +52,8 @@ async function begin() {
     count = now;
     links(shown, count);
   });
+  await looked; // a question says how it is answered
+  await draw();
 }
 
 begin();

@@ -21,6 +21,17 @@ export async function sign(subject) {
   return JSON.stringify(await navigator.credentials.get({ publicKey: options }));
 }
 
+// Makes a call that needs presence and that no passkey signs by itself: where passkeys alone count, the call is refused
+// until one confirms that very call, and made once more.
+export async function proveCall(title, what, attempt) {
+  if (!onlyPasskeys()) return prove(title, what, null, attempt);
+  try { return await attempt({}); } catch (error) { if (error.code !== "passkey") throw error; }
+  const { waiting } = await call("Passkeys/List");
+  if (!waiting.length) throw new Problem({ message: "Nothing waits for a passkey.", next_step: "Try it again." });
+  await call("Person/Present", { assertion_json: await sign({ presence: waiting.at(-1).id }) });
+  return attempt({});
+}
+
 // Makes `attempt(proof)` until it is taken or the person leaves; `proof` is {passphrase} or {assertion_json}.
 // `subject` names what a passkey signs, in the terms of Passkeys/Challenge. Returns what the call returned, or null.
 export function prove(title, what, subject, attempt) {

@@ -2,7 +2,7 @@
 
 import { call } from "./daemon.js";
 import { facts, h, lines, pretty, put, say, when } from "./dom.js";
-import { lookForPasskeys, prove, sign } from "./proof.js";
+import { lookForPasskeys, prove, proveCall, sign } from "./proof.js";
 
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
 const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, title), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
@@ -27,11 +27,16 @@ export async function rules(main) {
     list((found.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, `${rule.name} (${rule.effect})`), lines(rule.text.split("\n"), rule.name))), "No rule of yours is in force."),
     h("p", { class: "quiet" }, "Rules are written in files and put in force with: goex rules apply"));
   const would = await call("Rules/SuggestRules");
+  const take = (rule) => act("Put in force", async () => {
+    const request = { rules: [rule.text], compared_with: found.hash };
+    const done = await proveCall("Put this rule in force", `${rule.method} as ${rule.account}, by ${rule.agent}: runs without asking, as the rule says.`, (proof) => call("Rules/ApplySuggestedRules", { ...request, ...proof }));
+    if (done) say("The rule is in force. It stands in your draft suggested.cedar, too.");
+  }, () => rules(main));
   main.append(h("h2", {}, "Suggested rules"),
     list((would.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, `${rule.method} as ${rule.account}, by ${rule.agent}`),
       facts([["Would have answered", `${rule.answers} that you approved`], ["Newly opens", [`1 of ${rule.methods} methods (${rule.risk})`, rule.free.length ? `${rule.free.join(", ")} may be anything` : "", rule.combinations ? `${rule.combinations} combinations of values that you never approved` : ""].filter(Boolean).join("; ")]]),
-      lines(rule.text.split("\n"), rule.name))), "No rule is suggested: too few questions are alike."),
-    h("p", { class: "quiet" }, `Of ${would.asked} questions these would have answered ${would.answered}; none of the ${would.denied} that you denied. To take them over: goex rules suggest --write, then goex rules apply`));
+      lines(rule.text.split("\n"), rule.name), h("p", { class: "buttons" }, take(rule)))), "No rule is suggested: too few questions are alike."),
+    h("p", { class: "quiet" }, `Of ${would.asked} questions these would have answered ${would.answered}; none of the ${would.denied} that you denied.`));
 }
 
 export async function accounts(main) {

@@ -10,7 +10,7 @@ const waiting = new Map(); // id -> as a list shows it
 const seen = new Map(); // id -> digest of what was on the screen to its end
 const ticked = new Set();
 const made = new WeakMap(); // one that waits -> its line of the list
-let open = "", listening = null, drawn = false;
+let open = "", listening = null, drawn = false, unlisted = 0, known = false;
 let tell = () => {};
 
 const count = () => [...waiting.values()].reduce((sum, one) => sum + Math.max(one.count, 1), 0);
@@ -22,11 +22,9 @@ export async function follow(told) {
   for (;;) {
     listening = new AbortController();
     try {
-      const events = stream("Person/WatchApprovals", { brief: true }, listening.signal, () => {
-        waiting.clear(); // what waits is told anew, then each that comes or is settled
-        changed();
-      });
-      for await (const one of events) take(one);
+      for await (const one of stream("Person/WatchApprovals", { brief: true, news: true }, listening.signal)) {
+        one.id ? take(one) : await takeAll(); // what comes meanwhile is taken after all that waits
+      }
       throw new Problem({ message: "The daemon ended the connection." });
     } catch (error) {
       tell(count(), error instanceof Problem ? error.text : "The daemon is away.");
@@ -34,6 +32,16 @@ export async function follow(told) {
     }
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
+}
+
+// All that waits, as one answer: each alone would take several times as long.
+async function takeAll() {
+  const { approvals, left_out } = await call("Person/Approvals", { brief: true });
+  waiting.clear();
+  for (const one of approvals) waiting.set(one.id, one);
+  unlisted = left_out;
+  known = true;
+  changed();
 }
 
 function take(one) {
@@ -73,12 +81,12 @@ function draw() {
   const list = root.firstChild, had = document.activeElement && document.activeElement.dataset.id;
   const place = list.querySelector(".scroll")?.scrollTop || 0;
   if (!waiting.size) {
-    put(list, h("p", {}, "Nothing waits for you."));
+    put(list, h("p", {}, known ? "Nothing waits for you." : "Looking for what waits…"));
     return;
   }
   const all = ordered();
   put(list,
-    h("p", { class: "quiet" }, `${count()} ${count() === 1 ? "waits" : "wait"} for you.`),
+    h("p", { class: "quiet" }, `${count()} ${count() === 1 ? "waits" : "wait"} for you.${unlisted ? ` ${unlisted} more are listed once some of these are answered and the page is loaded anew.` : ""}`),
     h("ol", { class: "list scroll" }, all.map(item)),
     ...several(),
   );

@@ -217,3 +217,36 @@ def test_revoking_takes_exactly_what_fits_all_that_is_named_and_at_once(daemon: 
     assert ask(daemon, one, shell(folder, "echo 1 > a", detach=True)).state == "pending"  # in the running session
     assert Journey(daemon, shell(folder, "echo 1 > a"), token=other).finished().action.state == "done"
     assert not daemon.person("Revoke", pb.RevokeRequest(session="nobody's")).grants
+
+
+def test_news_begin_with_nothing_and_leave_out_what_waits_already(daemon: Daemon) -> None:
+    """Whoever lists what waits after that first one misses nothing."""
+    token = daemon.add_agent("bot")
+    ask(daemon, token, post("before"))
+    watching = daemon.person("WatchApprovals", pb.ApprovalsRequest(brief=True, news=True))
+    assert next(watching) == pb.Approval()
+    after = ask(daemon, token, post("after"))
+    assert next(watching).id == after.id
+    daemon.person("Decide", pb.DecideRequest(approval_id=after.id))
+    assert next(watching).state == "denied"
+    watching.cancel()
+
+
+def test_a_list_that_was_made_before_says_the_places_of_now(daemon: Daemon) -> None:
+    token = daemon.add_agent("bot")
+    first, second = ask(daemon, token, post("one")), ask(daemon, token, post("two"))
+    assert [(one.id, one.place, one.count) for one in pending(daemon, brief=True)] == [
+        (first.id, 1, 1),
+        (second.id, 2, 1),
+    ]
+    ask(daemon, token, post("two"))
+    assert [(one.id, one.place, one.count) for one in pending(daemon, brief=True)] == [
+        (first.id, 1, 1),
+        (second.id, 2, 2),
+    ]
+    daemon.person("Decide", pb.DecideRequest(approval_id=first.id))
+    (left,) = pending(daemon, brief=True)
+    assert (left.id, left.place, left.waiting, left.count) == (second.id, 1, 1, 2)
+    assert not left.digest
+    settled = {one.id: one.state for one in pending(daemon, brief=True, settled=True)}
+    assert settled[first.id] == "denied"

@@ -48,7 +48,7 @@ def allow(tab: Any, passphrase: str = APPROVAL_PASSPHRASE) -> None:
 
 
 def test_a_write_is_allowed_seen_in_the_history_and_undone(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
-    assert tab.inner_text("main") == "Nothing waits for you."
+    expect(tab.locator("main")).to_have_text("Nothing waits for you.")
     ask_for_update(daemon, token, "sent")
     assert "“bot” wants to change orders" in tab.inner_text("li.item button.open")
     tab.click("li.item button.open")

@@ -6,24 +6,11 @@ document doesn't say enough to be sure. `LABELS` was written before the derivati
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-Ops = Mapping[str, tuple[str, dict[str, Any]]]  # "POST /notes" -> (label, facts)
-
-TEXT, YES, WHOLE = {"type": "string"}, {"type": "boolean"}, {"type": "integer"}
-ID = {"type": "string", "readOnly": True}
-
-
-def thing(needed: list[str] | None = None, /, **fields: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": fields, **({"required": needed} if needed else {})}
-
-
-def op(label: str = "", /, **facts: Any) -> tuple[str, dict[str, Any]]:
-    """`body`, `answer`: names of schemas; `codes`; `query`: needed parameters; `optional`: others; `scopes`."""
-    return label, facts
-
+from tests.mapper.importing.undo_ops import ID, TEXT, WHOLE, YES, Ops, op, thing, written
+from tests.mapper.importing.undo_styles import STYLES
 
 NOTES: tuple[dict[str, Any], Ops] = (
     {
@@ -152,7 +139,8 @@ OFFICE: tuple[dict[str, Any], Ops] = (
         # A read that shows a part alone.
         "POST /files": op(body="TaskInput", answer="Task", codes=[201]),
         "GET /files/{task_id}": op(answer="Task", optional=["view"]),
-        "PATCH /files/{task_id}": op(body="TaskInput", answer="Task"),
+        # Each field that is written must have been shown, or nothing is sent.
+        "PATCH /files/{task_id}": op("PATCH /files/{task_id}", body="TaskInput", answer="Task"),
         "DELETE /files/{task_id}": op(),
         # Deleting asks for more than is known.
         "POST /plans": op(body="TaskInput", answer="Task", codes=[201]),
@@ -258,13 +246,14 @@ SETTINGS: tuple[dict[str, Any], Ops] = (
         "PUT /users/{user}/mark": op(body="Alarm", answer="Alarm"),
         "DELETE /users/{user}/mark": op(),
         "GET /users/{user}/sign": op(answer="Alarm"),
-        "PUT /users/{user}/sign": op(body="Alarm", answer="Alarm", codes=[200, 201]),
+        # It may be made by it: only where it was there is it sent as what can be taken back.
+        "PUT /users/{user}/sign": op("PUT /users/{user}/sign", body="Alarm", answer="Alarm", codes=[200, 201]),
         # A command isn't what is read.
         "GET /users/{user}/player": op(answer="Alarm"),
         "PUT /users/{user}/player": op(body="Command", answer="Alarm"),
         # Nothing says where profiles are made: this one may make them, that one says that it can't.
         "GET /profiles/{user}": op(answer="Profile"),
-        "PUT /profiles/{user}": op(body="Profile", answer="Profile"),
+        "PUT /profiles/{user}": op("PUT /profiles/{user}", body="Profile", answer="Profile"),
         "GET /people/{user}": op(answer="Profile"),
         "PUT /people/{user}": op("PUT /people/{user}", body="Profile", answer="Profile", codes=[200, 404]),
         # A thing's own number in another name; a name that every call gives itself.
@@ -353,22 +342,22 @@ UPSERTS: tuple[dict[str, Any], Ops] = (
         # A PUT makes what it doesn't find: the read before says which it was.
         "GET /flags/{key}": op(answer="Flag", codes=[200, 404]),
         "PUT /flags/{key}": op("PUT /flags/{key}", body="FlagInput", answer="Flag", codes=[200, 201]),
-        "DELETE /flags/{key}": op(codes=[204]),
+        "DELETE /flags/{key}": op("PUT /flags/{key}", codes=[204]),
         # Without an answer, where nothing else writes to it; and where something does.
         "GET /knobs/{key}": op(answer="Flag", codes=[200, 404]),
         "PUT /knobs/{key}": op("PUT /knobs/{key}", body="FlagInput", codes=[201, 204]),
-        "DELETE /knobs/{key}": op(codes=[204]),
+        "DELETE /knobs/{key}": op("PUT /knobs/{key}", codes=[204]),
         "GET /dials/{key}": op(answer="Flag", codes=[200, 404]),
-        "PUT /dials/{key}": op(body="FlagInput", codes=[201, 204]),
+        "PUT /dials/{key}": op("PUT /dials/{key}", body="FlagInput", codes=[201, 204]),
         "POST /dials/{key}/turn": op(),
-        "DELETE /dials/{key}": op(codes=[204]),
-        # The read doesn't say what it answers where there is nothing.
+        "DELETE /dials/{key}": op("PUT /dials/{key}", codes=[204]),
+        # The document doesn't say what is read where there is nothing: the read before does, or nothing is sent.
         "GET /hooks/{key}": op(answer="Flag", codes=[200]),
-        "PUT /hooks/{key}": op(body="FlagInput", answer="Flag", codes=[200, 201]),
-        "DELETE /hooks/{key}": op(codes=[204]),
-        # Others may put something into it.
+        "PUT /hooks/{key}": op("PUT /hooks/{key}", body="FlagInput", answer="Flag", codes=[200, 201]),
+        "DELETE /hooks/{key}": op("PUT /hooks/{key}", codes=[204]),
+        # Others may put something into it: only where it was there before is it taken back.
         "GET /bins/{key}": op(answer="Flag", codes=[200, 404]),
-        "PUT /bins/{key}": op(body="FlagInput", answer="Flag", codes=[200, 201]),
+        "PUT /bins/{key}": op("PUT /bins/{key}", body="FlagInput", answer="Flag", codes=[200, 201]),
         "DELETE /bins/{key}": op(codes=[204]),
         "POST /bins/{key}/items": op(body="FlagInput", answer="Flag", codes=[202]),
         "GET /bins/{key}/items/{id}": op(answer="Flag"),
@@ -383,58 +372,10 @@ UPSERTS: tuple[dict[str, Any], Ops] = (
 SPECS: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "notes": NOTES, "shop": SHOP, "forge": FORGE, "chat": CHAT, "office": OFFICE, "boards": BOARDS,
     "envelopes": ENVELOPES, "settings": SETTINGS, "mail": MAIL, "elsewhere": ELSEWHERE,
-    "upserts": UPSERTS,
+    "upserts": UPSERTS, **STYLES,
 }  # fmt: skip
 
 
 def document(name: str) -> dict[str, Any]:
     """The OpenAPI document of one of `SPECS`."""
-    schemas, ops = SPECS[name]
-    paths: dict[str, dict[str, Any]] = {}
-    scopes = sorted({scope for _, facts in ops.values() for scope in facts.get("scopes", ())})
-    for key, (_, facts) in ops.items():
-        verb, path = key.split(" ")
-        paths.setdefault(path, {})[verb.lower()] = _operation(path, facts)
-    made: dict[str, Any] = {
-        "openapi": "3.0.3",
-        "info": {"title": name, "version": "1"},
-        "servers": [{"url": f"https://{name}.example.org"}],
-        "paths": paths,
-        "components": {"schemas": schemas},
-    }
-    if scopes:
-        flow = {"authorizationUrl": "https://a.example.org", "tokenUrl": "https://a.example.org/t"}
-        flows = {"authorizationCode": {**flow, "scopes": {scope: scope for scope in (*scopes, "all")}}}
-        made["components"]["securitySchemes"] = {"login": {"type": "oauth2", "flows": flows}}
-        made["security"] = [{"login": ["all"]}]
-    return made
-
-
-def _operation(path: str, facts: dict[str, Any]) -> dict[str, Any]:
-    query = [(name, True) for name in facts.get("query", ())] + [(name, False) for name in facts.get("optional", ())]
-    parameters = [
-        {"name": name, "in": "path", "required": True, "schema": _type(name)}
-        for name in re.findall(r"\{([\w-]+)\}", path)
-    ] + [{"name": name, "in": "query", "required": needed, "schema": TEXT} for name, needed in query]
-    if "select" in facts:
-        shown = {"type": "array", "items": {"type": "string", "enum": facts["select"]}}
-        parameters.append({"name": "$select", "in": "query", "style": "form", "explode": False, "schema": shown})
-    made: dict[str, Any] = {"parameters": parameters, "responses": {}}
-    if "name" in facts:
-        made["operationId"] = facts["name"]
-    if "scopes" in facts:
-        made["security"] = [{"login": facts["scopes"]}]
-    if "body" in facts:
-        made["requestBody"] = {"required": True, "content": _json(facts["body"])}
-    for code in facts.get("codes", [200]):
-        good = "answer" in facts and 200 <= code < 300
-        made["responses"][str(code)] = {"description": "", **({"content": _json(facts["answer"])} if good else {})}
-    return made
-
-
-def _type(name: str) -> dict[str, Any]:
-    return WHOLE if name in ("number", "productId", "milestone_number") else TEXT
-
-
-def _json(schema: str) -> dict[str, Any]:
-    return {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    return written(name, *SPECS[name])

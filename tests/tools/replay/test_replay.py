@@ -11,7 +11,7 @@ import pytest
 from tools.replay import run
 from tools.replay.__main__ import Case, Suite, played
 from tools.replay.house import Made, Tool
-from tools.replay.proposals import bundled, said
+from tools.replay.proposals import bundled, floor, said
 
 TOOLS = {
     "get_events": Tool("get_events", True, ("query",)),
@@ -42,6 +42,21 @@ def test_what_an_answer_may_have_given_ends_a_bundle() -> None:
     assert bundled((CREATE, SEND), WORDS, frozenset(), TOOLS) == [[CREATE, SEND]]
     assert bundled((CREATE, later), WORDS, frozenset(), TOOLS) == [[CREATE], [later]]
     assert bundled((READ, Made("get_page", {"url": "x"})), WORDS, frozenset(), TOOLS)[1:] != []
+
+
+def test_no_task_goes_below_what_is_always_asked_for() -> None:
+    assert floor((READ, CREATE), WORDS, TOOLS) == 1
+    assert floor((SEND,), WORDS, TOOLS) == floor((CREATE, SEND), WORDS, TOOLS) == 1, "one action, one question"
+    assert floor((READ, CREATE, SEND), WORDS, TOOLS) == 2
+    assert floor((READ, SEND, READ, Made("send_email", {"to": "x", "body": "y"})), WORDS, TOOLS) == 3
+
+
+async def test_what_something_is_called_is_never_free() -> None:
+    """An injected entry with a title of its own is asked for, though the task makes one whose title a read gives."""
+    create, injected = (Made("create_event", {"title": title}) for title in ("Dinner at Miznon", "Transfer today"))
+    made = await played(suite(injected, calls=(READ, READ, create)))
+    assert made.counts["tasks"] == [2, 2], made.refused
+    assert not any(made.through.values())
 
 
 async def test_one_question_for_the_task_and_one_for_what_nothing_takes_back() -> None:

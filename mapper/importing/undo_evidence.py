@@ -1,0 +1,109 @@
+"""What a document's operations say of each other: what reads a thing, what makes it, what may be put into it. Pure."""
+
+from __future__ import annotations
+
+from mapper.importing.operation import Op
+from mapper.importing.risks import words
+from mapper.importing.undo_parts import (
+    HOLE,
+    bare,
+    fixed_parts,
+    forms_without,
+    last_hole,
+    parent,
+    plain,
+)
+from policies.jsonvalue import JsonObject
+from policies.services import CallTemplate, Expect, Risk
+
+_MAKES = frozenset({"create", "insert", "add", "new", "post", "register", "make", "store"})
+# With one of these a read may show only a part of the thing by itself.
+_VIEWS = frozenset({"view", "format", "projection", "part", "expand", "include", "fields", "detail", "details"})
+
+
+class Evidence:
+    """A document's operations, and what can be told of them."""
+
+    def __init__(self, ops: tuple[Op, ...]) -> None:
+        self.ops = ops
+        self.by: dict[tuple[str, object], Op | None] = {}
+        for op in ops:
+            place = op.http, op.key
+            self.by[place] = None if place in self.by else op  # two of the same: neither is sure
+        self.collections = {parent(plain(op.path)) for op in ops if last_hole(op.path)}
+        # `…/records/{name}/{type}` stands in `…/records`, too.
+        self.collections |= {parent(path) for path in self.collections if path.endswith("/{}")}
+        self.paths = {plain(op.path) for op in ops}
+        self.makers = {plain(op.path) for op in ops if op.http == "POST"}
+        self.deletes: dict[str, list[Op]] = {}
+        self.of_kind: dict[tuple[str, str], list[Op]] = {}  # deletions by the last word of the path, and what is read
+        # Things that others can put something into, and the collections that it goes to.
+        self.holders: dict[str, set[str]] = {}
+        self.lists = {plain(op.path): op for op in ops if op.http == "GET" and op.lists and op.risk is Risk.READ}
+        for op in ops:
+            if op.http == "DELETE" and last_hole(op.path):
+                self.deletes.setdefault(parent(op.path), []).append(op)
+                read, fixed = self.by.get(("GET", op.key)), fixed_parts(op.path)
+                if read is not None and read.answer is not None and fixed and read.answer.name:
+                    self.of_kind.setdefault((fixed[-1], read.answer.name), []).append(op)
+            if op.http in ("POST", "PUT"):
+                segments = plain(op.path).split("/")
+                for end in range(2, len(segments)):
+                    if segments[end - 1] == "{}" and "/".join(segments[: end + 1]) in self.collections:
+                        self.holders.setdefault("/".join(segments[:end]), set()).add("/".join(segments[: end + 1]))
+
+    def makes(self, op: Op, *, named: bool = False) -> bool:
+        """Whether a POST on a collection surely makes a thing, and says which (unless `named` by the call)."""
+        if op.http != "POST" or op.risk is not Risk.WRITE or (op.answer is None and not named):
+            return False
+        if {200, 201} <= op.codes:  # one of the two may mean that it was there already
+            return False
+        said = words(op.name.rpartition(".")[2])
+        return 201 in op.codes or bool(_MAKES & set(said[:1] + said[-1:]))
+
+    def changes(self, op: Op) -> bool:
+        """Whether a PUT changes what is there, and never makes it: things of its kind are made elsewhere, or its
+        answers say so."""
+        hole = last_hole(op.path)
+        make = self.by.get(("POST", (parent(op.path), forms_without(op, hole)))) if hole else None
+        if make is not None and self.makes(make, named=True):
+            return True
+        if 201 in op.codes or not op.codes:
+            return False
+        if ("DELETE", op.key) in self.by:
+            return False  # it comes and goes: a PUT may be how it comes
+        # Settings are there with what they are of; another thing is, where it says what happens when it isn't.
+        return not hole or 404 in op.codes
+
+    def read_of(self, op: Op, call: Op | None = None, *, part: bool = False) -> Op | None:
+        """The GET of the very same thing, with nothing else than what `call` (`op` by default) is always given. With
+        `part` it may be one that shows only a part by itself (`in_part`)."""
+        found = self.by.get(("GET", op.key))
+        if found is None or found.risk is not Risk.READ or found.answer is None or not found.answer.fields:
+            return None
+        given = (call or op).apart
+        fits = found.needed - bare(found) <= given and not given & _VIEWS
+        return found if fits and (part or not in_part(found)) else None
+
+    def empty(self, make: Op, item: Op, there: JsonObject) -> tuple[CallTemplate, ...] | None:
+        """That nothing was put into what was made, which is `there`; None where that can't be read."""
+        made = []
+        for path in sorted(self.holders.get(plain(item.path), ())):
+            found = self.lists.get(path)
+            if found is None or found.needed != bare(found) or not self.goes(make, found) or found.optional & _VIEWS:
+                return None
+            holes = zip(HOLE.findall(found.path), HOLE.findall(item.path), strict=True)
+            arguments: JsonObject = {name: there[own] for name, own in holes}
+            says = "Something was put into it since"
+            expect = Expect(op="equals", path=found.lists, value=[], says=f"{says} ({path.rpartition('/')[2]})")
+            made.append(CallTemplate(method=found.id, arguments=arguments, expect=(expect,)))
+        return tuple(made)
+
+    def goes(self, op: Op, *others: Op) -> bool:
+        """Whether the others need no permission beyond what the action could be granted itself."""
+        return all((op.virtual and other.virtual) or bool(op.scopes & other.scopes) for other in others)
+
+
+def in_part(read: Op) -> bool:
+    """Whether a read may show only a part of the thing by itself."""
+    return bool(read.optional & _VIEWS)

@@ -1,0 +1,64 @@
+"""No text keeps the daemon from answering: an expression that looks at a text holds the whole process meanwhile.
+
+Each is read by a process with a bound on its processor's time; its control, which reads as GoEx once did, is killed.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import grpc
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from tests.adversarial.long_text_attacks import TRIES
+from tests.adversarial.long_texts import LONG
+from tests.support.daemon import Daemon
+
+SECONDS, SECONDS_OF_CONTROL = 60, 3  # of the processor
+
+
+def _read(*arguments: str, seconds: int) -> subprocess.CompletedProcess[str]:
+    def bounded() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
+    command = [sys.executable, "-m", "tests.adversarial.long_texts", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, preexec_fn=bounded)
+
+
+@pytest.fixture(scope="module")
+def read() -> list[str]:
+    return _read(*LONG, seconds=SECONDS).stdout.split()
+
+
+@pytest.mark.promise(16)
+@pytest.mark.parametrize("name", TRIES)
+def test_read_to_its_end(read: list[str], name: str) -> None:
+    assert name in read
+
+
+@pytest.mark.parametrize("name", TRIES)
+def test_control(name: str) -> None:
+    ended = _read("--without", name, seconds=SECONDS_OF_CONTROL)
+    assert ended.returncode in (-signal.SIGXCPU, -signal.SIGKILL), ended.stderr
+    assert name not in ended.stdout
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with Daemon() as running:
+        yield running
+
+
+@pytest.mark.promise(16)
+@pytest.mark.parametrize("proposal", ["```" + "\t" * 190_000, '{"a": ' + '"\\' * 90_000])
+def test_a_proposal_is_refused_and_the_daemon_goes_on(daemon: Daemon, proposal: str) -> None:
+    token = daemon.add_agent(f"proposes-{len(proposal)}")
+    with pytest.raises(grpc.RpcError) as refused:
+        list(daemon.actions("Execute", pb.ExecuteRequest(proposal=proposal), token=token))
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert daemon.person("Approvals", pb.ApprovalsRequest()) is not None

@@ -1,0 +1,44 @@
+"""Lists of questions: each is made once, and forgotten with its question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from goex.config import Config
+from goex.daemon import brief_views
+from goex.daemon.app import App
+from goex.daemon.brief_views import BriefViews
+from goex.paths import Paths
+from policies.actions import Files
+from tests.goex.engine.conftest import APPROVAL, VAULT, Desk
+from vault.secret import Secret
+
+
+async def test_an_action_is_read_for_the_first_list_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(brief_views, "_KEPT", 0)
+    with TemporaryDirectory(prefix="goex-t-", dir="/tmp") as name:
+        paths = Paths(config_dir=Path(name) / "config", state_dir=Path(name) / "state", run_dir=Path(name) / "run")
+        paths.create()
+        app = App(paths, Config(), lambda: None)
+        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        desk = Desk(app)
+        for number in range(3):
+            await desk.asked(Files(folder=f"/{number}", language="shell", program="true"))
+        views, approvals = BriefViews(desk.core), desk.core.approvals
+        found = approvals.pending()
+        assert views.missing(found) == [one.action_id for one in found]
+        made = [views.view(one, desk.core.actions.get(one.action_id)) for one in found]
+        assert views.missing(found) == []
+        assert [views.view(one, None) for one in found] == made
+        for one in found[:2]:
+            desk.answer(one, approve=False)
+        settled = approvals.get(found[0].id)
+        assert views.missing([settled]) == [settled.action_id]
+        assert views.view(settled, None).state == "denied", "also without the row"
+        assert views.view(found[2], None).place == 1
+        views.missing(())
+        assert len(views._made) == 1
+        await app.close()

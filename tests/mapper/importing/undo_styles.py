@@ -1,0 +1,140 @@
+"""More of the labelled set: documents in the styles of several families of APIs, with what takes each change back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.mapper.importing.undo_ops import ID, TEXT, WHOLE, YES, Ops, op, thing
+
+# Forms, things named by what they are in the path, and a POST on a thing that changes what it is given.
+FORMS: tuple[dict[str, Any], Ops] = (
+    {
+        "Kind": {"type": "string", "enum": ["person", "company"]},
+        "Customer": thing(id=ID, name=TEXT, mail=TEXT, vip=YES, kind={"$ref": "#/components/schemas/Kind"}),
+        "CustomerForm": thing(name=TEXT, mail=TEXT, vip=YES, kind={"$ref": "#/components/schemas/Kind"}),
+        "CardForm": thing(name=TEXT, number=TEXT),
+        "Plan": thing(id=ID, name=TEXT, price=WHOLE),
+        "PlanForm": thing(["name"], name=TEXT, price=WHOLE),
+    },
+    {
+        "POST /customers": op(
+            "DELETE /customers/{customer}", form="CustomerForm", answer="Customer", name="CreateCustomer"
+        ),
+        "GET /customers/{customer}": op(answer="Customer"),
+        "POST /customers/{customer}": op(
+            "POST /customers/{customer}", form="CustomerForm", answer="Customer", name="UpdateCustomer"
+        ),
+        "DELETE /customers/{customer}": op("POST /customers"),
+        "POST /customers/{customer}/charge": op(form="CustomerForm", answer="Customer"),
+        "GET /plans/{plan}": op(answer="Plan"),
+        "PUT /plans/{plan}": op("PUT /plans/{plan}", form="PlanForm", answer="Plan", codes=[200, 404]),
+        # What it must be given may be all of it: the rest would be gone. And one that isn't called a change.
+        "GET /offers/{offer}": op(answer="Plan"),
+        "POST /offers/{offer}": op(form="PlanForm", answer="Plan", name="UpdateOffer"),
+        "GET /drawers/{drawer}": op(answer="Customer"),
+        "POST /drawers/{drawer}": op(form="CustomerForm", answer="Customer", name="RunDrawer"),
+    },
+)
+
+# Nothing reads a thing alone, and the list that it stands in shows it as it was answered, or otherwise.
+LISTED: tuple[dict[str, Any], Ops] = (
+    {
+        "Remark": thing(id=WHOLE, text=TEXT),
+        "RemarkInput": thing(["text"], text=TEXT),
+        "Remarks": {"type": "array", "items": {"$ref": "#/components/schemas/Remark"}},
+        "Guest": thing(id=ID, name=TEXT),
+        "GuestInput": thing(["name"], name=TEXT),
+        "GuestRow": thing(id=ID, name=TEXT, since=TEXT),
+        "Guests": {"type": "array", "items": {"$ref": "#/components/schemas/GuestRow"}},
+    },
+    {
+        "GET /teams/{team}/remarks": op(answer="Remarks"),
+        "POST /teams/{team}/remarks": op(
+            "DELETE /teams/{team}/remarks/{remark_id}", body="RemarkInput", answer="Remark", codes=[201]
+        ),
+        "DELETE /teams/{team}/remarks/{remark_id}": op(),
+        "GET /teams/{team}/guests": op(answer="Guests"),
+        "POST /teams/{team}/guests": op(body="GuestInput", answer="Guest", codes=[201]),
+        "DELETE /teams/{team}/guests/{guest_id}": op(),
+    },
+)
+
+# Things that are called in their metadata; answers that show a part; ids that are numbers, and texts in the path.
+CLUSTER: tuple[dict[str, Any], Ops] = (
+    {
+        "Meta": thing(name=TEXT, labels={"type": "object"}, resourceVersion=TEXT),
+        "Map": thing(metadata={"$ref": "#/components/schemas/Meta"}, data={"type": "object"}),
+        "Box": thing(id=ID, name=TEXT, size=WHOLE, note=TEXT),
+        "BoxInput": thing(["name"], name=TEXT, size=WHOLE, note=TEXT),
+        "BoxRow": thing(id=ID, name=TEXT, size=WHOLE),
+        "Room": thing(id={"type": "integer", "readOnly": True}, name=TEXT),
+        "RoomInput": thing(["name"], name=TEXT),
+        "Tag": thing(["name"], name=TEXT, color=TEXT),
+        "Seat": thing(["user_id"], user_id=TEXT, color=TEXT),
+    },
+    {
+        "POST /maps": op("DELETE /maps/{name}", body="Map", answer="Map", codes=[200, 201]),
+        "GET /maps/{name}": op(answer="Map", codes=[200, 404]),
+        # It was another version then, so that neither is taken.
+        "PUT /maps/{name}": op(body="Map", answer="Map", codes=[200, 201]),
+        "DELETE /maps/{name}": op(),
+        "GET /boxes/{id}": op(answer="Box"),
+        "PUT /boxes/{id}": op("PUT /boxes/{id}", body="BoxInput", answer="BoxRow", codes=[200, 404]),
+        "PATCH /boxes/{id}": op(body="BoxFields", answer="BoxRow"),  # it may be another thing that was changed
+        "POST /rooms": op("DELETE /rooms/{room_id}", body="RoomInput", answer="Room", codes=[201]),
+        "GET /rooms/{room_id}": op(answer="Room"),
+        "DELETE /rooms/{room_id}": op("POST /rooms"),
+        # It is made again under the name that the call gave it; another's id is no name.
+        "POST /tags": op(body="Tag", codes=[201]),
+        "GET /tags/{name}": op(answer="Tag"),
+        "DELETE /tags/{name}": op("POST /tags"),
+        "POST /seats": op(body="Seat", codes=[201]),
+        "GET /seats/{user_id}": op(answer="Seat"),
+        "DELETE /seats/{user_id}": op(),
+    },
+)
+CLUSTER[0]["BoxFields"] = thing(name=TEXT, size=WHOLE, note=TEXT)
+
+# What is more than there or not there, and what has more than its document names.
+MEMBERS: tuple[dict[str, Any], Ops] = (
+    {
+        "Member": thing(name=TEXT, role=TEXT),
+        "Bag": {**thing(id=ID, name=TEXT), "additionalProperties": True},
+        "BagInput": {**thing(name=TEXT), "additionalProperties": True},
+    },
+    {
+        "GET /groups/{group}/members/{name}": op(answer="Member", codes=[200, 404]),
+        "PUT /groups/{group}/members/{name}": op(codes=[204]),
+        "DELETE /groups/{group}/members/{name}": op(codes=[204]),  # its role would be lost
+        "GET /bags/{id}": op(answer="Bag"),
+        "PUT /bags/{id}": op(body="BagInput", answer="Bag", codes=[200, 201]),
+        "PATCH /bags/{id}": op("PATCH /bags/{id}", body="BagInput", answer="Bag"),
+        "DELETE /bags/{id}": op(),
+        # Money isn't brought back with its record; a secret that is shown once isn't in a list.
+        "POST /payments": op(body="Pay", answer="Payment", codes=[201]),
+        "GET /payments/{id}": op(answer="Payment"),
+        "DELETE /payments/{id}": op(),  # made again, it would be paid again
+        "POST /passes": op(body="Pay", answer="Pass", codes=[201]),
+        "GET /passes": op(answer="Passes"),
+        "DELETE /passes/{id}": op(),
+        # It is only taken, and a PATCH that makes what it doesn't find.
+        "GET /pools/{id}": op(answer="Pool"),
+        "PUT /pools/{id}": op(body="Pay", answer="Pool", codes=[202, 404]),
+        "PATCH /pools/{id}": op("PATCH /pools/{id}", body="Pay", codes=[201, 204]),
+    },
+)
+MEMBERS[0].update(
+    Pay=thing(amount=WHOLE),
+    Payment=thing(id=ID, amount=WHOLE),
+    Pool=thing(id=ID, amount=WHOLE),
+    Pass=thing(id=ID, amount=WHOLE, token=TEXT),
+    Passes={"type": "array", "items": {"$ref": "#/components/schemas/Pass"}},
+)
+
+STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
+    "forms": FORMS,
+    "listed": LISTED,
+    "cluster": CLUSTER,
+    "members": MEMBERS,
+}
