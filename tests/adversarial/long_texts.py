@@ -1,12 +1,13 @@
 """Texts that an agent or a service may send, each made to be read in time that grows with its square.
 
-`python -m tests.adversarial.long_texts [--without] NAME…` reads them, with what mends it taken away or not, and prints
-the name of each that was read to its end. The processor's time is for the caller to bound.
+`python -m tests.adversarial.long_texts SECONDS [--without] NAME…` reads them, with what mends it taken away or not, and
+prints the name of each that was read to its end. It is killed after so many seconds of the processor.
 """
 
 from __future__ import annotations
 
 import re
+import resource
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -124,7 +125,8 @@ def _take_away(name: str) -> None:
         setattr(import_module(place), own, LONG[name].before)
 
 
-def main(arguments: list[str]) -> None:
+def main(seconds: int, arguments: list[str]) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     without = arguments[:1] == ["--without"]
     for name in arguments[without:]:
         if without:
@@ -134,4 +136,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(int(sys.argv[1]), sys.argv[2:])
