@@ -151,10 +151,10 @@ def _task_methods() -> None:
 
 
 def _each_bounds() -> None:
-    from policies import stages
+    from policies import jsonpath
 
-    items_at = stages.items_at
-    stages.items_at = lambda answer, path, most: items_at(answer, path, 1_000_000)  # type: ignore[attr-defined]
+    items_at = jsonpath.items_at
+    jsonpath.items_at = lambda answer, path, most: items_at(answer, path, 1_000_000)
 
 
 _DEFENCES: dict[str, Any] = {
