@@ -9,7 +9,8 @@ never a guess.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Protocol
 
 from mapper.ambiguity import twin
@@ -18,6 +19,7 @@ from mapper.context import NOTHING_TOLD, Context
 from mapper.conversation import Find
 from mapper.embedded import EmbeddedProposer
 from mapper.least_scopes import ScopeId
+from mapper.method_search import made_of, readable
 from mapper.prompts import symbolic_scopes
 from mapper.proposals import parse_proposal
 from mapper.readings import MAX_CLAIMS, Reading
@@ -32,6 +34,7 @@ from policies.services import Method
 
 MAX_INTENT = 10_000  # characters
 RETRIEVED = 16  # methods that a model chooses among
+NAMED = 3  # methods whose names a model's search may spell
 _ASKERS = 200  # whose samples are remembered
 
 
@@ -121,12 +124,21 @@ class Mapper:
                     notes=("Nothing in the catalog fits these words, so the model wasn't asked.",),
                 )
 
-        def find(words: str) -> Iterable[Method]:
-            return self.embedded.found(words, connected=connected, limit=RETRIEVED)
+        def find(words: str) -> Iterator[Method]:
+            return self.found(words, connected)
 
         return await self._asked(
             self.model, self.plan, intent, text, methods, granted, self._experience_of(asker), context, find
         )
+
+    def found(self, words: str, connected: frozenset[str] = frozenset()) -> Iterator[Method]:
+        """The methods that a model's search finds: those whose names these words spell, then what they may mean."""
+        named = readable(self.catalog, made_of(self.catalog, words)[:NAMED])
+        seen = set()
+        for method in chain(named, self.embedded.found(words, connected=connected, limit=RETRIEVED)):
+            if method.id not in seen:
+                seen.add(method.id)
+                yield method
 
     def _experience_of(self, asker: str) -> Experience:
         """What was learned from this asker's requests; whoever asked least recently is forgotten."""

@@ -48,13 +48,13 @@ def search(catalog: Catalog, text: str, *, limit: int = 20, index: Index | None 
         raise InvalidInput("There is no word to search for.", next_step="Search like: goex catalog search send mail")
     found = list(_named(catalog, text)[:limit])
     if len(found) < limit:
-        found += _behind_the_best(list(_ranked(catalog, text, limit, index)), _made_of(catalog, text))
+        found += _behind_the_best(list(_ranked(catalog, text, limit, index)), made_of(catalog, text))
     found = list(dict.fromkeys(found))[:limit]
-    methods = list(_readable(catalog, found))
+    methods = list(readable(catalog, found))
     return tuple(Found(id=m.id, description=m.description, risk=m.risk, unsupported=m.unsupported) for m in methods)
 
 
-def _readable(catalog: Catalog, names: list[str]) -> Iterator[Method]:
+def readable(catalog: Catalog, names: list[str]) -> Iterator[Method]:
     """The methods of these names; those of a service that can't be read aren't found."""
     for name in names:
         with suppress(ServiceUnreadable):
@@ -69,17 +69,21 @@ def _named(catalog: Catalog, text: str) -> tuple[str, ...]:
     return _containing(catalog, (text.lower(),), _LIMIT)
 
 
-def _made_of(catalog: Catalog, text: str) -> list[str]:
-    """Methods whose full name has each word of a short `text` among its parts."""
-    words = set(text.lower().split())
+def made_of(catalog: Catalog, text: str) -> list[str]:
+    """Methods whose full name has each word of a short `text` among its parts, as one or as several."""
+    words = {_one(word) for word in text.lower().split()}
     if not 2 <= len(words) <= _SHORT or catalog.trouble is not None:
         return []
-    return [name for name in _containing(catalog, tuple(sorted(words)), _LIMIT * 10) if words <= _parts(name)]
+    return [
+        name
+        for name in _containing(catalog, tuple(sorted(words)), _LIMIT * 10)
+        if words <= {_one(part) for part in _parts(name)}
+    ]
 
 
 def _containing(catalog: Catalog, texts: tuple[str, ...], limit: int) -> tuple[str, ...]:
     """The full names that have all of `texts` in them, the bundled services' first, short ones before long ones."""
-    bundled = Catalog.bundled().services
+    bundled = {name: service for name, service in Catalog.bundled().services.items() if name in catalog.services}
     own = [
         method.id
         for service in bundled.values()
@@ -97,6 +101,10 @@ def _parts(name: str) -> set[str]:
     """The parts of a full name, whole and as the words that they are written of: copyTo is copyto, copy and to."""
     labels = re.split(r"[._-]", name)
     return {part.lower() for label in labels for part in (label, *_WORDS.findall(label))}
+
+
+def _one(word: str) -> str:
+    return word.removesuffix("s") or word
 
 
 def _behind_the_best(ranked: list[str], named: list[str]) -> list[str]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from mapper.embedded import EmbeddedProposer
+from mapper.mapper import Mapper
 from mapper.method_search import search
 from tests.mapper.test_store import document, written
 
@@ -24,3 +28,18 @@ def test_short_words_find_names_that_are_made_of_them_behind_the_best_of_the_ran
     assert catalog.store.containing("diary", "nsertl") == ("diary.pages.insertLeaf",)
     assert catalog.store.containing() == () == catalog.store.containing("diary", "nothing")
     assert len(catalog.store.containing("diary", "list", limit=7)) == 7
+
+
+def test_a_models_search_begins_with_the_method_whose_name_it_spells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["pages.list", "pages.listLabels", "labels.list", *(f"pages.part{n}.list" for n in range(30))]
+    catalog = written(tmp_path / "catalog.db", document("diary", "v3", *names))
+    mapper = Mapper(catalog, EmbeddedProposer(catalog))
+    for words in ("diary list pages", "diary page list", "Pages list"):
+        found = [method.id for method in mapper.found(words)]
+        assert found[0] == "diary.pages.list" and len(found) == len(set(found)) >= 10, (words, found)
+    # Whatever the ranking thinks of these words, which it did find here.
+    monkeypatch.setattr(mapper.embedded, "found", lambda words, **more: iter([catalog.method("diary.labels.list")]))
+    assert [method.id for method in mapper.found("diary list page")][0::3] == ["diary.pages.list", "diary.labels.list"]
+    assert [method.id for method in mapper.found("burn my diary")] == ["diary.labels.list"]
