@@ -8,7 +8,8 @@ from tests.support.terminal import Terminal, TerminalError
 
 
 def shell(script: str) -> Terminal:
-    return Terminal(["sh", "-c", script])
+    # A run under nohup ignores SIGHUP, and no shell can trap what was ignored when it began.
+    return Terminal(["env", "--default-signal=HUP", "sh", "-c", script])
 
 
 def test_it_answers_a_question_on_the_controlling_terminal() -> None:
