@@ -27,8 +27,9 @@ export async function proveCall(title, what, attempt) {
   if (!onlyPasskeys()) return prove(title, what, null, attempt);
   try { return await attempt({}); } catch (error) { if (error.code !== "passkey") throw error; }
   const { waiting } = await call("Passkeys/List");
-  if (!waiting.length) throw new Problem({ message: "Nothing waits for a passkey.", next_step: "Try it again." });
-  await call("Person/Present", { assertion_json: await sign({ presence: waiting.at(-1).id }) });
+  // Which of several is this one isn't known here, and a passkey's dialog doesn't say what it signs.
+  if (waiting.length !== 1) throw new Problem({ message: `${waiting.length} calls wait for a passkey.`, next_step: "Look at each under Trust, then try this again." });
+  await call("Person/Present", { assertion_json: await sign({ presence: waiting[0].id }) });
   return attempt({});
 }
 

@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import stat
+import time
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -230,5 +231,9 @@ def test_a_page_without_a_daemon_says_so(web: WebPage, daemon: Daemon) -> None:
     finally:
         daemon.start()
         daemon.unlock()
-    assert json.loads(send(web, "/call/Person/Status", token=token)[2])["pid"] == daemon.pid
+    until = time.monotonic() + 60
+    while (answer := send(web, "/call/Person/Status", token=token))[0] != 200:  # gRPC connects anew after a second
+        assert time.monotonic() < until, answer
+        time.sleep(0.1)
+    assert json.loads(answer[2])["pid"] == daemon.pid
     assert daemon.person("Status", pb.StatusRequest()).vault == "unsealed"
