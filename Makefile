@@ -13,8 +13,8 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: services ## Set everything up, and show an action asked for, approved, run and undone
-	@$(SIGNALS) $(BIN)/python tools/demo/demo.py $(ARGS)
+demo: ## Set up what it needs, and show an action asked for, approved, run and undone
+	@$(SIGNALS) .ci/demo $(ARGS)
 
 .PHONY: test
 test: services ## Run the tests, three files at a time (ARGS="-k name" for some of them)

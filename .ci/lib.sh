@@ -92,3 +92,12 @@ make_venv() {
         --progress-bar off --no-input --require-hashes -r "$lock" || exit 1
     : >"$stamp"
 }
+
+# demo_venv: the virtual environment that the demo runs in: the developers' where it is, else one without their tools.
+demo_venv() {
+    if [ -x .venv/bin/goex ]; then
+        echo .venv
+    else
+        echo .cache/demo
+    fi
+}

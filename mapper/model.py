@@ -13,8 +13,6 @@ import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import openai
-
 from mapper import prompts, readings
 from mapper.catalog import Catalog
 from mapper.context import NOTHING_TOLD, Context
@@ -27,6 +25,13 @@ from policies.errors import InvalidInput, Unavailable
 from policies.jsonvalue import JsonValue, parse
 from policies.services import Method
 
+try:
+    import openai
+except ModuleNotFoundError:  # the extra `model` brings it
+    _INSTALLED = False
+else:
+    _INSTALLED = True
+
 MAX_BODY = 4_000_000  # bytes of one answer of the endpoint
 MAX_ANSWER = 4_000  # characters of an answer in words
 _PARALLEL = 5
@@ -35,7 +40,8 @@ _Body = Callable[[prompts.Mode], dict[str, Any]]  # what is asked, in each mode
 
 
 class ModelUnavailable(Unavailable):
-    """The model's endpoint can't be used: not reached, refuses, too slow, too large, or not the protocol."""
+    """The model's endpoint can't be used: not reached, refuses, too slow, too large, not the protocol; or its client
+    isn't installed."""
 
     code = "model"
 
@@ -286,6 +292,11 @@ class ModelProposer:
         return True
 
     def _client(self, key: str) -> openai.AsyncOpenAI:
+        if not _INSTALLED:
+            raise ModelUnavailable(
+                f"The model {self.name} needs the Python package openai, which isn't installed.",
+                next_step="Install it: pipx inject goex openai, or pip install 'goex[model]'; then goex daemon stop",
+            )
         http = openai.DefaultAsyncHttpxClient(
             follow_redirects=False, timeout=self._timeout, event_hooks={"response": [_bounded]}
         )

@@ -43,7 +43,8 @@ class Trace:
         self._script(self.notes / "python", f'{traced} "$@"')
         self._script(self.notes / "goex", f'{traced} -m goex.cli.main "$@"')
         support.GOEX = self.notes / "goex"
-        self.daemon = Daemon()
+        support.DAEMON = [str(self.notes / "python"), *support.DAEMON[1:]]
+        self.daemon = Daemon(fresh=True)
 
     @staticmethod
     def _script(path: Path, line: str) -> None:

@@ -374,6 +374,9 @@ def _model(paths: Paths) -> Check:
     from goex.config import load
 
     model = load(paths.config_file).model
+    if model.configured and not importlib.util.find_spec("openai"):
+        says = "requests in words can't be mapped: the Python package openai isn't installed"
+        return Check(name="model", ok=False, says=says, mend="pipx inject goex openai", needed=False)
     if model.configured:
         return Check(name="model", ok=True, says=f"{model.name} at {model.base_url}", needed=False)
     return Check(name="model", ok=True, says="none: the embedded proposer maps catalogued calls", needed=False)

@@ -1,4 +1,4 @@
-"""Libraries known by tables, made from their own source (`mapper.code.make_tables`): PyGithub and openai.
+"""Libraries known by tables, made from their own source (`tools.library_tables`): PyGithub and openai.
 
 An object of such a library is a `Thing` that knows its class and, as far as it can be known, its own address: what its
 functions ask for is below that.

@@ -2,7 +2,7 @@
 
 A request's terms are looked up once; what they say for families, resources, last words, methods and examples is summed
 (`reading`); a linear model over `features.FAMILY_NAMES` says how likely each family is, another over
-`features.NAMES` how likely each method is within its family. `mapper.evaluation.fit_weights` fits their weights.
+`features.NAMES` how likely each method is within its family. `tools.ranking.fit_weights` fits their weights.
 Deterministic. Safe to share between threads. Each question is answered from one state of the tables.
 """
 

@@ -170,8 +170,58 @@ def test_the_locks_hold_what_the_project_declares() -> None:
         return {re.match(r"[A-Za-z0-9._-]+", one)[0].lower().replace("_", "-") for one in requirements}  # type: ignore[index]
 
     assert names(project["dependencies"]) <= pinned(ROOT / "requirements.lock").keys()
-    declared = names(project["dependencies"] + project["optional-dependencies"]["dev"]) | {"hatchling"}
+    extras = project["optional-dependencies"]
+    declared = names(project["dependencies"] + extras["dev"]) | {"hatchling"}
     assert declared <= pinned(ROOT / "requirements-dev.lock").keys()
+    # What few use and many megabytes take is an extra, and the developers have each extra.
+    rare = names(extras["google"] + extras["mcp"] + extras["model"])
+    assert rare <= names(extras["dev"]) and not rare & pinned(ROOT / "requirements.lock").keys()
+
+
+# What is asked for.
+
+ASKED = """
+say() { :; }
+die() { echo "die $*" >&2; exit 1; }
+is_root() { true; }
+is_debian() { true; }
+find_python() { PYTHON=python3; }
+apt_install() { echo "$*" | tr ' ' '\\n' >>asked; }
+make_venv() { echo "$2" >>asked; }
+quiet() { shift; echo "$*" >>asked; }
+demo_venv() { echo .cache/demo; }
+"""
+
+
+def asked(folder: Path, *arguments: str) -> set[str]:
+    """What .ci/services would install on a Debian that has nothing yet, as root: packages, locks and commands."""
+    for name in (".ci/services", ".venv/bin/python", ".cache/demo/bin/python", "bin/unpack"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / ".ci" / "services", folder / ".ci")
+    (folder / ".ci" / "lib.sh").write_text(ASKED)
+    for venv in (".venv", ".cache/demo"):  # an engine answers
+        (folder / venv / "bin" / "python").write_text("#!/bin/sh\ncat >/dev/null\n")
+        (folder / venv / "bin" / "python").chmod(0o755)
+    for tool in ("sh", "cat", "dirname", "mkdir", "tr", "ls", "sed"):
+        place = shutil.which(tool)
+        assert place is not None
+        (folder / "bin" / tool).symlink_to(place)
+    command = ["sh", ".ci/services", *arguments]
+    done = subprocess.run(command, cwd=folder, env={"PATH": str(folder / "bin")}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set((folder / "asked").read_text().splitlines())
+
+
+def test_the_demo_asks_for_less_than_the_tests(tmp_path: Path) -> None:
+    demo, tests = asked(tmp_path / "demo", "demo"), asked(tmp_path / "tests")
+    everywhere = {one.replace(".cache/demo/", ".venv/") for one in demo}
+    assert everywhere == {"debootstrap", ".venv/bin/goex images build", "requirements-synapse.lock"}
+    assert everywhere < tests and {"mariadb-server", "chromium", "xvfb", "strace"} <= tests
+    # Where no developers' environment is, the demo makes one of the run-time lock, which holds fewer packages.
+    assert 'make_venv "$venv" requirements.lock demo' in (ROOT / ".ci" / "demo").read_text()
+    assert len(pinned(ROOT / "requirements.lock")) < len(pinned(ROOT / "requirements-dev.lock"))
+    recipes = (ROOT / "Makefile").read_text()
+    assert re.search(r"^demo: ##.*\n\t@\$\(SIGNALS\) \.ci/demo \$\(ARGS\)$", recipes, re.MULTILINE)
 
 
 # The wheel.

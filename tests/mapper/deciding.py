@@ -25,10 +25,10 @@ import mapper
 from mapper.catalog import Catalog
 from mapper.embedded import DECLINES, SIGNS, SURE, EmbeddedProposer
 from mapper.evaluation import alone
-from mapper.evaluation.fit_weights import logistic
 from mapper.evaluation.retrieval import read
 from tests.mapper.phrasings import TRAINING, UNANSWERABLE
 from tests.mapper.phrasings_more import TRAINING_MORE, UNANSWERABLE_MORE
+from tools.ranking.fit_weights import logistic
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 INTENTS = Path(__file__).parent / "ranking" / "intents.txt"

@@ -9,11 +9,11 @@ import pytest
 
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
-from mapper.evaluation import imported
 from mapper.method_search import search
 from mapper.ranking import document_match
 from mapper.ranking.index import Index
 from tests.mapper.test_store import document, operation, written
+from tools.ranking import imported
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "imported.jsonl"
 

@@ -5,7 +5,7 @@ methods of such a family, the acceptable ones should. Weights that say how well 
 no accident of the sample turns evidence around. Then how sure the whole is (`sureness`). What is printed is measured
 by ten-fold cross-validation over the requests; what is written uses all of them.
 
-    python -m mapper.evaluation.fit_weights --catalog CATALOG.DB INTENTS.txt [--check REQUESTS.jsonl] [--write]
+    python -m tools.ranking.fit_weights --catalog CATALOG.DB INTENTS.txt [--check REQUESTS.jsonl] [--write]
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         out[part] = {name: round(float(value), 3) for name, value in zip(names, weights, strict=True)}
     sys.stdout.write(json.dumps(out, indent=1) + "\n")
     if options.write:
-        path = Path(__file__).parent.parent / "ranking" / "weights.json"
+        path = Path(__file__).parents[2] / "mapper" / "ranking" / "weights.json"
         whole = json.loads(path.read_text(encoding="utf-8"))
         whole.update({part: out[part] for part in ("family", "method", "sure", "nothing")})
         path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")

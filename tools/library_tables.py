@@ -1,6 +1,6 @@
 """Makes the tables of `mapper.code.library_tables` from installed libraries, by their source: nothing of it is run.
 
-    python -m mapper.code.make_tables
+    python -m tools.library_tables
 
 Taken are facts alone: which function asks for which address by which HTTP method, under which names its arguments are
 sent, and of which class its answer is. Only a maintainer runs this, with the libraries installed.
@@ -189,7 +189,7 @@ def _names(node: ast.expr | None) -> list[str]:
 
 
 def main() -> None:
-    out = Path(__file__).parent / "library_tables"
+    out = Path(__file__).parents[1] / "mapper" / "code" / "library_tables"
     for name, make in (("slack_sdk", slack_sdk), ("github", github), ("openai", openai)):
         spec = find_spec(name)
         if spec is None or not spec.submodule_search_locations:

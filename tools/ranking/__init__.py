@@ -1,0 +1,1 @@
+"""Fits the weights of the ranking, and measures it: not shipped."""
