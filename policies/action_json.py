@@ -53,6 +53,7 @@ def action_from_json(value: Any) -> Action:
                     undo=_text(value.get("undo", "")),
                     preview=_text(value.get("preview", "")),
                     more=tuple(_text(folder) for folder in value.get("more", ())),
+                    reads=value.get("reads", False) is True,
                 )
             case "sql":
                 if value["policy"] not in get_args(UndoPolicy):

@@ -85,6 +85,7 @@ class Files:
     undo: str = ""  # a program that is said to take it back; a dry run tries it, undo itself never uses it
     preview: str = ""  # the dry run whose result is applied instead of running the program
     more: tuple[str, ...] = ()  # further folders; each, and the first, is then mounted by its name
+    reads: bool = False  # it can change nothing: the folder is mounted read-only
     kind: Literal["files"] = "files"
 
     def to_json(self) -> JsonValue:
@@ -96,6 +97,7 @@ class Files:
             **({"undo": self.undo} if self.undo else {}),
             **({"preview": self.preview} if self.preview else {}),
             **({"more": list(self.more)} if self.more else {}),
+            **({"reads": True} if self.reads else {}),
         }
 
 

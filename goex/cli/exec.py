@@ -101,6 +101,9 @@ def run(
     keep: Annotated[
         bool, typer.Option("--keep", help="With --dry-run: keep what it finds for an hour, to --apply exactly that.")
     ] = False,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Refuse it if it can change anything; a folder is mounted read-only.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Have something done: in words, as calls, as a program on one folder or for services, or as statements on one
@@ -127,7 +130,7 @@ def run(
             input_text(undo, "The undo"),
             input_text(preview, "The dry run's name"),
         )
-    request.detach, request.ask_seconds = detach, ask
+    request.detach, request.ask_seconds, request.reads_only = detach, ask, read_only
     if dry_run and (detach or ask):
         raise InvalidInput(
             "--dry-run asks nothing, so --detach and --ask mean nothing with it.", next_step="Leave them out."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +29,10 @@ MOST_FOLDERS = 8
 MOST_SERVICES = 16  # that are named for one program
 MOST_METHODS = 64
 MOST_CALLS = 32
+MOST_VALUES = 20_000  # in all that is written as JSON: many small ones take far longer to look at than their size says
+
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_VALUE = re.compile(r"[,\[{]")
 
 
 def owned(engine: Engine, id: str, principal: Principal) -> ActionRow:
@@ -118,6 +124,7 @@ def parse_execute(request: pb.ExecuteRequest, earlier: Earlier | None = None) ->
                     f"The calls' arguments are {size} characters long together; at most {LONGEST_PROPOSAL}.",
                     next_step="Make two actions of it.",
                 )
+            _few_values(call.arguments_json for call in request.calls.calls)
             action = ApiCalls(calls=tuple(_call(call) for call in request.calls.calls))
         case "files":
             action = _files(request.files)
@@ -154,7 +161,11 @@ def parse_execute(request: pb.ExecuteRequest, earlier: Earlier | None = None) ->
         raise InvalidInput("The folder's name is too long, or holds a NUL.", next_step="Name a folder that is there.")
     _keyed(request.key)
     if request.reads_only and isinstance(action, Files):
-        raise InvalidInput("A program on a folder isn't a read.", next_step="Ask for it as what it is: a change.")
+        if action.more or action.undo or action.preview:
+            raise InvalidInput(
+                "A program that only reads has one folder, and nothing to take back.", next_step="Leave the rest out."
+            )
+        action = replace(action, reads=True)
     return Request(
         key=request.key,
         reads_only=request.reads_only,
@@ -180,6 +191,16 @@ def checked_answer(text: str) -> str:
 def _keyed(key: str) -> None:
     if len(key) > LONGEST_KEY:
         raise InvalidInput(f"A key has at most {LONGEST_KEY} characters.", next_step="Use a random one of 32.")
+
+
+def _few_values(texts: Iterable[str]) -> None:
+    """Raise InvalidInput for JSON that holds too many values, before it is parsed."""
+    found = sum(len(_VALUE.findall(_TEXT.sub("", text))) for text in texts)
+    if found > MOST_VALUES:
+        raise InvalidInput(
+            f"The arguments hold {found} values; at most {MOST_VALUES} are read.",
+            next_step="Make several actions of it.",
+        )
 
 
 def checked_names(*names: str) -> None:
@@ -282,6 +303,7 @@ def _task(task: pb.Task) -> Action:
         )
     if sum(len(line.arguments_json) for line in task.allows) > LARGEST:
         raise InvalidInput(f"A task's bounds are at most {LARGEST} characters.", next_step="Make it smaller.")
+    _few_values(line.arguments_json for line in task.allows)
     lines = []
     for line in task.allows:
         checked_names(line.service, line.method)
@@ -304,4 +326,5 @@ def _mongo(program: pb.MongoProgram) -> Action:
             f"The operations are {size} characters long together: 1 to {LONGEST_PROPOSAL} are read.",
             next_step="Make several actions of them." if size else "Name one.",
         )
+    _few_values(program.operations_json)
     return Mongo(database=program.database, operations=tuple(program.operations_json))

@@ -20,10 +20,16 @@ def execute(tool: str, arguments: Arguments) -> pb.ExecuteRequest:
     request = pb.ExecuteRequest(key=arguments.get("key", ""))
     if tool == "goex_read":
         request.reads_only = True
-        if ("sql" in arguments) == ("calls" in arguments):
-            raise InvalidInput("Give either calls, or database and sql.", next_step="Leave the other out.")
+        if sum(name in arguments for name in ("calls", "sql", "program")) != 1:
+            raise InvalidInput(
+                "Give one of calls, database and sql, or folder and program.", next_step="Leave the others out."
+            )
     if "calls" in arguments:
         request.calls.calls.extend(_call(each) for each in arguments["calls"])
+    elif tool == "goex_read" and "program" in arguments:
+        language, program = arguments.get("language", "shell"), arguments["program"]
+        folder = arguments.get("folder", "")
+        request.files.CopyFrom(pb.FilesProgram(folder=folder, language=language, program=program))
     elif tool == "goex_program":
         _program(request, arguments)
     else:

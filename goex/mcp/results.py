@@ -36,10 +36,6 @@ def of_action(view: pb.ActionView, page: pb.ResultReply | None = None) -> types.
     return _result(made, lines, page, error=error)
 
 
-def of_page(id: str, page: pb.ResultReply, view: pb.ActionView) -> types.CallToolResult:
-    return of_action(view, page)
-
-
 def of_error(error: GoexError) -> types.CallToolResult:
     """A request that the daemon, or this server, didn't take: nothing was begun."""
     agents = error.exit_status in _AGENTS

@@ -135,8 +135,18 @@ TOOLS = (
     _tool(
         "goex_read",
         "Read",
-        "Call methods that only read, or query a database. Anything that changes something is refused here.",
-        {"calls": _CALLS, "database": _TEXT, "sql": _TEXT, **_COMMON, **_CUT},
+        "Call methods that only read, query a database, or run a program (ls, grep, python) on a folder that it can't "
+        "change. Anything that changes something is refused here.",
+        {
+            "calls": _CALLS,
+            "database": _TEXT,
+            "sql": _TEXT,
+            "folder": {"type": "string", "description": "An absolute path: the current folder of program."},
+            "program": _TEXT,
+            "language": {"enum": ["shell", "python"], "description": "Of program; shell."},
+            **_COMMON,
+            **_CUT,
+        },
         [],
         open=True,
         **{**_READ, "idempotent": False},

@@ -40,6 +40,6 @@ def named(oid: str, digest: hashlib._Hash) -> bool:
     return digest.hexdigest() == oid.removeprefix(LARGE)
 
 
-def object_id(data: bytes) -> str:
-    """The id under which git (with SHA-256) keeps `data`."""
-    return hashlib.sha256(b"blob %d\0" % len(data) + data).hexdigest()
+def object_id(data: bytes, kind: bytes = b"blob") -> str:
+    """The id under which git (with SHA-256) keeps `data`, an object of that kind."""
+    return hashlib.sha256(b"%b %d\0%b" % (kind, len(data), data)).hexdigest()

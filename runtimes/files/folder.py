@@ -84,7 +84,7 @@ def resolve(asked: str, *, protected: Sequence[Path] = ()) -> Folder:
         uid=at.st_uid,
         gid=at.st_gid,
         mode=stat.S_IMODE(at.st_mode),
-        settles=_file_system(path) in _KEEPING,
+        settles=keeps_change_times(path),
     )
 
 
@@ -99,6 +99,11 @@ def open_pinned(path: str, device: int, inode: int) -> int:
         os.close(fd)
         raise _swapped(path)
     return fd
+
+
+def keeps_change_times(path: str) -> bool:
+    """Whether the file system that holds this real path keeps change times as the walk's shortcut needs it."""
+    return _file_system(path) in _KEEPING
 
 
 def refuse_mounts(path: str) -> None:

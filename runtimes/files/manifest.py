@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
+from threading import Lock
 from typing import Any
 
 from policies.errors import Unavailable
@@ -238,16 +239,19 @@ class Cache:
     def __init__(self, most: int = _CACHED) -> None:
         self._most = most
         self._held: OrderedDict[str, tuple[Manifest, int]] = OrderedDict()
+        self._lock = Lock()
 
     def get(self, oid: str) -> tuple[Manifest, int] | None:
         """A manifest, and how many it is made of."""
-        found = self._held.get(oid)
-        if found is not None:
-            self._held.move_to_end(oid)
-        return found
+        with self._lock:
+            found = self._held.get(oid)
+            if found is not None:
+                self._held.move_to_end(oid)
+            return found
 
     def put(self, oid: str, manifest: Manifest, depth: int) -> None:
-        self._held[oid] = manifest, depth
-        self._held.move_to_end(oid)
-        while sum(len(kept.entries) for kept, _ in self._held.values()) > self._most:
-            self._held.popitem(last=False)
+        with self._lock:
+            self._held[oid] = manifest, depth
+            self._held.move_to_end(oid)
+            while sum(len(kept.entries) for kept, _ in self._held.values()) > self._most:
+                self._held.popitem(last=False)

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-_BLOB = 3
+COMMIT, TREE, BLOB = 1, 2, 3
 _STORED = 65_535  # the most bytes of a stored block
 _SAMPLE = 1 << 16
 _CHUNK = 1 << 20
@@ -50,8 +50,8 @@ class PackWriter:
         os.close(self._file)
         self._path.unlink(missing_ok=True)
 
-    def add(self, oid: str, data: bytes) -> None:
-        """A content whose id the caller has computed."""
+    def add(self, oid: str, data: bytes, kind: int = BLOB) -> None:
+        """An object whose id the caller has computed."""
         size = len(data)
         if size <= _STORED:
             # A stored block as zlib would write it; setting up a compressor takes longer than all the rest.
@@ -62,7 +62,7 @@ class PackWriter:
             )
         else:
             body = zlib.compress(data, _level(data))
-        record = _head(size) + body
+        record = _head(size, kind) + body
         self._rows.append((bytes.fromhex(oid), zlib.crc32(record), self._at))
         self._write(record)
 
@@ -166,8 +166,8 @@ def _level(data: bytes) -> int:
     return 1 if len(zlib.compress(sample, 1)) * 2 < len(sample) else 0
 
 
-def _head(size: int) -> bytes:
-    first, size = _BLOB << 4 | size & 15, size >> 4
+def _head(size: int, kind: int = BLOB) -> bytes:
+    first, size = kind << 4 | size & 15, size >> 4
     if not size:
         return bytes((first,))
     made = [first | 0x80]

@@ -15,15 +15,18 @@ from policies.jsonvalue import JsonObject
 from policies.services import Risk
 from runtimes.files import plan_text, rights, workcopy
 from runtimes.files.folder import Folder
+from runtimes.files.manifest import equal
 from runtimes.files.tree import Bounds, Manifest
 from runtimes.sandbox.contract import Profile, Result
 
 SERVICE = "files"
 SCOPE = "files.write"
+READ_SCOPE = "files.read"
 MAX_PROGRAM = 200_000  # bytes
 _NOBODY = 65534
 
 GRANTED = " It granted rights to others."
+_ONLY_READS = "It only reads: there is nothing to take back."
 _NOT_RESTORED = "Not restored: inode numbers, access, change and birth times, chattr flags, where a file has holes."
 
 
@@ -75,7 +78,10 @@ def plan(
         else workcopy.special(found)
     )
     uid, gid = folder.uid or _NOBODY, folder.gid or _NOBODY
-    if why:
+    if action.reads:
+        how = f"It works on a copy, because {why}." if why else "The folder is mounted read-only."
+        kept = ""
+    elif why:
         how = (
             f"The program works on a copy, because {why}; GoEx then applies its changes to the folder, but no rights "
             "that it grants to others."
@@ -85,11 +91,12 @@ def plan(
             "The program works on the folder itself, and can grant others rights to it: the outcome names each. What "
             "others change in it meanwhile counts as the program's doing."
         )
+    reach = "read" if action.reads else "read, change and delete"
     lines = (
         f"Folder: {escape(folder.path)}",
         f"Owner: {folder.uid}:{folder.gid}; {plan_text.counted(found.files, 'file')}, {plan_text.size(found.bytes)}",
         f"Runs as: {uid}:{gid}, in a container with no network, for at most {profile.limits.seconds:g} s",
-        "It can read, change and delete everything in this folder, and reach nothing else.",
+        f"It can {reach} everything in this folder, and reach nothing else.",
         how,
         f"Program ({action.language}):",
         *(f"  {escape(line)}" for line in action.program.split("\n")),
@@ -97,9 +104,11 @@ def plan(
     )
     return Plan(
         action=action,
-        needs=(_need(folder.path, {"program_sha256": program, "language": action.language}),),
-        undo_class=UndoClass.EXACT,
-        undo_text=(
+        needs=(_need(folder.path, {"program_sha256": program, "language": action.language}, reads=action.reads),),
+        undo_class=UndoClass.NOTHING if action.reads else UndoClass.EXACT,
+        undo_text=_ONLY_READS
+        if action.reads
+        else (
             "Undo puts the folder back exactly as it was: contents, names, modes, owners, times, links, attributes. "
             "It needs the folder as the program left it, and is refused when someone changed it since."
             f"{kept} {_NOT_RESTORED}"
@@ -121,7 +130,7 @@ def plan(
         image_id=image_id,
         limits={**profile.limits.to_json(), "runtime": profile.runtime, "image": profile.image},
         lines=lines,
-        undo={"strategy": "snapshot", **({"keep_days": keep_days} if keep_days else {})},
+        undo={} if action.reads else {"strategy": "snapshot", **({"keep_days": keep_days} if keep_days else {})},
     )
 
 
@@ -131,8 +140,8 @@ def unseen(action: Files) -> Plan:
     arguments = {"program_sha256": _hash(action), "language": action.language}
     return Plan(
         action=action,
-        needs=tuple(_need(folder, arguments) for folder in folders),
-        undo_class=UndoClass.EXACT,
+        needs=tuple(_need(folder, arguments, reads=action.reads) for folder in folders),
+        undo_class=UndoClass.NOTHING if action.reads else UndoClass.EXACT,
         undo_text="",
         resolved={"folder": folders[0], "more": folders[1:], "unseen": True},
         bounds={},
@@ -217,8 +226,21 @@ def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence
         cut=result.cut,
         changes=shown,
         changes_cut=cut,
-        touched=any(entry.essence != _essence(before, path) for path, entry in after.entries.items())
-        or before.entries.keys() != after.entries.keys(),
+        touched=not equal(before, after),
+    )
+
+
+def read_outcome(result: Result) -> Outcome:
+    """What a program that only reads makes."""
+    return Outcome(
+        ok=result.ended is Ended.EXITED and result.exit_code == 0,
+        summary=f"{ending(result)}. It could change nothing.",
+        ended=result.ended,
+        exit_code=result.exit_code,
+        stdout=result.stdout.decode("utf-8", "replace"),
+        stderr=result.stderr.decode("utf-8", "replace"),
+        cut=result.cut,
+        touched=False,
     )
 
 
@@ -231,15 +253,9 @@ def ending(result: Result) -> str:
     return f"The program ended with exit status {result.exit_code}"
 
 
-def _essence(manifest: Manifest, path: bytes) -> tuple[object, ...]:
-    entry = manifest.entries.get(path)
-    return () if entry is None else entry.essence
-
-
-def _need(path: str, arguments: JsonObject) -> Need:
-    return Need(
-        service=SERVICE, account=path, scope=SCOPE, risk=Risk.DELETE, methods=("files.run",), arguments=(arguments,)
-    )
+def _need(path: str, arguments: JsonObject, *, reads: bool = False) -> Need:
+    scope, risk = (READ_SCOPE, Risk.READ) if reads else (SCOPE, Risk.DELETE)
+    return Need(service=SERVICE, account=path, scope=scope, risk=risk, methods=("files.run",), arguments=(arguments,))
 
 
 def _reverting(

@@ -19,6 +19,7 @@ from runtimes.files import plan_text, plans, records, rights, workcopy
 from runtimes.files.action_folder import Desk, Halted, refuse_difference, stopped
 from runtimes.files.folder import open_pinned, refuse_mounts
 from runtimes.files.handles import remove_path, remove_unknown
+from runtimes.files.kept_copies import KeptCopies
 from runtimes.files.path_text import shown
 from runtimes.files.tree import Manifest
 from runtimes.files.workers import in_thread, teller
@@ -44,6 +45,7 @@ class Run:
     sandbox: Sandbox
     profile: Profile
     work: Path
+    copies: KeptCopies
     before: Manifest
 
     async def go(self) -> Outcome:
@@ -73,18 +75,26 @@ class Run:
     async def _on_copy(self) -> Outcome:
         desk, progress = self.desk, self.desk.progress
         uid, gid = self.plan.resolved["uid"], self.plan.resolved["gid"]
-        contents = desk.repository.contents
+        left: Manifest | None = None
+
+        def hand_out() -> tuple[Manifest, Manifest | None]:
+            kept = self.copies.take(desk.folder.path, self.work)
+            return workcopy.hand_out(self.work, self.before, uid, gid, desk.repository, kept)
+
+        def take_in() -> tuple[str, Manifest, list[str], Manifest]:
+            return workcopy.take_in(self.work, self.before, handed, known, desk.repository, desk.action_id, desk.bounds)
+
+        def done() -> None:
+            if left is None:
+                remove_path(self.work)
+            else:
+                self.copies.keep(desk.folder.path, self.work, left)
+
         try:
-            handed = await in_thread(
-                lambda: workcopy.hand_out(self.work, self.before, uid, gid, contents),
-                saying="Copying the folder…",
-                progress=progress,
-            )
+            handed, known = await in_thread(hand_out, saying="Copying the folder…", progress=progress)
             result = await self._run(str(self.work / "tree"))
-            oid, target, refused = await in_thread(
-                lambda: workcopy.take_in(self.work, self.before, handed, desk.repository, desk.action_id, desk.bounds),
-                saying="Recording what the program did…",
-                progress=progress,
+            oid, target, refused, left = await in_thread(
+                take_in, saying="Recording what the program did…", progress=progress
             )
         except InvalidInput as error:
             records.write_state(desk.records, records.State(at="prepared"))
@@ -93,7 +103,7 @@ class Run:
             records.write_state(desk.records, records.State(at="prepared"))
             raise
         finally:
-            await in_thread(lambda: remove_path(self.work))
+            await in_thread(done)
         outcome = plans.outcome(result, self.before, target, refused)
         records.write_manifest(desk.records, "target", oid, outcome)
         return await self._apply(target, outcome)
@@ -130,13 +140,14 @@ class Run:
 
     async def _apply(self, target: Manifest, outcome: Outcome) -> Outcome:
         """Bring what was made of a copy into the folder; the target and its outcome are noted already."""
+        now = await self.desk.compare(self.before, target)
         try:
-            await self.desk.bring(target, (self.before, target), arrive=None)
+            await self.desk.bring(target, (self.before, target), arrive=None, now=now)
         except Halted as halted:
             return stopped("The program ran, but applying its changes stopped half way.", halted.cause)
 
         def keep() -> tuple[str, Manifest]:
-            after = self.desk.walk(known=self.before)
+            after = now if manifests.equal(now, target) else self.desk.walk(known=self.before)
             return self.desk.repository.keep(f"{self.desk.action_id}/after", after), after
 
         try:

@@ -30,9 +30,11 @@ from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, resolve
 from runtimes.files.folder_names import names
 from runtimes.files.handles import remove_path
+from runtimes.files.kept_copies import KeptCopies
 from runtimes.files.manifest import Cache
 from runtimes.files.original import Kept, Original
 from runtimes.files.quota import Full, Quota, Undone, mark, unmark
+from runtimes.files.read_only import ReadOnly
 from runtimes.files.run import Run, interrupted
 from runtimes.files.several import Several
 from runtimes.files.snapshot import LARGE_FROM, Repository, plain
@@ -73,6 +75,7 @@ class FilesRuntime:
         self._keep_days = keep_days
         self._quota = Quota(snapshots=snapshots, most=quota)
         self._cache = Cache()
+        self._copies = KeptCopies(snapshots / "copies")
         self._locks = FolderLocks()
         self._several = Several(self, asyncio.Lock())
 
@@ -92,7 +95,12 @@ class FilesRuntime:
         root = open_pinned(folder.path, folder.device, folder.inode)
         try:
             tell = teller(context.progress)
-            walk = Walk(bounds=self._bounds, progress=lambda seen: tell(f"Looked at {seen} files."))
+            walk = Walk(
+                bounds=self._bounds,
+                progress=lambda seen: tell(f"Looked at {seen} files."),
+                known=self._repository(folder.path).remembered(),
+                trusted=folder.settles,
+            )
             found = await in_thread(lambda: walk.run(root))
         finally:
             os.close(root)
@@ -125,16 +133,7 @@ class FilesRuntime:
             return await self._several.dry_run(plan, context)
         path = str(plan.resolved["folder"])
         root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
-        dry = Dry(
-            plan=plan,
-            context=context,
-            sandbox=self._sandbox,
-            profile=self._profile,
-            work=self._dry / plain(context.action_id),
-            bounds=self._bounds,
-            room=self._room,
-            repository=self._repository(path),
-        )
+        dry = self._dry_run(plan, context)
         try:
             async with self._locks.hold(path):  # no action of ours changes it while it is copied
                 before, handed = await dry.copied(root)
@@ -181,6 +180,7 @@ class FilesRuntime:
 
         def clear() -> None:
             remove_path(self._dry)
+            self._copies.clear()
             for path in self._snapshots.glob("*.git"):
                 previews.expire(Repository(path, cache=self._cache, large=self._large))
 
@@ -193,6 +193,8 @@ class FilesRuntime:
         (disk full, git missing), InvalidInput (too large, unreadable, not restorable)."""
         if _is_several(plan):
             await self._several.prepare(plan, context)
+            return
+        if _only_reads(plan):
             return
         async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
 
@@ -233,6 +235,8 @@ class FilesRuntime:
         sandbox raises before the program began."""
         if _is_several(plan):
             return await self._several.execute(plan, context)
+        if _only_reads(plan):
+            return await self._read(plan, context)
         async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
             before = await in_thread(desk.before)
             tell = teller(context.progress)
@@ -246,6 +250,8 @@ class FilesRuntime:
         being applied it finishes that, since half of them would be worse. Idempotent."""
         if _is_several(plan):
             return await self._several.settle(plan, context)
+        if _only_reads(plan):
+            return Settlement(outcome=interrupted())
         state = records.read_state(context.records)
         noted = records.read_manifest(context.records, "after")
         if noted is not None and noted[1] is not None:
@@ -328,6 +334,8 @@ class FilesRuntime:
         if _is_several(plan):
             return await self._several.footprint(plan, context)
         folder = frozenset({f"files{plan.resolved['folder']}"})
+        if _only_reads(plan):
+            return Footprint(reads=folder, writes=frozenset())
         after = records.read_manifest(context.records, "after")
         same = after is not None and after[1] is not None and not after[1].touched
         return Footprint(reads=folder, writes=frozenset() if same else folder)
@@ -346,6 +354,7 @@ class FilesRuntime:
                 unmark(repository, context.action_id)
                 repository.drop(context.action_id)
                 remove_path(self._work(context.action_id))
+                self._copies.drop(path)
                 with suppress(Unavailable):  # on a full disk what is given up takes its room until the next time
                     repository.collect()
 
@@ -410,6 +419,28 @@ class FilesRuntime:
             finally:
                 os.close(root)
 
+    async def _read(self, plan: Plan, context: Context) -> Outcome:
+        path = str(plan.resolved["folder"])
+        await in_thread(lambda: self._still_there(plan))
+        async with self._locks.hold(path):  # no action of ours changes it while it is read
+            root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
+            try:
+                return await ReadOnly(dry=self._dry_run(plan, context)).go(root)
+            finally:
+                os.close(root)
+
+    def _dry_run(self, plan: Plan, context: Context) -> Dry:
+        return Dry(
+            plan=plan,
+            context=context,
+            sandbox=self._sandbox,
+            profile=self._profile,
+            work=self._dry / plain(context.action_id),
+            bounds=self._bounds,
+            room=self._room,
+            repository=self._repository(str(plan.resolved["folder"])),
+        )
+
     def _run(self, plan: Plan, context: Context, desk: Desk, before: Manifest) -> Run:
         return Run(
             plan=plan,
@@ -418,6 +449,7 @@ class FilesRuntime:
             sandbox=self._sandbox,
             profile=self._profile,
             work=self._work(context.action_id),
+            copies=self._copies,
             before=before,
         )
 
@@ -445,6 +477,10 @@ class FilesRuntime:
 
 def _is_several(plan: Plan) -> bool:
     return "parts" in plan.resolved
+
+
+def _only_reads(plan: Plan) -> bool:
+    return isinstance(plan.action, Files) and plan.action.reads
 
 
 def _refuse_pointless(revert: Revert, state: records.State) -> None:

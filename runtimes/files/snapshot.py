@@ -2,9 +2,10 @@
 
 Rules:
 
-* Contents are laid into packs (`packs`), large ones beside them (`large`); `git fast-import` adds the manifest and
-  moves the label, `git cat-file` reads. git never sees the person's folder, their names, their `.git`, their
-  attributes or configuration: contents are filed under their own hash.
+* Contents are laid into packs (`packs`), large ones beside them (`large`), manifests and their commits into packs of
+  their own; where there are large ones `git fast-import` adds what git-lfs knows them by. `git cat-file` reads. git
+  never sees the person's folder, their names, their `.git`, their attributes or configuration: contents are filed under
+  their own hash.
 * git runs with an empty environment but for PATH, without system or user configuration, hooks or filters.
 * What `save` returns is on disk: contents before the manifest that names them, that before its label. A process that
   dies half way leaves temporary files only, or contents that nothing names; the next use removes them.
@@ -32,7 +33,7 @@ from runtimes.files.content_ids import CHUNK, LARGE, hash_file, hasher, named, o
 from runtimes.files.gitprocess import Git, ended, stream_of
 from runtimes.files.large import ATTRIBUTES, POINTER, Large
 from runtimes.files.manifest import Cache
-from runtimes.files.packs import PackWriter, stored
+from runtimes.files.packs import COMMIT, TREE, PackWriter, stored
 from runtimes.files.tree import Manifest, Reader, Walk
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -165,22 +166,51 @@ class Repository(Git):
         large = {
             entry.oid.removeprefix(LARGE): entry.size for entry in manifest.entries.values() if entry.oid[:1] == LARGE
         }
-        if large:  # so that git-lfs knows them too
+        if not large:
+            commit = self._labelled(label, written, parent if depth else "")
+        else:  # so that git-lfs knows them too
             blobs.append(ATTRIBUTES)
             lines.append(f"M 100644 {object_id(ATTRIBUTES)} .gitattributes\n")
             for name, size in sorted(large.items()):
                 blobs.append(POINTER.format(oid=name, size=size).encode("ascii"))
                 lines.append(f"M 100644 {object_id(blobs[-1])} large/{name[:2]}/{name}\n")
-        with self._import(label) as pipe:
-            for blob in blobs:
-                pipe.write(b"blob\ndata %d\n%b\n" % (len(blob), blob))
-            pipe.write("".join((*lines, "\ndone\n")).encode("ascii"))
+            with self._import(label) as pipe:
+                for blob in blobs:
+                    pipe.write(b"blob\ndata %d\n%b\n" % (len(blob), blob))
+                pipe.write("".join((*lines, "\ndone\n")).encode("ascii"))
+            commit = (self.path / self._ref(label)).read_text("ascii").strip()
         self._cache.put(oid, manifest, depth)
         if latest:
-            commit = (self.path / self._ref(label)).read_text("ascii").strip()
             (self.path / "latest").write_text(f"{oid} {commit}", "ascii")
         tidy(self)
         return oid
+
+    def _labelled(self, label: str, written: bytes, parent: str) -> str:
+        """Keep a manifest in a commit on `parent` ("": on none) under `label`, as git would. Durable on return; returns
+        the commit's id. A process of git for it takes longer than all else that a small folder's snapshot does."""
+        oid = object_id(written)
+        tree = b"100644 manifest\0" + bytes.fromhex(oid)
+        above = f"parent {parent}\n" if parent else ""
+        who = "GoEx <goex@localhost> 0 +0000"
+        said = f"tree {object_id(tree, b'tree')}\n{above}author {who}\ncommitter {who}\n\n".encode("ascii")
+        commit = object_id(said, b"commit")
+        with PackWriter(self._pack_folder) as pack:
+            pack.add(oid, written)
+            pack.add(object_id(tree, b"tree"), tree, TREE)
+            pack.add(commit, said, COMMIT)
+            pack.finish()
+        ref = self.path / self._ref(label)
+        ref.parent.mkdir(parents=True, exist_ok=True)
+        new = ref.with_name(f"{ref.name}.lock")  # where git itself would write it; `clean` removes what is left of one
+        with new.open("w", encoding="ascii") as file:
+            file.write(f"{commit}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        new.rename(ref)
+        for folder in ref.parents:
+            if folder.is_relative_to(self.path):
+                fsync(folder)
+        return commit
 
     @contextmanager
     def _import(self, label: str) -> Iterator[IO[bytes]]:
@@ -311,6 +341,12 @@ class Repository(Git):
         with suppress(OSError, GoexError):
             return None if noted is None else self.load(noted[0])
         return None
+
+    def remembered(self) -> Manifest | None:
+        """`latest` where this process has it at hand; reads no manifest, so it may be asked for without the lock."""
+        noted = self._latest()
+        found = None if noted is None else self._cache.get(noted[0])
+        return None if found is None else found[0]
 
     def _latest(self) -> tuple[str, str] | None:
         """The manifest that was kept last, and its commit."""

@@ -9,8 +9,8 @@ Rules:
 * Contents are named by git's SHA-256 object id, so that a manifest is also the list of what a snapshot stores; those
   of `large` bytes and more, which Git LFS keeps, by "L" and their plain SHA-256.
 * A content hash is taken from an earlier manifest only where the inode, both times, size, mode, owner and link count
-  are the same *and* the change time was well past when that manifest was taken. The change time can't be set by
-  anybody, so only file systems that are known to keep it are trusted.
+  are the same *and* the change time was past when that manifest was taken (`_settled`). The change time can't be set
+  by anybody, so only file systems that are known to keep it are trusted.
 """
 
 # Descriptors and bytes, which pathlib knows nothing of.
@@ -34,7 +34,8 @@ from runtimes.files.path_text import shown
 
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _MOST_LISTED = 300_000
-_SETTLED_NS = 2_000_000_000  # a change within the clock's grain after the walk would leave the same change time
+_SETTLED_NS = 2_000_000_000  # where change times may be whole seconds
+_FINE_NS = 50_000_000  # five ticks of the slowest clock that the kernel takes them from
 _HASHED_ATTRIBUTES = ("security.ima", "security.evm", "trusted.overlay.")  # made by the kernel from the rest
 
 KINDS = {
@@ -171,7 +172,7 @@ class Walk:
     _kept: dict[bytes, Listing] = field(default_factory=dict)
     _seen: dict[bytes, tuple[list[str], list[tuple[int, ...]]]] = field(default_factory=dict)
     _told: int = 0
-    _until: int = 0  # a change time before this one can be trusted
+    _since: int = 0  # when the known manifest was taken, where its change times can be trusted
 
     def run(self, root: int) -> Manifest:
         """Walk the folder open as `root`. Raises TooLarge, InvalidInput (unreadable, another file system in it),
@@ -180,7 +181,7 @@ class Walk:
         if self.known is not None:
             self._old = self.known.entries
             if self.known.settled and self.trusted:
-                self._until = self.known.taken - _SETTLED_NS
+                self._since = self.known.taken
                 self._known_listings = self.known.listings
         at = os.fstat(root)
         self._device = at.st_dev
@@ -244,7 +245,6 @@ class Walk:
         if not self.trusted or len(self._entries) > _MOST_LISTED:
             return {}
         made = dict(self._kept)
-        until = taken - _SETTLED_NS
         for prefix, (names, marks) in self._seen.items():
             above = prefix + b"/" if prefix else b""
             files: dict[bytes, Entry] = {}
@@ -252,7 +252,7 @@ class Walk:
             for number, (listed, mark) in enumerate(zip(names, marks, strict=True)):
                 path = above + listed.encode(_ENCODING, _ERRORS)
                 entry = self._entries[path]
-                if entry.oid and entry.ctime <= until and _lone(entry) == mark:
+                if entry.oid and _settled(entry.ctime, taken) and _lone(entry) == mark:
                     files[path] = entry
                 else:
                     rest.append(number)
@@ -313,7 +313,7 @@ class Walk:
 
     def _cached(self, path: bytes, at: os.stat_result) -> Entry | None:
         entry = self._old.get(path)
-        if entry is None or not entry.oid or entry.ctime > self._until:
+        if entry is None or not entry.oid or not _settled(entry.ctime, self._since):
             return None
         same = (entry.inode, entry.size, entry.mtime, entry.ctime, entry.mode, entry.uid, entry.gid, entry.links)
         if same != (*_key(at), stat.S_IMODE(at.st_mode), at.st_uid, at.st_gid, at.st_nlink):
@@ -361,6 +361,15 @@ class Walk:
             at.st_ctime_ns,
             1 if stat.S_ISDIR(at.st_mode) else at.st_nlink,
         )
+
+
+def _settled(ctime: int, taken: int) -> bool:
+    """Whether a change after `taken` leaves another change time than this one, which was there then.
+
+    It does once the clock that change times are taken from has moved on: that of the kernel's ticks, or, on a file
+    system that keeps whole seconds, the next second. A change time with parts of a millisecond is of the former.
+    """
+    return ctime <= taken - (_FINE_NS if ctime % 1_000_000 else _SETTLED_NS)
 
 
 def _lone(entry: Entry) -> tuple[int, ...]:

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from policies.display_text import escape
+from policies.errors import GoexError
 from runtimes.files import rights
+from runtimes.files.folder import keeps_change_times
 from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.path_text import shown
 from runtimes.files.restore import Copy, Restore, steps
@@ -50,11 +52,11 @@ def special(manifest: Manifest) -> str:
 def given(before: Manifest, uid: int, gid: int) -> Manifest:
     """The state in which the program gets its copy."""
     entries = {
-        path: entry._replace(uid=uid, gid=gid, xattrs=_carried(entry))
+        path: Entry._make((*entry[:2], uid, gid, *entry[4:9], _carried(entry) if entry.xattrs else (), *entry[10:]))
         for path, entry in before.entries.items()
         if entry.kind not in "cb"
     }
-    return replace(before, entries=entries)
+    return replace(before, entries=entries, listings={})
 
 
 def target(before: Manifest, handed: Manifest, left: Manifest) -> tuple[Manifest, list[str]]:
@@ -71,7 +73,7 @@ def target(before: Manifest, handed: Manifest, left: Manifest) -> tuple[Manifest
             refused.append(f"not applied: {shown(path)} is a device")
             continue
         old, was = before.entries.get(path), handed.entries.get(path)
-        if old is not None and was is not None and was.essence == entry.essence:
+        if old is not None and (was is entry or (was is not None and was.essence == entry.essence)):
             made[path] = old
             continue
         new = _owned(entry, old, owner)
@@ -90,17 +92,62 @@ def target(before: Manifest, handed: Manifest, left: Manifest) -> tuple[Manifest
         above = path.rpartition(b"/")[0]
         if entry.kind in "cb" and path not in made and above in made and made[above].kind == "d":
             made[path] = entry
+    if made == before.entries:  # the very same, which is compared fast
+        return replace(before, taken=left.taken, settled=False), [*grants.lines("not applied: "), *refused]
     entries = _grouped(made, before.entries, refused)
     return Manifest(entries=entries, taken=left.taken, settled=False), [*grants.lines("not applied: "), *refused]
 
 
 def hand_out(
-    work: Path, before: Manifest, uid: int, gid: int, contents: Callable[[], AbstractContextManager[Copy]]
-) -> Manifest:
-    """Make the copy, `work/tree`, from the snapshot. Returns it as the program gets it. Raises OSError (disk full)."""
+    work: Path,
+    before: Manifest,
+    uid: int,
+    gid: int,
+    repository: Repository,
+    kept: Manifest | None = None,
+) -> tuple[Manifest, Manifest | None]:
+    """Make the copy, `work/tree`, from the snapshot: anew, or of the one that lies there, which is as `kept` says but
+    for what walking it shows. Returns it as the program gets it, and what a later walk may go by.
+
+    Raises OSError (disk full), Unavailable (a snapshot is damaged).
+    """
     goal = given(before, uid, gid)
-    lay_out(work, goal, contents)
-    return goal
+    if kept is not None:
+        with suppress(GoexError, OSError):
+            return _renewed(work, goal, kept, repository)
+    lay_out(work, goal, repository.contents, durable=False)  # a crash gives the copy up
+    return goal, None
+
+
+def _renewed(work: Path, goal: Manifest, kept: Manifest, repository: Repository) -> tuple[Manifest, Manifest]:
+    """Make the copy of an earlier program, as `kept` says, what `goal` says. Returns that, and how it was found.
+
+    A file's content is taken for what it was while its inode, size, owner, mode and both times are the same (`tree`):
+    the program that worked on it runs without privileges, and nobody else can enter the folder; neither can set a
+    change time. What differs is replaced by another inode or gets another change time, so that a later walk which
+    goes by what is returned reads it.
+    """
+    with opened_path(work / "tree") as root:
+        walk = Walk(
+            bounds=_whole(kept), read=repository.hash, known=kept, force=True, trusted=keeps_change_times(str(work))
+        )
+        now = walk.run(root)
+        there = now.entries
+        same = ((path, entry, there.get(path)) for path, entry in goal.entries.items())
+        goal = replace(  # what is as it should be is the very same object, so that little has to be compared
+            goal, entries={path: was if was and was[:11] == entry[:11] else entry for path, entry, was in same}
+        )
+        todo = steps(now, goal)
+        restore = Restore(root=root, now=now, goal=goal, name=_STAGE, contents=repository.contents, durable=False)
+        if todo:
+            restore.stage(todo)
+            restore.apply(todo)
+    return goal, now
+
+
+def _whole(kept: Manifest) -> Bounds:
+    """Bounds within which the copy as it was is taken."""
+    return Bounds(files=len(kept.entries) + 1000, bytes=kept.bytes + 10**6, depth=Bounds().grown().depth)
 
 
 def lay_out(
@@ -126,17 +173,24 @@ def lay_out(
 
 
 def take_in(
-    work: Path, before: Manifest, handed: Manifest, repository: Repository, action_id: str, bounds: Bounds
-) -> tuple[str, Manifest, list[str]]:
-    """Keep what the program made of the copy as the folder's new state.
+    work: Path,
+    before: Manifest,
+    handed: Manifest,
+    known: Manifest | None,
+    repository: Repository,
+    action_id: str,
+    bounds: Bounds,
+) -> tuple[str, Manifest, list[str], Manifest]:
+    """Keep what the program made of the copy as the folder's new state. `known` is what `hand_out` found there.
 
-    Returns the manifest's object id, the manifest, and what isn't applied. Raises TooLarge, Unavailable.
+    Returns the manifest's object id, the manifest, what isn't applied, and the copy as it was left. Raises TooLarge,
+    Unavailable.
     """
     with opened_path(work / "tree") as root:
-        walk = Walk(bounds=bounds.grown(), force=True)
+        walk = Walk(bounds=bounds.grown(), known=known, force=True, trusted=keeps_change_times(str(work)))
         left = repository.store(walk, root)
     made, refused = target(before, handed, left)
-    return repository.keep(f"{action_id}/after", made), made, refused
+    return repository.keep(f"{action_id}/after", made), made, refused, left
 
 
 def _owned(entry: Entry, old: Entry | None, owner: Entry) -> Entry:

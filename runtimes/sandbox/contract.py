@@ -71,7 +71,7 @@ WORK = "/work"  # where a person's folder, or folders, are in the container
 class Job:
     """One run. `files` appear read-only under /goex/job; `socket_dir` (host path) read-only at /goex/gateway;
     `folder` (host path) read-write at WORK, which is then the working directory; or `folders`, by name (host paths),
-    each below it by its name."""
+    each below it by its name. With `read_only` none of these can be written."""
 
     action_id: str
     argv: Sequence[str]
@@ -80,6 +80,7 @@ class Job:
     socket_dir: str | None = None
     folder: str | None = None
     folders: Mapping[str, str] = field(default_factory=dict)
+    read_only: bool = False
     uid: int = 65534
     gid: int = 65534
 

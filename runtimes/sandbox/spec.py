@@ -196,7 +196,8 @@ def _bounds(profile: Profile) -> dict[str, Any]:
 
 
 def _mounts(job: Job, job_dir: str | None) -> list[dict[str, Any]]:
-    folders = [(job.folder, WORK, False), *((path, f"{WORK}/{name}", False) for name, path in job.folders.items())]
+    own = job.read_only
+    folders = [(job.folder, WORK, own), *((path, f"{WORK}/{name}", own) for name, path in job.folders.items())]
     places = [(job_dir, "/goex/job", True), (job.socket_dir, "/goex/gateway", True), *folders]
     # A bind can't be given nosuid or nodev here; no-new-privileges and the device rules make both moot.
     return [

@@ -287,6 +287,19 @@ async def test_the_folder_is_mounted_alone_and_writable(sandbox: Sandbox, profil
     assert result.stderr.count(b"No such file") == 2
 
 
+async def test_a_read_only_folder_is_not_written(sandbox: Sandbox, profile: Profile, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    folder.chmod(0o777)
+    (folder / "a").write_text("old")
+    (folder / "a").chmod(0o666)
+    result = await sandbox.run(
+        shell("cat a; echo new > a || echo new > b", folder=str(folder), read_only=True), profile
+    )
+    assert result.stdout == b"old" and result.stderr.count(b"Read-only file system") == 2
+    assert (folder / "a").read_text() == "old" and not (folder / "b").exists()
+
+
 async def test_a_folder_that_is_not_there(sandbox: Sandbox, profile: Profile, tmp_path: Path) -> None:
     with pytest.raises(SandboxFailed, match="not exist") as caught:
         await sandbox.run(shell("true", folder=str(tmp_path / "nowhere")), profile)

@@ -38,7 +38,7 @@ from vault.store import Vault
 NAME = "sql.reversal_200k.ratio"
 ROWS = 200_000
 _WARM = 3
-_LIMITS = Limits(seconds=600.0, image_bytes=2**32)
+LIMITS = Limits(seconds=600.0, image_bytes=2**32)
 _ALL = "UPDATE items SET amount = amount + 1 WHERE id > 0"
 _ONE = "UPDATE items SET amount = amount + 1 WHERE id = 7"
 _TABLE = (
@@ -60,13 +60,13 @@ class Ground:
     def job(self, statement: str, policy: Policy, records: Any, id: str, rows: int) -> Job:
         schema = self.session.schema()
         program = check(statement, schema, database=self.database)
-        survey = self.session.survey(program, policy, _LIMITS)
+        survey = self.session.survey(program, policy, LIMITS)
         return Job(
             id=id,
             program=program,
             policy=policy,
             rows=rows,
-            limits=_LIMITS,
+            limits=LIMITS,
             records=records,
             schema_hash=schema.hash,
             strategy=survey.strategy,
@@ -81,8 +81,8 @@ def _measure(rows: int, rounds: int, holds: int) -> tuple[Row, ...]:
     found: list[Row] = []
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goex-bench-")))
-        records = stack.enter_context(_records(folder))
-        grounds = [stack.enter_context(make(folder, rows)) for make in (_on_postgres, _on_mariadb, _on_sqlite)]
+        records = stack.enter_context(sealed_records(folder))
+        grounds = [stack.enter_context(make(folder, rows)) for make in (on_postgres, on_mariadb, _on_sqlite)]
         for ground in grounds:
             found.append(asyncio.run(_reversal(ground, records, rows, rounds)))
         for ground in grounds[:2]:
@@ -150,7 +150,7 @@ def _hold(ground: Ground, records: Callable[[str], Any], rounds: int) -> tuple[R
 
 
 @contextmanager
-def _records(folder: Path) -> Iterator[Callable[[str], Any]]:
+def sealed_records(folder: Path) -> Iterator[Callable[[str], Any]]:
     """Sealed records in a journal of their own, as the daemon keeps them."""
     place = folder / "private"
     place.mkdir(mode=0o700)
@@ -169,7 +169,7 @@ def _records(folder: Path) -> Iterator[Callable[[str], Any]]:
 
 
 @contextmanager
-def _on_postgres(folder: Path, rows: int) -> Iterator[Ground]:
+def on_postgres(folder: Path, rows: int) -> Iterator[Ground]:
     with Postgres(durable=True) as server:
         made = server.make(_TABLE)
         with made.connect() as plain:
@@ -182,7 +182,7 @@ def _on_postgres(folder: Path, rows: int) -> Iterator[Ground]:
 
 
 @contextmanager
-def _on_mariadb(folder: Path, rows: int) -> Iterator[Ground]:
+def on_mariadb(folder: Path, rows: int) -> Iterator[Ground]:
     password = secrets.token_hex(12)
     with MariaDb(fsync=True) as server, server.database(user="bench", password=password) as name:
         plain = pymysql.connect(
@@ -213,7 +213,7 @@ def _ground(name: str, place: Place, password: Secret, plain: Callable[[str], ob
     driver = driver_of(place.dialect)
 
     def opened() -> Session:
-        return driver.open(place, password, _LIMITS)
+        return driver.open(place, password, LIMITS)
 
     with closing(opened()) as session:
         yield Ground(name=name, session=session, open=opened, plain=plain, database=place.database)

@@ -78,8 +78,8 @@ export class Client {
   /**
    * Run a program in a container, on folders or with services.
    * @param {string} program
-   * @param {Options & {language?: "shell" | "python", folders?: string[], services?: string[], methods?: string[]}}
-   *   [options]
+   * @param {Options & {language?: "shell" | "python", folders?: string[], services?: string[], methods?: string[],
+   *   readOnly?: boolean}} [options]
    */
   run(program, options = {}) {
     return this.wait(requests.run(program, options), options);

@@ -52,12 +52,16 @@ export function ask(words, key) {
 
 /**
  * @param {string} program
- * @param {{language?: string, folders?: string[], services?: string[], methods?: string[], key?: string}} of
+ * @param {{language?: string, folders?: string[], services?: string[], methods?: string[], key?: string,
+ *   readOnly?: boolean}} of
  */
-export function run(program, { language = "shell", folders = [], services = [], methods = [], key }) {
+export function run(program, { language = "shell", folders = [], services = [], methods = [], key, readOnly }) {
   const [folder, ...more] = folders;
-  if (folder) return execute({ case: "files", value: { folder, language, program, more } }, key);
-  return execute({ case: "code", value: { language, program, services, methods } }, key);
+  const request = folder
+    ? execute({ case: "files", value: { folder, language, program, more } }, key)
+    : execute({ case: "code", value: { language, program, services, methods } }, key);
+  request.readsOnly = readOnly ?? false;
+  return request;
 }
 
 /** @param {string} database @param {string} statements @param {string} [policy] @param {string} [key] */

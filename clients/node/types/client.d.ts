@@ -42,14 +42,15 @@ export class Client {
     /**
      * Run a program in a container, on folders or with services.
      * @param {string} program
-     * @param {Options & {language?: "shell" | "python", folders?: string[], services?: string[], methods?: string[]}}
-     *   [options]
+     * @param {Options & {language?: "shell" | "python", folders?: string[], services?: string[], methods?: string[],
+     *   readOnly?: boolean}} [options]
      */
     run(program: string, options?: Options & {
         language?: "shell" | "python";
         folders?: string[];
         services?: string[];
         methods?: string[];
+        readOnly?: boolean;
     }): Promise<Result>;
     /**
      * Run statements on a database, in one transaction.

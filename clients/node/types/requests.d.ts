@@ -20,14 +20,16 @@ export function calls(wanted: CallOf[], key?: string): import("../proto/goex_pb.
 export function ask(words: string, key?: string): import("../proto/goex_pb.js").ExecuteRequest;
 /**
  * @param {string} program
- * @param {{language?: string, folders?: string[], services?: string[], methods?: string[], key?: string}} of
+ * @param {{language?: string, folders?: string[], services?: string[], methods?: string[], key?: string,
+ *   readOnly?: boolean}} of
  */
-export function run(program: string, { language, folders, services, methods, key }: {
+export function run(program: string, { language, folders, services, methods, key, readOnly }: {
     language?: string;
     folders?: string[];
     services?: string[];
     methods?: string[];
     key?: string;
+    readOnly?: boolean;
 }): import("../proto/goex_pb.js").ExecuteRequest;
 /** @param {string} database @param {string} statements @param {string} [policy] @param {string} [key] */
 export function sql(database: string, statements: string, policy?: string, key?: string): import("../proto/goex_pb.js").ExecuteRequest;

@@ -60,10 +60,12 @@ class AsyncClient:
         folders: Iterable[str | os.PathLike[str]] = (),
         services: Iterable[str] = (),
         methods: Iterable[str] = (),
+        read_only: bool = False,
         key: str = "",
     ) -> Result:
-        """Run a program in a container, on folders or with services."""
-        return await self.wait(requests.run(program, language, folders, services, methods, key))
+        """Run a program in a container, on folders or with services. With `read_only` it has one folder, and can
+        change nothing in it."""
+        return await self.wait(requests.run(program, language, folders, services, methods, key, read_only))
 
     async def sql(self, database: str, statements: str, *, policy: str = "", key: str = "") -> Result:
         return await self.wait(requests.sql(database, statements, policy, key))

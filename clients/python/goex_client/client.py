@@ -59,11 +59,13 @@ class Client:
         folders: Iterable[str | os.PathLike[str]] = (),
         services: Iterable[str] = (),
         methods: Iterable[str] = (),
+        read_only: bool = False,
         key: str = "",
         timeout: float | None = None,
     ) -> Result:
-        """Run a program in a container, on folders or with services."""
-        return self.wait(requests.run(program, language, folders, services, methods, key), timeout=timeout)
+        """Run a program in a container, on folders or with services. With `read_only` it has one folder, and can
+        change nothing in it."""
+        return self.wait(requests.run(program, language, folders, services, methods, key, read_only), timeout=timeout)
 
     def sql(
         self, database: str, statements: str, *, policy: str = "", key: str = "", timeout: float | None = None

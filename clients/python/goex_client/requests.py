@@ -79,13 +79,14 @@ def run(
     services: Iterable[str] = (),
     methods: Iterable[str] = (),
     key: str = "",
+    read_only: bool = False,
 ) -> pb.ExecuteRequest:
     first, *more = [os.fspath(each) for each in folders] or [""]
     if first:
         files = pb.FilesProgram(folder=first, language=language, program=program, more=more)
-        return pb.ExecuteRequest(files=files, key=key)
+        return pb.ExecuteRequest(files=files, key=key, reads_only=read_only)
     code = pb.CodeProgram(language=language, program=program, services=list(services), methods=list(methods))
-    return pb.ExecuteRequest(code=code, key=key)
+    return pb.ExecuteRequest(code=code, key=key, reads_only=read_only)
 
 
 def sql(database: str, statements: str, policy: str = "", key: str = "") -> pb.ExecuteRequest:

@@ -42,7 +42,6 @@ from runtimes.sql.sqlite.schema import Shape, read_schema, shapes
 from runtimes.sql.sqlite.survey import Reach
 
 _T = TypeVar("_T")
-_SLICE = 2**20
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from policies.grants import PERSON
 from tests.goex.databases.servers import ORDERS, TABLES
 from tests.goex.engine.conftest import APPROVAL, VAULT
 from tests.services.postgres import Made, Postgres, find_binaries
+from tests.support.passphrases import cheap_passphrases
 from vault.database import DatabaseSecret
 from vault.secret import Secret
 
@@ -95,7 +96,8 @@ async def desk(server: Postgres) -> AsyncIterator[Desk]:
         paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
         paths.create()
         app = App(paths, Config(), lambda: None, clock=clock)
-        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        with cheap_passphrases():
+            await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         account = Account(
             service="db",
             name="shop",

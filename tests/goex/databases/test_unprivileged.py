@@ -30,6 +30,7 @@ from runtimes.sql import session_thread
 from tests.goex.databases.conftest import SHOP
 from tests.goex.engine.conftest import APPROVAL, VAULT
 from tests.runtimes.files.test_unprivileged import as_user
+from tests.support.passphrases import cheap_passphrases
 from vault.database import DatabaseSecret
 from vault.secret import Secret
 
@@ -67,7 +68,8 @@ async def cycle(home: Path, file: Path, other: Path) -> None:
     paths.create()
     app = App(paths, Config(), lambda: None)
     try:
-        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        with cheap_passphrases():
+            await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         sealed = DatabaseSecret(password=Secret(b"")).to_secret()
         for name, path in (("shop", file), ("other", other)):
             account = Account(
@@ -129,7 +131,8 @@ async def _once(home: Path, file: Path) -> None:
     paths.create()
     app = App(paths, Config(), lambda: None)
     try:
-        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        with cheap_passphrases():
+            await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         account = Account(
             service="db", name="shop", origins=(), base_url=f"sqlite:///{file}", format="database", private=True
         )

@@ -144,6 +144,19 @@ async def test_a_program_runs_is_read_in_pieces_and_undone(daemon: Daemon, folde
 
 
 @pytest.mark.docker
+async def test_a_folder_is_read_without_a_question_about_deleting(daemon: Daemon, folder: Path, token: str) -> None:
+    (folder / "a.txt").write_text("one\n")
+    asked = {"folder": str(folder), "program": "cat a.txt; rm a.txt"}
+    async with mcp.stdio(daemon, token) as session:
+        waiting = said(await session.call_tool("goex_read", {**asked, "wait_seconds": 0}))
+        assert daemon.person("Approvals", pb.ApprovalsRequest()).approvals[0].risk == "read"
+        await mcp.decided(daemon, waiting["action"])
+        done = said(await session.call_tool("goex_wait", {"action": waiting["action"], "seconds": 50}))
+    assert (done["status"], done["changed"]) == ("failed", "no") and "one" in str(done["data"])
+    assert (folder / "a.txt").exists()
+
+
+@pytest.mark.docker
 async def test_an_answer_is_kept_though_its_client_gave_up(daemon: Daemon, folder: Path, token: str) -> None:
     program = {"language": "shell", "program": "echo late", "folders": [str(folder)], "key": "patient"}
     async with mcp.stdio(daemon, token) as session:

@@ -13,7 +13,7 @@ from policies.errors import Unavailable
 from runtimes.files import manifest as manifests
 from runtimes.files.content_ids import hash_file, object_id
 from runtimes.files.snapshot import Repository
-from runtimes.files.tree import Bounds, Walk
+from runtimes.files.tree import Bounds, Manifest, Walk, _settled
 from tests.runtimes.files.desk import Way, context, runtime
 from tests.runtimes.files.photo import photo
 
@@ -69,9 +69,12 @@ async def test_an_odd_action_id_is_a_name_all_the_same(owned: Path, state: Path)
     await way.revert("commit")
 
 
-def test_the_same_stat_is_trusted_only_when_it_is_old(owned: Path, state: Path) -> None:
+def test_the_same_stat_is_trusted_only_when_it_is_old(owned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change within the clock's grain of a walk would leave the same stat: so it is read again."""
-    (owned / "a").write_text("one")
+    file = owned / "a"
+    while not file.exists() or file.stat().st_ctime_ns % 10**6 == 0:
+        file.write_text("one")  # a change time without parts of a millisecond is taken for one in whole seconds
+    changed = file.stat().st_ctime_ns
     fd = os.open(owned, os.O_RDONLY)
     read: list[bytes] = []
 
@@ -79,24 +82,39 @@ def test_the_same_stat_is_trusted_only_when_it_is_old(owned: Path, state: Path) 
         read.append(path)
         return hash_file(file, at, path)
 
-    def walk(known: object) -> object:
+    def walk(known: Manifest | None, after: int) -> Manifest:
         read.clear()
-        return Walk(bounds=Bounds(), read=reader, known=known, trusted=True).run(fd)  # type: ignore[arg-type]
+        monkeypatch.setattr(time, "time_ns", lambda: changed + after * 10**6)
+        return Walk(bounds=Bounds(), read=reader, known=known, trusted=True).run(fd)
 
-    fresh = walk(None)
-    walk(fresh)
+    fresh = walk(None, 40)
+    walk(fresh, 3000)
     assert read == [b"a"], "changed right before the first walk"
-    time.sleep(2.1)
-    old = walk(None)
-    walk(old)
+    old = walk(None, 60)
+    walk(old, 3000)
     assert read == []
-    at = (owned / "a").stat()
-    (owned / "a").write_text("two")
-    os.utime(owned / "a", ns=(at.st_atime_ns, at.st_mtime_ns))
-    changed = walk(old)
+    at = file.stat()
+    while file.stat().st_ctime_ns == changed:
+        file.write_text("two")
+    os.utime(file, ns=(at.st_atime_ns, at.st_mtime_ns))
+    after = walk(old, 3000)
     assert read == [b"a"], "size and mtime are the same, the change time isn't"
-    assert changed.entries[b"a"].oid == object_id(b"two")  # type: ignore[attr-defined]
+    assert after.entries[b"a"].oid == object_id(b"two")
     os.close(fd)
+
+
+def test_whole_seconds_are_trusted_when_the_next_one_is_over() -> None:
+    second = 10**9
+    fine = 7 * second + 123_456_789
+    for ctime, after, settled in (
+        (7 * second, second, False),
+        (7 * second, 2 * second - 1, False),
+        (7 * second, 2 * second, True),
+        (fine, 49_999_999, False),
+        (fine, 50_000_000, True),
+        (fine, -second, False),
+    ):
+        assert _settled(ctime, ctime + after) is settled, (ctime, after)
 
 
 def test_manifests_survive_writing(owned: Path, state: Path) -> None:

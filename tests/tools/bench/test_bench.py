@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from types import ModuleType
 
@@ -29,9 +30,13 @@ from tools.bench import (
     log_verification,
     memory,
     model_overhead,
+    openapi_import,
     request_map,
     run,
     sandbox,
+    small_folder,
+    sql_keys,
+    unchanged_tree,
 )
 from tools.bench.measure import LEAST_ROUNDS, Row, Timings, in_turn, row, table
 
@@ -58,7 +63,11 @@ NAMES = (
     "daemon.rss_mb",
     "exec.warm.p50_ms",
     "files.snapshot_20k_s",
+    "files.unchanged_55k_s",
+    "exec.folder.p50_ms",
     "sql.reversal_200k.ratio",
+    "sql.undo_fk_ms_per_row",
+    "import.openapi_ops_per_s",
     "mcp.added.p50_ms",
     "client.import_ms",
     "web.first_paint_ms",
@@ -209,6 +218,47 @@ async def test_a_tiny_run_over_a_small_folder() -> None:
     names = ["files.snapshot_20k_s", "files.incremental_s", "files.undo_s", "files.large_1gb_s"]
     assert [each.name for each in rows] == names
     assert all(each.unit == "s" and each.value > 0 and each.floor > 0 for each in rows)
+
+
+async def test_a_tree_that_is_made_twice_is_the_same_and_as_large_as_was_asked(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        unchanged_tree.grow(tmp_path / name, 40, 300_000)
+    one, other = ({path.relative_to(top): path.read_bytes() for path in top.rglob("f*")}
+                  for top in (tmp_path / "one", tmp_path / "other"))  # fmt: skip
+    assert one == other and len(one) == 40
+    assert sum(map(len, one.values())) == 300_000
+
+
+@pytest.mark.docker
+async def test_a_tiny_run_over_an_unchanged_tree_and_a_small_folder() -> None:
+    if shutil.which("restic"):
+        rows = await unchanged_tree.measure(files=60, size=200_000, rounds=1)
+        assert {unchanged_tree.NAME} <= {each.name for each in rows}
+        assert all(each.unit == "s" and each.value > 0 and each.floor > 0 for each in rows)
+    rows = await small_folder.measure(rounds=1)
+    assert {small_folder.NAME} <= {each.name for each in rows}
+    assert all(each.unit == "ms" and each.value > each.floor > 0 for each in rows)
+
+
+def test_without_restic_the_group_says_so_and_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert run.main(["--only", unchanged_tree.NAME, "--output", str(tmp_path / "bench.json")]) == 0
+    assert "restic isn't installed" in capsys.readouterr().err
+    assert json.loads((tmp_path / "bench.json").read_text()) == []
+
+
+async def test_a_tiny_run_over_tables_with_foreign_keys() -> None:
+    rows = await sql_keys.measure(orders=20, rounds=1)
+    assert [each.name for each in rows] == [sql_keys.NAME, f"{sql_keys.NAME}.postgresql"]
+    assert all(each.unit == "ms" and each.value > 0 and each.floor > 0 for each in rows)
+
+
+async def test_a_tiny_run_over_openapi_documents() -> None:
+    (found,) = await openapi_import.measure(documents=2, operations=8, rounds=1)
+    assert (found.name, found.unit) == (openapi_import.NAME, "ops/s")
+    assert 0 < found.value < found.floor
 
 
 async def test_a_tiny_run_over_each_kind_of_database() -> None:

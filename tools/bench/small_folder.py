@@ -1,0 +1,72 @@
+"""`exec.folder.p50_ms`: a Python program that reads a folder of 100 files and 1 MB and writes one, at a gRPC client.
+
+The value is the whole action, from `Execute` to the last event, in a real daemon, on a standing grant.
+`….owned_by_root` is the same on a folder that belongs to root, so that the program works on a copy. The floor is a bare
+Python that runs the same program in the same folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from goex.rpc import goex_pb2 as pb
+from runtimes.sandbox import images
+from tests.support.daemon import Daemon
+from tests.support.journey import Journey
+from tools.bench.measure import Row, in_turn, row
+
+NAME = "exec.folder.p50_ms"
+FILES, BYTES = 100, 10**6
+_OWNER = 1000
+_PROGRAM = """\
+from pathlib import Path
+from zlib import crc32
+sums = [crc32(file.read_bytes()) for file in sorted(Path().glob("*.dat"))]
+Path("sum.txt").write_text(str(sum(sums)))
+print(len(sums))
+"""
+
+
+async def measure(*, rounds: int = 30) -> tuple[Row, ...]:
+    await asyncio.to_thread(images.build, "base")
+    found = [await _one(NAME, _OWNER, rounds)]
+    if os.geteuid() == 0:
+        found.append(await _one(f"{NAME}.owned_by_root", 0, rounds))
+    return tuple(found)
+
+
+async def _one(name: str, owner: int, rounds: int) -> Row:
+    with tempfile.TemporaryDirectory(prefix="goex-bench-") as place, Daemon() as daemon:
+        folder = Path(place) / "work"
+        folder.mkdir()
+        chance = random.Random(13)
+        for number in range(FILES):
+            (folder / f"f{number:03d}.dat").write_bytes(chance.randbytes(BYTES // FILES))
+        if os.geteuid() == 0:
+            for path in (folder.parent, folder, *folder.iterdir()):
+                os.chown(path, owner, owner)
+        token = daemon.add_agent("bench")
+        program = pb.FilesProgram(folder=str(folder), language="python", program=_PROGRAM)
+        request = pb.ExecuteRequest(files=program)
+        granted = Journey(daemon, request, token=token).approve("permanent")
+        assert granted.action.state == "done", granted
+
+        def execute() -> None:
+            finished = Journey(daemon, request, token=token).finished()
+            assert finished.action.state == "done", finished
+
+        async def value() -> None:
+            await asyncio.to_thread(execute)
+
+        async def floor() -> None:
+            argv = [sys.executable, "-I", "-c", _PROGRAM]
+            await asyncio.to_thread(subprocess.run, argv, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+        timings = await in_turn(value, floor, rounds=rounds, seconds=40)
+    return row(name, timings[0], "a bare python, the same program", timings[1])
