@@ -122,7 +122,3 @@ def _spelled(table: Table, scopes: frozenset[str]) -> dict[str, tuple[str, ...]]
             table.fail("must be a list of the server's scopes", "spelled", name)
         made[name] = tuple(value)
     return made
-
-
-def _is_scope(value: Any) -> bool:
-    return isinstance(value, str) and SCOPE.fullmatch(value) is not None

@@ -63,11 +63,12 @@ def run(client: Client, wish: Wish, out: Output) -> ab.LoginDone:
         seconds=wish.seconds,
     )
     offer = _agreed(client, request, out, terminal)
-    if not (request.client_id or offer.client_id):
+    registers = offer.registers and wish.flow == "code"
+    if not (request.client_id or offer.client_id or registers):
         request.client_id = _client_id(offer, terminal)
     if wish.secret is not None:
         request.client_secret = wish.secret()
-    elif offer.client == "confidential" and not offer.client_id and terminal is not None:
+    elif offer.client == "confidential" and not (offer.client_id or registers) and terminal:
         request.client_secret = terminal.secret("Client secret (Enter: it has none): ").encode("utf-8")
     events = with_presence(lambda passphrase: _Events(client, request, passphrase), terminal)
     pasting = _Pasting()

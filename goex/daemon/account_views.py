@@ -26,6 +26,7 @@ def offer_view(core: Core, service: Service, account: Account, earlier: TokenSet
     """What a login would use, and what it could ask for."""
     facts = login_facts(service)
     held = facts.held(own_scopes(service), earlier.granted) if earlier is not None else frozenset()
+    client = client_of(service, earlier, found, "", b"")
     refused = wanted(core, service.name, account.name)
     scopes = []
     for name in own_scopes(service):
@@ -46,7 +47,8 @@ def offer_view(core: Core, service: Service, account: Account, earlier: TokenSet
         server=server_view(found.provider),
         said_by=found.said_by,
         confirm=found.confirm,
-        client_id=client_of(service, earlier, found, "", b"").client_id,
+        client_id=client.client_id if client is not None else "",
+        registers=client is None and found.provider.registers,
         scopes=scopes,
         base_urls=[str(origin) for origin in account.origins],
         basic=service.placement.format.lower().startswith("basic "),

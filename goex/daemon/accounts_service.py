@@ -70,7 +70,7 @@ class _Terms:
     earlier: TokenSet | None
     http: Http
     provider: Provider
-    client: Client
+    client: Client | None  # None: GoEx registers itself
     flow: str
     wishes: tuple[str, ...]
     scopes: frozenset[str]  # as the server spells them
@@ -129,7 +129,10 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             peer = await self._person.present(context, request.passphrase, "Connecting an account")
             self._note("login-begin", terms, peer)
             where = terms.provider.issuer or terms.provider.token_endpoint
-            yield ab.LoginEvent(progress=f"Logging in at {where} as the client {terms.client.client_id}.")
+            if terms.client is None:
+                yield ab.LoginEvent(progress=f"Registering GoEx at {where}, for this login alone.")
+            else:
+                yield ab.LoginEvent(progress=f"Logging in at {where} as the client {terms.client.client_id}.")
             seconds = min(float(request.seconds or LONGEST_LOGIN), LONGEST_LOGIN)
             try:
                 async for event in self._run(terms, seconds, peer):
@@ -284,8 +287,11 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
                 next_step="Confirm it in a terminal, or give the provider's own with --issuer.",
             )
         client = client_of(service, earlier, found, request.client_id, request.client_secret)
-        client.check()
         flow = request.flow or "code"
+        if client is None and not (flow == "code" and found.provider.registers):
+            client = Client(client_id="")
+        if client is not None:
+            client.check()
         if flow == "code" and not found.provider.authorization_endpoint:
             raise InvalidInput(
                 f"Nothing is known of a page where one logs in to {service.name} with a browser.",
@@ -310,12 +316,14 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
         """One login to its end. Leaving it ends it, and nothing is stored then."""
         asked = sorted(terms.scopes)
         if terms.flow == "client_credentials":
+            assert terms.client is not None  # GoEx registers itself for logins in a browser alone (`_terms`)
             tokens = await in_thread(client_credentials, terms.provider, terms.client, terms.scopes, terms.http)
             yield await self._stored(terms, tokens, peer)
             return
         login: CodeLogin | DeviceLogin
         login_id = secrets.token_hex(16)
         if terms.flow == "device":
+            assert terms.client is not None
             login = await in_thread(
                 DeviceLogin.begin, terms.provider, terms.client, terms.scopes, terms.http, subject=terms.subject
             )

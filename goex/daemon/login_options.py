@@ -87,8 +87,9 @@ def server_view(provider: Provider) -> ab.AuthorizationServer:
     return ab.AuthorizationServer(**{name: getattr(provider, name) for name in ENDPOINTS})
 
 
-def client_of(service: Service, earlier: TokenSet | None, found: Found, client_id: str, secret: bytes) -> Client:
-    """What GoEx is at the server: as the person said, as it was, or as the service has for everybody."""
+def client_of(service: Service, earlier: TokenSet | None, found: Found, client_id: str, secret: bytes) -> Client | None:
+    """What GoEx is at the server: as the person said, as it was, or as the service has for everybody; None where
+    nobody knows, and for a client that GoEx had registered itself, for one login's redirect address."""
     if client_id or secret:
         kept = earlier.client if earlier is not None and found.said_by == "account" else None
         client_id = client_id or (kept.client_id if kept else "") or login_facts(service).client_id
@@ -96,11 +97,14 @@ def client_of(service: Service, earlier: TokenSet | None, found: Found, client_i
             return kept
         return Client(client_id=client_id, client_secret=Secret(secret))
     if earlier is not None and (found.said_by == "account" or found.provider.issuer == earlier.provider.issuer != ""):
+        if earlier.client.registered:
+            return None
         if not earlier.client.client_secret or _same_places(found.provider, earlier.provider):
             return earlier.client
         # The secret was given for other places than these: the person gives it anew, or doesn't.
         return Client(client_id=earlier.client.client_id)
-    return Client(client_id=login_facts(service).client_id)
+    known = login_facts(service).client_id
+    return Client(client_id=known) if known else None
 
 
 def scopes_for(

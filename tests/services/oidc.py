@@ -135,6 +135,7 @@ class OidcServer:
     exchange: bool = False
     revocation: bool = True
     device: bool = True
+    registration: bool = False  # of clients, by whoever asks (RFC 7591)
     scopes: tuple[str, ...] = SCOPES
     resources: dict[str, str] = field(default_factory=dict)  # what a token may be for alone, with its scopes
     clients: list[dict[str, Any]] = field(default_factory=default_clients)
@@ -199,6 +200,7 @@ class OidcServer:
                 "exchange": self.exchange,
                 "revocation": self.revocation,
                 "device": self.device,
+                "registration": self.registration,
                 "access_seconds": self.access_seconds,
                 "refresh_seconds": self.refresh_seconds,
                 "device_seconds": self.device_seconds,

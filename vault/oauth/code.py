@@ -32,6 +32,7 @@ from vault.oauth.errors import (
 from vault.oauth.http import Http, echoes
 from vault.oauth.loopback import Listener, Page
 from vault.oauth.provider import Client, Provider
+from vault.oauth.registration import register
 from vault.oauth.responses import TokenAnswer, read_token
 from vault.oauth.token_requests import Clock, begin, check_login, utc_now
 from vault.oauth.token_set import TokenSet
@@ -110,7 +111,7 @@ class CodeLogin:
     def begin(
         cls,
         provider: Provider,
-        client: Client,
+        client: Client | None,
         scopes: frozenset[str],
         http: Http,
         *,
@@ -119,11 +120,14 @@ class CodeLogin:
         subject: str = "",
         clock: Clock = utc_now,
     ) -> CodeLogin:
-        """Begin to listen. `extra` goes into the authorization request; `subject`, where it is known, is who must log
-        in (an earlier login's `TokenSet.subject`).
+        """Begin to listen. Without a `client` GoEx registers itself at the provider first. `extra` goes into the
+        authorization request; `subject`, where it is known, is who must log in (an earlier login's
+        `TokenSet.subject`).
 
-        Raises InvalidInput, Unsupported, and Unavailable when nothing can listen here.
+        Raises InvalidInput, Unsupported, Unavailable when nothing can listen here, and what `register` raises.
         """
+        if client is None and not provider.registers:
+            raise InvalidInput("A login needs a client id.", next_step="Give it with --client-id.")
         check_login(provider, client, scopes, http)
         extra = dict(extra or {})
         if not provider.authorization_endpoint:
@@ -158,6 +162,8 @@ class CodeLogin:
         try:
             from vault.oauth.http_request import authorization_url
 
+            if client is None:
+                client = register(provider, listener.url, http)
             if "openid" in scopes:
                 extra["nonce"] = nonce
             url = authorization_url(

@@ -63,6 +63,7 @@ def from_metadata(found: Mapping[str, Any], issuer: str, *, private: bool) -> Pr
         token_endpoint=_text(found, "token_endpoint"),
         device_endpoint=_text(found, "device_authorization_endpoint"),
         revocation_endpoint=_text(found, "revocation_endpoint"),
+        registration_endpoint=_text(found, "registration_endpoint"),
         jwks_uri=_text(found, "jwks_uri"),
         iss_in_answer=found.get("authorization_response_iss_parameter_supported") is True,
         offline=isinstance(scopes := found.get("scopes_supported"), list) and "offline_access" in scopes,

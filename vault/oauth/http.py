@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus, urlsplit
 
 from policies.errors import InvalidInput
-from policies.jsonvalue import parse
+from policies.jsonvalue import canonical, parse
 from vault.oauth.errors import AuthorizationServerBroken, Refused, Unreachable, quoted
 from vault.oauth.provider import Client, Provider, check_url
 from vault.secret import Secret
@@ -87,6 +87,25 @@ class Http:
         if body.get("error") is not None:
             raise _refused(url, body["error"], body.get("error_description"), _secrets(form, client))
         raise _odd(url, reply)
+
+    def register(self, url: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """POST a client's metadata (RFC 7591 section 3.1). Returns what the server registered. Raises what `ask` does,
+        but Unsupported."""
+        from vault.oauth import http_request
+
+        check_url(url, private=self.private, what="The registration endpoint")
+        try:
+            reply = http_request.send_json(self._way(), "POST", url, canonical(dict(metadata)))
+        except http_request.Failed as error:
+            failure = error
+        else:
+            body = _object(url, reply) if reply.status in (200, 201) or 400 <= reply.status < 500 else {}
+            if body.get("error") is not None:
+                raise _refused(url, body["error"], body.get("error_description"), [])
+            if reply.status not in (200, 201):
+                raise _odd(url, reply)
+            return body
+        raise _failed(url, failure)
 
     def _get(self, url: str) -> Reply:
         from vault.oauth import http_request
@@ -240,7 +259,9 @@ _CODES = frozenset(
         "authorization_pending",
         "expired_token",
         "invalid_client",
+        "invalid_client_metadata",
         "invalid_grant",
+        "invalid_redirect_uri",
         "invalid_request",
         "invalid_scope",
         "invalid_target",
@@ -255,10 +276,16 @@ _CODES = frozenset(
 """The protocols' own words for what went wrong: they aren't anybody's secret."""
 
 _ELSE = "Try again; if it repeats, see at the provider how the client is registered, and what it may ask for."
+_BY_HAND = (
+    "Register a desktop (native) app there yourself, with the redirect address http://127.0.0.1/callback, "
+    "and give its id: --client-id ID"
+)
 _NEXT = {
     "invalid_client": "Check the client id and secret: the provider doesn't know them so.",
     "unauthorized_client": "Register the client for this kind of login at the provider.",
     "unsupported_grant_type": "The provider can't do this; log in another way.",
     "invalid_scope": "Check the scopes: the provider doesn't give all of them.",
     "access_denied": "Log in again, and allow it.",
+    "invalid_redirect_uri": _BY_HAND,
+    "invalid_client_metadata": _BY_HAND,
 }

@@ -93,10 +93,12 @@ def post(way: Way, url: str, form: Mapping[str, str], *, client_id: str, secret:
     )
 
 
-def put(way: Way, url: str, body: bytes, *, token: str) -> Reply:
-    """PUT JSON with a bearer token. Raises Failed."""
-    headers = {**_HEADERS, "Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-    return _send(way, requests.Request("PUT", url, headers=headers, data=body), requests.Session())
+def send_json(way: Way, method: str, url: str, body: bytes, *, token: str = "") -> Reply:
+    """PUT or POST JSON, with a bearer token where there is one. Raises Failed."""
+    headers = {**_HEADERS, "Content-Type": "application/json"}
+    if token:
+        headers["Authorization"] = f"Bearer {token}"
+    return _send(way, requests.Request(method, url, headers=headers, data=body), requests.Session())
 
 
 def authorization_url(

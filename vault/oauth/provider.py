@@ -38,6 +38,7 @@ class Provider:
     token_endpoint: str = ""
     device_endpoint: str = ""
     revocation_endpoint: str = ""
+    registration_endpoint: str = ""
     jwks_uri: str = ""
     iss_in_answer: bool = False
     offline: bool = False
@@ -46,6 +47,12 @@ class Provider:
     pkce_methods: tuple[str, ...] = ()
     separator: str = " "
     resource: str = ""
+
+    @property
+    def registers(self) -> bool:
+        """Whether GoEx registers itself there (RFC 7591): only where the resource itself named this server, since a
+        client made in passing is rarely one that a provider lets near the rest of its scopes."""
+        return bool(self.registration_endpoint and self.resource)
 
     @property
     def indicator(self) -> dict[str, str]:
@@ -87,17 +94,20 @@ ENDPOINTS = (
     "token_endpoint",
     "device_endpoint",
     "revocation_endpoint",
+    "registration_endpoint",
     "jwks_uri",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """What GoEx is registered as. `auth_method` "" takes what the server names, the header before the body."""
+    """What GoEx is registered as. `auth_method` "" takes what the server names, the header before the body.
+    `registered`: GoEx did so itself, for one login's redirect address."""
 
     client_id: str
     client_secret: Secret = field(default_factory=lambda: Secret(b""))
     auth_method: str = ""
+    registered: bool = False
 
     def method(self, provider: Provider) -> str:
         """How the client proves itself to `provider`. Raises Unsupported."""
@@ -140,15 +150,17 @@ class Client:
             "client_id": self.client_id,
             "client_secret": self.client_secret.reveal().decode("utf-8"),
             "auth_method": self.auth_method,
+            **({"registered": True} if self.registered else {}),
         }
 
     @classmethod
     def from_json(cls, value: JsonObject) -> Client:
         """Raises KeyError or TypeError for anything else than `to_json` made."""
         client_id, secret, method = value["client_id"], value["client_secret"], value["auth_method"]
-        if not all(isinstance(each, str) for each in (client_id, secret, method)):
+        registered = value.get("registered", False)
+        if not all(isinstance(each, str) for each in (client_id, secret, method)) or not isinstance(registered, bool):
             raise TypeError("client")
-        return cls(client_id=client_id, client_secret=Secret(secret), auth_method=method)
+        return cls(client_id=client_id, client_secret=Secret(secret), auth_method=method, registered=registered)
 
 
 def check_url(url: str, *, private: bool, what: str) -> str:

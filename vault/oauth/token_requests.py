@@ -166,11 +166,13 @@ def revoke(tokens: TokenSet, http: Http, others: Iterable[Secret] = ()) -> Revok
     )
 
 
-def check_login(provider: Provider, client: Client, scopes: frozenset[str], http: Http) -> None:
-    """What every login needs. Raises InvalidInput, Unsupported."""
+def check_login(provider: Provider, client: Client | None, scopes: frozenset[str], http: Http) -> None:
+    """What every login needs; a client that is yet to be registered is checked then. Raises InvalidInput,
+    Unsupported."""
     provider.check(private=http.private)
-    client.check()
-    client.method(provider)
+    if client is not None:
+        client.check()
+        client.method(provider)
     check_scopes(scopes)
     if not provider.token_endpoint:
         raise InvalidInput("A login needs a token endpoint.", next_step="Give the issuer, or the endpoints.")

@@ -60,18 +60,19 @@ def server(tmp_path: Path) -> Iterator[RemoteServer]:
 def add(daemon: Daemon, name: str, server: RemoteServer, folder: Path, *options: str) -> tuple[int, str]:
     """`goex mcp add` on a terminal, as somebody who says yes and logs in: its exit status, and what it said."""
     (folder / "ca.crt").write_text(server.ca_pem)
-    place = ("--private", "--ca", str(folder / "ca.crt"), "--client-id", "goex", "--no-browser", *options)
+    who = () if server.oidc.registration else ("--client-id", "goex")
+    place = ("--private", "--ca", str(folder / "ca.crt"), *who, "--no-browser", *options)
     with daemon.terminal("mcp", "add", name, server.url, *place) as terminal:
         answered(terminal, server.oidc)
         return terminal.wait(seconds=60), terminal.text
 
 
-def answered(terminal: Any, oidc: OidcServer) -> None:
+def answered(terminal: Any, oidc: OidcServer, end: str = "Added ") -> None:
     """Answer whatever is asked until the command ends."""
     while True:
         found = terminal.expect(
             rf"own\? \(yes/no\) \[no\]: |Approval passphrase: |Credential for [^\n]*: |\[y/N\] |{ADDRESS}\s|"
-            r"Added |Agreed to |\ngoex: [^\n]*|nothing changed",
+            rf"{end}|Agreed to |\ngoex: [^\n]*|nothing changed",
             seconds=120,
         )
         if found[0].startswith("own?"):
@@ -135,6 +136,38 @@ def test_added_called_and_taken_back(daemon: Daemon, server: RemoteServer, tmp_p
     assert server.oidc.asked("/token/revocation", status=200)
 
 
+def test_goex_registers_itself(daemon: Daemon, server: RemoteServer, tmp_path: Path) -> None:
+    """Where the server's own authorization server takes anybody's client, nobody has to get an id there first."""
+    server.oidc.kill()
+    server.oidc.registration = True
+    server.oidc.start()
+    status, told = add(daemon, "joined", server, tmp_path)
+    assert status == 0, told
+    assert "Registering GoEx at" in told and "Client id" not in told
+    assert call(daemon, "joined.add_note", text="hello")[1]["ok"]
+    made = {each["client"] for each in server.oidc.asked() if each["status"] == 200}
+    assert made.isdisjoint({"goex", None}) and len(made) == 1
+    with daemon.terminal("auth", "login", "joined", "--no-browser") as terminal:
+        answered(terminal, server.oidc, "Connected ")
+        assert terminal.wait(seconds=60) == 0, terminal.text
+    assert [each["status"] for each in server.oidc.asked("/reg")] == [201, 201]
+    assert call(daemon, "joined.add_note", text="again")[1]["ok"]
+
+
+def test_goex_asks_for_a_client_id_where_it_cannot_register(
+    daemon: Daemon, server: RemoteServer, tmp_path: Path
+) -> None:
+    (tmp_path / "ca.crt").write_text(server.ca_pem)
+    place = ("--private", "--ca", str(tmp_path / "ca.crt"), "--no-browser")
+    with daemon.terminal("mcp", "add", "closed", server.url, *place) as terminal:
+        terminal.expect(r"own\? \(yes/no\) \[no\]: ", seconds=120)
+        terminal.type("yes")
+        terminal.expect("Client id: ", seconds=60)
+        terminal.type("goex")
+        answered(terminal, server.oidc)
+        assert terminal.wait(seconds=60) == 0, terminal.text
+
+
 @pytest.mark.promise(90)
 def test_a_server_that_changes_its_tools(daemon: Daemon, server: RemoteServer, tmp_path: Path) -> None:
     """Also between two calls of one session: nothing is called before the person agrees."""
@@ -186,7 +219,8 @@ def test_an_answer_that_is_too_large(daemon: Daemon, server: RemoteServer, tmp_p
             return None
         if kind == "json":
             return Response(b'{"x": "' + b"y" * 9_000_000 + b'"}', media_type="application/json")
-        return Response(line * 300, media_type="text/event-stream")
+        said = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": {"content": []}}  # else this alone would fail
+        return Response(line * 200 + b"data: %b\n\n" % json.dumps(said).encode(), media_type="text/event-stream")
 
     server.instead = instead
     _, outcome = failed(daemon, f"large-{kind}.add_note", text="large")

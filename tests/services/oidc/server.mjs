@@ -98,6 +98,7 @@ const provider = new Provider(setup.issuer, {
     deviceFlow: { enabled: setup.device, charset: 'base-20', mask: '****-****' },
     clientCredentials: { enabled: true },
     introspection: { enabled: true },
+    registration: { enabled: setup.registration },
     revocation: { enabled: setup.revocation },
     userinfo: { enabled: true },
     // RFC 8707: a token that is asked for one of these is for that alone, and says so.
