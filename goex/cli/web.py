@@ -21,11 +21,12 @@ def web(
     as_json: Json = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
     question: Annotated[str, typer.Option(metavar="ID", help="Open it at this question.")] = "",
+    phone: Annotated[bool, typer.Option("--phone", help="A link to [web] public_url, to begin there.")] = False,
 ) -> None:
     """Show what waits, what happened and what is allowed on a page in your browser.
 
     Prints a link that opens the page once, within a minute. Runs until Ctrl-C; called again meanwhile, it prints
-    another link to the same page.
+    another link to the same page. --phone makes a link for your phone, and a QR code of it where qrencode is installed.
     """
     import asyncio
 
@@ -39,18 +40,34 @@ def web(
     out = Output(as_json)
     places = paths()
     config = load(places.config_file).web
+    at = config.public_url if phone else ""
+    if phone and not at:
+        raise InvalidInput("There is no [web] public_url in config.toml.", next_step="See docs/guides/approvals.md.")
 
     def tell(link: str) -> None:
         out.json({"link": link})
         if not as_json:
             out.say(link)
-        if browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        if phone:
+            if not as_json:
+                _show_as_picture(link)
+        elif browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             open_in_browser(places, link, question)
 
-    if link := running_link(places):
+    if link := running_link(places, at):
         tell(link)
         return
     connect(out).close()  # so that there is a daemon, and its socket is ours
     with suppress(KeyboardInterrupt):
         wanted = config.port if port is None else port
-        asyncio.run(serve(places, wanted, lambda port: replace(config, port=port).origins, tell))
+        asyncio.run(serve(places, wanted, lambda port: replace(config, port=port).origins, tell, at))
+
+
+def _show_as_picture(link: str) -> None:
+    """Show a QR code of it, where the program for that is installed; it reads the link where no other user sees it."""
+    import shutil
+    import subprocess
+    import sys
+
+    if (program := shutil.which("qrencode")) is not None:
+        subprocess.run([program, "-t", "ANSIUTF8"], input=link.encode(), stdout=sys.stderr, check=False)

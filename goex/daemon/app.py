@@ -32,6 +32,7 @@ from goex.daemon.credential_broker import CredentialBroker
 from goex.daemon.late_runtimes import LateRuntimes
 from goex.daemon.late_services import late_services
 from goex.daemon.model_context import model_context
+from goex.daemon.page_sessions import PageSessions
 from goex.daemon.passkeys import PasskeyPresence
 from goex.daemon.person_context import Daemon, PersonContext
 from goex.daemon.person_service import PersonService
@@ -52,7 +53,7 @@ from goex.engine.retention import Retention
 from goex.engine.reversions import Reversions
 from goex.journal.chain import Journal, utc_now
 from goex.journal.states import State
-from goex.paths import Paths, make_open
+from goex.paths import Paths, check_held, make_open
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from mapper.catalog import Catalog
@@ -99,6 +100,7 @@ class App:
     sessions: Sessions = field(init=False)
     presence: Presence = field(init=False)
     passkeys: PasskeyPresence = field(init=False)
+    page_sessions: PageSessions = field(init=False)
     waiting: WaitingCalls = field(init=False)
     registry: Registry = field(init=False)
     autoseal: AutoSeal = field(init=False)
@@ -125,6 +127,7 @@ class App:
             wanted=self.config.ask.presence == "passkey",
             origins=self.config.web.origins,
         )
+        self.page_sessions = PageSessions(self.clock, lambda: self.passkeys.known)
         self.waiting = WaitingCalls(self.clock)
         self.autoseal = AutoSeal(
             self.config.vault,
@@ -173,6 +176,7 @@ class App:
                 page_key=self.paths.web_key,
             ),
             clock=self.clock,
+            acknowledge=self.anchor.acknowledge,
         )
         mappings = Mappings(
             core,
@@ -214,13 +218,14 @@ class App:
         self.away.start()
         self._sweeping = asyncio.create_task(self._sweep())
         if self.config.model.configured:  # its client takes seconds to load, in which nobody else would be answered
-            self._warming = asyncio.create_task(asyncio.to_thread(importlib.import_module, "openai"))
+            self._warming = asyncio.create_task(asyncio.to_thread(_load_client))
 
     async def close(self) -> None:
         """Take nothing new, let what runs end, and leave nothing behind."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         await self.away.close()
+        self.page_sessions.end_all()
         await self.anchor.close()
         await self.autoseal.close()
         await self.engine.drain(DRAIN_SECONDS)
@@ -245,6 +250,7 @@ class App:
         """Forget the keys: what runs loses its credentials and is killed; presence is forgotten. The keys go even when
         something of that fails, and before a machine that goes to sleep waits for containers to end."""
         self._forget_presence()
+        self.page_sessions.end_all()
         try:
             if why != "sleep":
                 await self._end_acting()
@@ -266,7 +272,7 @@ class App:
     # ---- parts
 
     async def _listen(self) -> None:
-        callers = Callers(self.registry, self.sessions, self.grant_store)
+        callers = Callers(self.registry, self.sessions, self.grant_store, self.page_sessions)
         actions = ActionsService(self.engine, callers, self.vault_state)
         person = PersonContext(
             engine=self.engine,
@@ -274,6 +280,7 @@ class App:
             vault_state=self.vault_state,
             presence=self.presence,
             passkeys=self.passkeys,
+            page_sessions=self.page_sessions,
             waiting=self.waiting,
             polkit=Polkit(self.config.ask.polkit),
             actions=actions,
@@ -308,6 +315,7 @@ class App:
         )
         for extra in self.config.agent_sockets:
             make_open(extra.path.parent)  # the socket is for other users, also under a unit's strict umask
+            check_held(extra.path.parent)
             # The mode lets everybody try; whom the socket is for is checked by what the kernel says of the peer.
             mode = 0o666 if extra.uids - own else 0o600
             self._acceptors.append(
@@ -462,3 +470,9 @@ class App:
                     await self.holds.end_overdue()
                     await self.retention.end_overdue()
                 await in_thread(self.vault_state.flush_uses)
+
+
+def _load_client() -> None:
+    """Load the model's client, if it is installed; whoever uses the model is told if it isn't."""
+    with suppress(ModuleNotFoundError):
+        importlib.import_module("openai")

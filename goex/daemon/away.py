@@ -172,8 +172,12 @@ def send_to_room(lease: Lease, room: str, text: str) -> None:
     body = {"msgtype": "m.text", "body": text, "m.mentions": {}}
     failure = ""
     try:
-        reply = http_request.put(
-            way, url + f"goex-{secrets.token_hex(16)}", json.dumps(body).encode(), token=lease.secret.reveal().decode()
+        reply = http_request.send_json(
+            way,
+            "PUT",
+            url + f"goex-{secrets.token_hex(16)}",
+            json.dumps(body).encode(),
+            token=lease.secret.reveal().decode(),
         )
         failure = "" if reply.status == 200 else f"it answered {reply.status}"
     except http_request.Failed as error:

@@ -18,6 +18,7 @@ from goex.rpc import passkeys_pb2 as ppb
 from policies.jsonvalue import canonical
 
 PREFIX = b"goex.v1.passkey\0"
+SIGN_IN = "sign-in"
 
 Statement = dict[str, Any]
 
@@ -51,6 +52,11 @@ def adding(request: ppb.AddPasskeyRequest) -> Statement:
 def removing(request: ppb.RemovePasskeyRequest) -> Statement:
     """A passkey less."""
     return {"kind": "remove-passkey", "passkey": request.id}
+
+
+def signing_in(origin: str) -> Statement:
+    """A session of the page at that origin, which approves nothing."""
+    return {"kind": SIGN_IN, "origin": origin}
 
 
 def signed_text(statement: Statement, rp_id: str) -> str:

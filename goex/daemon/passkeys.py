@@ -35,8 +35,10 @@ from vault.passkeys import MOST, NONE, Passkey, Passkeys
 log = logging.getLogger("goex.daemon")
 
 LASTS = timedelta(minutes=5)  # a challenge
+SIGN_IN_LASTS = timedelta(minutes=2)
 RESET_AFTER = timedelta(hours=24)
 _MOST_CHALLENGES = 500
+_MOST_SIGN_INS = 500  # apart, since whoever reaches the public page may have some made
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,60}")
 
 
@@ -51,8 +53,9 @@ class _Challenge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What an assertion proved: for this statement, with these facts for the journal's row."""
+    """What an assertion proved: by which passkey, for this statement, with these facts for the journal's row."""
 
+    passkey: Passkey
     statement: Statement
     facts: Mapping[str, str]
 
@@ -76,6 +79,7 @@ class PasskeyPresence:
         self._wanted = wanted
         self._origins = origins
         self._challenges: dict[bytes, _Challenge] = {}
+        self._sign_ins: dict[bytes, _Challenge] = {}
         self._one_at_a_time = asyncio.Lock()
 
     # ---- what counts
@@ -110,7 +114,10 @@ class PasskeyPresence:
         self._keep(challenge, {}, "", origin, rp_id)
         user = self._vault_state.vault.derive("passkey-user")[:16]
         same = [one for one in known if one.rp_id == rp_id]
-        return webauthn.creation_options(rp_id, challenge, user=user, name=name, known=same)
+        found_by_host = origin in self._origins[1:]  # to sign in there, where no passkey is named to a stranger
+        return webauthn.creation_options(
+            rp_id, challenge, user=user, name=name, known=same, found_by_host=found_by_host
+        )
 
     def challenge(self, statement: Statement, origin: str) -> tuple[str, str]:
         """Options for an assertion that approves this, and the text that is signed. Raises InvalidInput."""
@@ -122,6 +129,25 @@ class PasskeyPresence:
         challenge = statements.challenge_of(text)
         self._keep(challenge, statement, text, origin, rp_id)
         return webauthn.request_options(rp_id, challenge, same), text
+
+    def sign_in(self, origin: str) -> tuple[str, str]:
+        """As `challenge`, for an assertion that begins a session of the public page and nothing else. The options name
+        no passkey: anybody may have them made. Raises InvalidInput."""
+        origin, rp_id = self._place(origin)
+        if origin not in self._origins[1:]:
+            raise InvalidInput("On localhost the page is opened by its link.", next_step="goex web")
+        if all(one.rp_id != rp_id for one in self.known.all):
+            raise InvalidInput(f"No passkey is registered for {rp_id}.", next_step="Add one: goex web --phone")
+        text = statements.signed_text(statements.signing_in(origin), rp_id)
+        challenge = statements.challenge_of(text)
+        self._keep(challenge, statements.signing_in(origin), text, origin, rp_id)
+        return webauthn.request_options(rp_id, challenge, ()), text
+
+    def host_asked(self, answer: str) -> str:
+        """The host that a challenge was made for, which stays open. Raises PasskeyRefused."""
+        if (asked := self._challenges.get(webauthn.challenge_in(answer))) is None:
+            raise _not_open()
+        return asked.rp_id
 
     # ---- answers
 
@@ -168,7 +194,7 @@ class PasskeyPresence:
             await in_thread(vault.change_passkeys, note)
             if was is not None:
                 self._journal.append("passkeys-reset-cancel", facts={"by": f"the passkey {id}"})
-        return Shown(statement=asked.statement, facts=statements.facts(found, asked.text))
+        return Shown(passkey=used, statement=asked.statement, facts=statements.facts(found, asked.text))
 
     # ---- changes
 
@@ -292,24 +318,29 @@ class PasskeyPresence:
 
     def _keep(self, challenge: bytes, statement: Statement, text: str, origin: str, rp_id: str) -> None:
         now = self._clock()
-        for old in [key for key, asked in self._challenges.items() if asked.until <= now]:
-            del self._challenges[old]
-        while len(self._challenges) >= _MOST_CHALLENGES:
-            del self._challenges[next(iter(self._challenges))]
-        self._challenges[challenge] = _Challenge(
-            statement=statement, text=text, origin=origin, rp_id=rp_id, until=now + LASTS
-        )
+        signs_in = statement.get("kind") == statements.SIGN_IN
+        kept, most = (self._sign_ins, _MOST_SIGN_INS) if signs_in else (self._challenges, _MOST_CHALLENGES)
+        for old in [key for key, asked in kept.items() if asked.until <= now]:
+            del kept[old]
+        while len(kept) >= most:
+            del kept[next(iter(kept))]
+        until = now + (SIGN_IN_LASTS if signs_in else LASTS)
+        kept[challenge] = _Challenge(statement=statement, text=text, origin=origin, rp_id=rp_id, until=until)
 
     def _take(self, answer: str) -> tuple[bytes, _Challenge]:
         """The challenge that an answer is to, which is used up by that."""
         challenge = webauthn.challenge_in(answer)
-        asked = self._challenges.pop(challenge, None)
+        asked = self._challenges.pop(challenge, None) or self._sign_ins.pop(challenge, None)
         if asked is None or self._clock() >= asked.until:
-            raise PasskeyRefused(
-                "That answer is to no challenge that is open: it was used, is too old, or isn't this daemon's.",
-                next_step="Try again on the page.",
-            )
+            raise _not_open()
         return challenge, asked
+
+
+def _not_open() -> PasskeyRefused:
+    return PasskeyRefused(
+        "That answer is to no challenge that is open: it was used, is too old, or isn't this daemon's.",
+        next_step="Try again on the page.",
+    )
 
 
 _KINDS = ("passkey-add", "passkey-remove", "passkeys-reset", "passkeys-required")

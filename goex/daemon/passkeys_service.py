@@ -1,17 +1,20 @@
 """`goex.v1.Passkeys`, on user.sock alone: register, list and remove passkeys, and what they are asked.
 
 Rules: the first passkey needs the approval passphrase, each further one and each removal an assertion over exactly
-that: the strongest presence that there is. Presence that was remembered before a change counts no more after it.
+that: the strongest presence that there is. Presence that was remembered before a change counts no more after it. What
+a passkey signed to begin a session approves nothing, and what it signed for an approval begins none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from goex.daemon.passkey_statements import Statement, adding, approving, encoded, removing
+from goex.daemon.page_sessions import PageSession
+from goex.daemon.passkey_statements import SIGN_IN, Statement, adding, approving, encoded, removing
 from goex.daemon.person_context import PersonCalls
-from goex.daemon.rpc_context import current_call, unary
+from goex.daemon.rpc_context import current_call, streaming, unary
+from goex.daemon.waiting_calls import PasskeyDue
 from goex.engine.peers import Peer
 from goex.journal.chain import stamp
 from goex.rpc import passkeys_pb2 as pb
@@ -34,7 +37,11 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
     async def Add(self, request: pb.AddPasskeyRequest, context: Any) -> pb.PasskeyView:
         peer, passkeys = self._opened(context), self._person.passkeys
         proof: Mapping[str, str] = {}
-        if passkeys.known.all:
+        if passkeys.known.all and not (request.assertion_json or request.passphrase):  # of another host than those
+            what = f"{_ADDING} for {passkeys.host_asked(request.credential_json)}"
+            self._person.waiting.require(peer, what, *current_call())
+            await self._person.confirm(peer, what)
+        elif passkeys.known.all:
             statement = adding(request)
             _, shown = await self._person.shown(context, request.assertion_json, _ADDING, statement)
             proof = shown.facts
@@ -55,6 +62,7 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
             presence="passkey" if passkeys.required else "passphrase",
             reset_at=stamp(known.reset_at) if known.reset_at else "",
             waiting=self._person.waiting.open(),
+            sessions=[_session_view(one) for one in self._person.page_sessions.all()],
         )
 
     @unary
@@ -74,8 +82,11 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
 
     @unary
     async def Challenge(self, request: pb.ChallengeRequest, context: Any) -> pb.ChallengeReply:
-        statement = self._statement(request, self._opened(context))
-        options, text = self._person.passkeys.challenge(statement, request.origin)
+        peer = self._opened(context)
+        if request.WhichOneof("what") == "sign_in":
+            options, text = self._person.passkeys.sign_in(request.origin)
+        else:
+            options, text = self._person.passkeys.challenge(self._statement(request, peer), request.origin)
         return pb.ChallengeReply(options_json=options, statement_json=text)
 
     @unary
@@ -89,6 +100,25 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
         self._forget_presence()
         return pb.ResetPasskeysReply(reset_at=stamp(at), done=done)
 
+    @streaming
+    async def SignIn(self, request: pb.SignInRequest, context: Any) -> AsyncIterator[pb.PageSession]:
+        peer, sessions = self._opened(context), self._person.page_sessions
+        shown = await self._person.passkeys.shown(request.assertion_json, kind=SIGN_IN)
+        with sessions.begun(shown.passkey) as session:
+            facts = {"session": session.id, "origin": shown.statement["origin"], "by": peer.describe()}
+            facts["assertion"] = dict(shown.facts)
+            self._person.engine.core.journal.append("page-session", facts=facts)
+            await self.before_reply()
+            sessions.get(session.id)  # nothing has ended it meanwhile
+            yield _session_view(session)
+            await sessions.lasting(session)
+
+    @unary
+    async def EndSession(self, request: pb.EndSessionRequest, context: Any) -> pb.EndSessionReply:
+        self._person.callers.peer(context)
+        self._person.page_sessions.end(request.id)
+        return pb.EndSessionReply()
+
     # ---- inside
 
     def _opened(self, context: Any) -> Peer:
@@ -98,10 +128,13 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
 
     async def _prove(self, peer: Peer, passphrase: str, what: str) -> None:
         """The passphrase itself, whatever is remembered or polkit would say in its stead."""
+        if peer.away and self._person.passkeys.known.all:
+            raise PasskeyDue(what)
         await self._person.prove(passphrase, what)
         await self._person.confirm(peer, what)
 
     def _forget_presence(self) -> None:
+        self._person.page_sessions.sweep()
         self._person.presence.forget()
         self._person.waiting.forget()
 
@@ -135,4 +168,14 @@ def _view(passkey: Passkey) -> pb.PasskeyView:
         public_key=passkey.public_key,
         credential_id=encoded(passkey.credential_id),
         rp_id=passkey.rp_id,
+    )
+
+
+def _session_view(session: PageSession) -> pb.PageSession:
+    return pb.PageSession(
+        id=session.id,
+        passkey=session.passkey.id,
+        name=session.passkey.name,
+        begun=stamp(session.begun),
+        ends=stamp(session.ends),
     )

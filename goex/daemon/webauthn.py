@@ -64,8 +64,11 @@ class Asserted:
     counter: int
 
 
-def creation_options(rp_id: str, challenge: bytes, *, user: bytes, name: str, known: Iterable[Passkey]) -> str:
-    """For PublicKeyCredential.parseCreationOptionsFromJSON."""
+def creation_options(
+    rp_id: str, challenge: bytes, *, user: bytes, name: str, known: Iterable[Passkey], found_by_host: bool = False
+) -> str:
+    """For PublicKeyCredential.parseCreationOptionsFromJSON. `found_by_host`: of a kind that the browser finds without
+    being told its id."""
     from fido2.webauthn import (
         PublicKeyCredentialUserEntity,
         ResidentKeyRequirement,
@@ -75,7 +78,7 @@ def creation_options(rp_id: str, challenge: bytes, *, user: bytes, name: str, kn
     options, _ = _server(rp_id).register_begin(
         PublicKeyCredentialUserEntity(id=user, name=name, display_name=name),
         credentials=_descriptors(known),
-        resident_key_requirement=ResidentKeyRequirement.PREFERRED,
+        resident_key_requirement=ResidentKeyRequirement.REQUIRED if found_by_host else ResidentKeyRequirement.PREFERRED,
         user_verification=UserVerificationRequirement.REQUIRED,
         challenge=challenge,
     )
@@ -83,7 +86,7 @@ def creation_options(rp_id: str, challenge: bytes, *, user: bytes, name: str, kn
 
 
 def request_options(rp_id: str, challenge: bytes, known: Iterable[Passkey]) -> str:
-    """For PublicKeyCredential.parseRequestOptionsFromJSON."""
+    """For PublicKeyCredential.parseRequestOptionsFromJSON. Without `known` the browser offers those that it finds."""
     from fido2.webauthn import UserVerificationRequirement
 
     options, _ = _server(rp_id).authenticate_begin(

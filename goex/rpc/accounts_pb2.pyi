@@ -47,7 +47,7 @@ class OfferRequest(_message.Message):
     def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., server: _Optional[_Union[AuthorizationServer, _Mapping]] = ..., place: _Optional[_Union[AccountPlace, _Mapping]] = ..., confirmed: _Optional[_Union[AuthorizationServer, _Mapping]] = ...) -> None: ...
 
 class OfferReply(_message.Message):
-    __slots__ = ("service", "account", "server", "said_by", "confirm", "client_id", "scopes", "base_urls", "basic", "header", "local", "client")
+    __slots__ = ("service", "account", "server", "said_by", "confirm", "client_id", "scopes", "base_urls", "basic", "header", "local", "registers", "client")
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     SERVER_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,7 @@ class OfferReply(_message.Message):
     BASIC_FIELD_NUMBER: _ClassVar[int]
     HEADER_FIELD_NUMBER: _ClassVar[int]
     LOCAL_FIELD_NUMBER: _ClassVar[int]
+    REGISTERS_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     service: str
     account: str
@@ -71,8 +72,9 @@ class OfferReply(_message.Message):
     basic: bool
     header: str
     local: bool
+    registers: bool
     client: str
-    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., server: _Optional[_Union[AuthorizationServer, _Mapping]] = ..., said_by: _Optional[str] = ..., confirm: _Optional[bool] = ..., client_id: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeOffer, _Mapping]]] = ..., base_urls: _Optional[_Iterable[str]] = ..., basic: _Optional[bool] = ..., header: _Optional[str] = ..., local: _Optional[bool] = ..., client: _Optional[str] = ...) -> None: ...
+    def __init__(self, service: _Optional[str] = ..., account: _Optional[str] = ..., server: _Optional[_Union[AuthorizationServer, _Mapping]] = ..., said_by: _Optional[str] = ..., confirm: _Optional[bool] = ..., client_id: _Optional[str] = ..., scopes: _Optional[_Iterable[_Union[ScopeOffer, _Mapping]]] = ..., base_urls: _Optional[_Iterable[str]] = ..., basic: _Optional[bool] = ..., header: _Optional[str] = ..., local: _Optional[bool] = ..., registers: _Optional[bool] = ..., client: _Optional[str] = ...) -> None: ...
 
 class ScopeOffer(_message.Message):
     __slots__ = ("name", "description", "risk", "granted", "wanted_by", "wanted")

@@ -56,16 +56,18 @@ class ListPasskeysRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ListPasskeysReply(_message.Message):
-    __slots__ = ("passkeys", "presence", "reset_at", "waiting")
+    __slots__ = ("passkeys", "presence", "reset_at", "waiting", "sessions")
     PASSKEYS_FIELD_NUMBER: _ClassVar[int]
     PRESENCE_FIELD_NUMBER: _ClassVar[int]
     RESET_AT_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
     passkeys: _containers.RepeatedCompositeFieldContainer[PasskeyView]
     presence: str
     reset_at: str
     waiting: _containers.RepeatedCompositeFieldContainer[WaitingCall]
-    def __init__(self, passkeys: _Optional[_Iterable[_Union[PasskeyView, _Mapping]]] = ..., presence: _Optional[str] = ..., reset_at: _Optional[str] = ..., waiting: _Optional[_Iterable[_Union[WaitingCall, _Mapping]]] = ...) -> None: ...
+    sessions: _containers.RepeatedCompositeFieldContainer[PageSession]
+    def __init__(self, passkeys: _Optional[_Iterable[_Union[PasskeyView, _Mapping]]] = ..., presence: _Optional[str] = ..., reset_at: _Optional[str] = ..., waiting: _Optional[_Iterable[_Union[WaitingCall, _Mapping]]] = ..., sessions: _Optional[_Iterable[_Union[PageSession, _Mapping]]] = ...) -> None: ...
 
 class WaitingCall(_message.Message):
     __slots__ = ("id", "what", "by", "at", "call", "request", "request_json")
@@ -100,18 +102,20 @@ class RemovePasskeyReply(_message.Message):
     def __init__(self) -> None: ...
 
 class ChallengeRequest(_message.Message):
-    __slots__ = ("decide", "remove", "add", "presence", "origin")
+    __slots__ = ("decide", "remove", "add", "presence", "sign_in", "origin")
     DECIDE_FIELD_NUMBER: _ClassVar[int]
     REMOVE_FIELD_NUMBER: _ClassVar[int]
     ADD_FIELD_NUMBER: _ClassVar[int]
     PRESENCE_FIELD_NUMBER: _ClassVar[int]
+    SIGN_IN_FIELD_NUMBER: _ClassVar[int]
     ORIGIN_FIELD_NUMBER: _ClassVar[int]
     decide: _goex_pb2.DecideRequest
     remove: RemovePasskeyRequest
     add: AddPasskeyRequest
     presence: str
+    sign_in: SignInRequest
     origin: str
-    def __init__(self, decide: _Optional[_Union[_goex_pb2.DecideRequest, _Mapping]] = ..., remove: _Optional[_Union[RemovePasskeyRequest, _Mapping]] = ..., add: _Optional[_Union[AddPasskeyRequest, _Mapping]] = ..., presence: _Optional[str] = ..., origin: _Optional[str] = ...) -> None: ...
+    def __init__(self, decide: _Optional[_Union[_goex_pb2.DecideRequest, _Mapping]] = ..., remove: _Optional[_Union[RemovePasskeyRequest, _Mapping]] = ..., add: _Optional[_Union[AddPasskeyRequest, _Mapping]] = ..., presence: _Optional[str] = ..., sign_in: _Optional[_Union[SignInRequest, _Mapping]] = ..., origin: _Optional[str] = ...) -> None: ...
 
 class ChallengeReply(_message.Message):
     __slots__ = ("options_json", "statement_json")
@@ -136,3 +140,33 @@ class ResetPasskeysReply(_message.Message):
     reset_at: str
     done: bool
     def __init__(self, reset_at: _Optional[str] = ..., done: _Optional[bool] = ...) -> None: ...
+
+class SignInRequest(_message.Message):
+    __slots__ = ("assertion_json",)
+    ASSERTION_JSON_FIELD_NUMBER: _ClassVar[int]
+    assertion_json: str
+    def __init__(self, assertion_json: _Optional[str] = ...) -> None: ...
+
+class PageSession(_message.Message):
+    __slots__ = ("id", "passkey", "name", "begun", "ends")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    PASSKEY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    ENDS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    passkey: str
+    name: str
+    begun: str
+    ends: str
+    def __init__(self, id: _Optional[str] = ..., passkey: _Optional[str] = ..., name: _Optional[str] = ..., begun: _Optional[str] = ..., ends: _Optional[str] = ...) -> None: ...
+
+class EndSessionRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class EndSessionReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

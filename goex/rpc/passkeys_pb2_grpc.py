@@ -64,6 +64,16 @@ class PasskeysStub:
                 request_serializer=goex_dot_v1_dot_passkeys__pb2.ResetPasskeysRequest.SerializeToString,
                 response_deserializer=goex_dot_v1_dot_passkeys__pb2.ResetPasskeysReply.FromString,
                 _registered_method=True)
+        self.SignIn = channel.unary_stream(
+                '/goex.v1.Passkeys/SignIn',
+                request_serializer=goex_dot_v1_dot_passkeys__pb2.SignInRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_passkeys__pb2.PageSession.FromString,
+                _registered_method=True)
+        self.EndSession = channel.unary_unary(
+                '/goex.v1.Passkeys/EndSession',
+                request_serializer=goex_dot_v1_dot_passkeys__pb2.EndSessionRequest.SerializeToString,
+                response_deserializer=goex_dot_v1_dot_passkeys__pb2.EndSessionReply.FromString,
+                _registered_method=True)
 
 
 class PasskeysServicer:
@@ -77,7 +87,8 @@ class PasskeysServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Add(self, request, context):
-        """Registers what `create` answered. The first passkey needs the approval passphrase, each further one an assertion.
+        """Registers what `create` answered. The first passkey needs the approval passphrase, each further one an assertion:
+        over this request, or as for any WaitingCall.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -106,6 +117,21 @@ class PasskeysServicer:
     def Reset(self, request, context):
         """For whoever lost all of them: removes all, a day after it was asked for with the approval passphrase. Meanwhile
         anybody can cancel it, and each assertion of a passkey does.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SignIn(self, request, context):
+        """Begins a session of the page at `[web] public_url`, which lasts until this call ends: after twelve hours at most,
+        when the vault is sealed, the passkey is removed, or the person ends it. It shows no presence.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndSession(self, request, context):
+        """Ends one. Idempotent; needs no presence.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -143,6 +169,16 @@ def add_PasskeysServicer_to_server(servicer, server):
                     servicer.Reset,
                     request_deserializer=goex_dot_v1_dot_passkeys__pb2.ResetPasskeysRequest.FromString,
                     response_serializer=goex_dot_v1_dot_passkeys__pb2.ResetPasskeysReply.SerializeToString,
+            ),
+            'SignIn': grpc.unary_stream_rpc_method_handler(
+                    servicer.SignIn,
+                    request_deserializer=goex_dot_v1_dot_passkeys__pb2.SignInRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_passkeys__pb2.PageSession.SerializeToString,
+            ),
+            'EndSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndSession,
+                    request_deserializer=goex_dot_v1_dot_passkeys__pb2.EndSessionRequest.FromString,
+                    response_serializer=goex_dot_v1_dot_passkeys__pb2.EndSessionReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -307,6 +343,60 @@ class Passkeys:
             '/goex.v1.Passkeys/Reset',
             goex_dot_v1_dot_passkeys__pb2.ResetPasskeysRequest.SerializeToString,
             goex_dot_v1_dot_passkeys__pb2.ResetPasskeysReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/goex.v1.Passkeys/SignIn',
+            goex_dot_v1_dot_passkeys__pb2.SignInRequest.SerializeToString,
+            goex_dot_v1_dot_passkeys__pb2.PageSession.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/goex.v1.Passkeys/EndSession',
+            goex_dot_v1_dot_passkeys__pb2.EndSessionRequest.SerializeToString,
+            goex_dot_v1_dot_passkeys__pb2.EndSessionReply.FromString,
             options,
             channel_credentials,
             insecure,

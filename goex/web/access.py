@@ -1,8 +1,9 @@
 """Who may use the page: one-time links, and the sessions that they begin.
 
-Rules: a link holds for a minute and once, and is made by whoever can read a key file that only this person can; the
-key is the running page's own and ends with it. A session is a random token that the browser keeps for one tab and sends
-as a header. There is no cookie: a page of another origin has nothing that it could send.
+Rules: a link holds for a minute, once, and at one of the page's origins; it is made by whoever can read a key file that
+only this person can; the key is the running page's own and ends with it. A session is a random token that the browser
+keeps for one tab and sends as a header, and holds at the origin where it began. There is no cookie: a page of another
+origin has nothing that it could send.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from goex.page_address import KEY_BYTES, page_port
@@ -22,6 +24,7 @@ from policies.errors import Unavailable
 LINK_SECONDS = 60
 SESSION_SECONDS = 12 * 3600
 MOST_SESSIONS = 8  # the oldest ends when one more begins
+AT_ONCE, A_SECOND = 20, 1.0  # requests of whoever has no session yet
 
 
 class KeyFile:
@@ -54,14 +57,40 @@ class KeyFile:
         return (key, port) if len(key) == KEY_BYTES else None
 
 
-def link_code(key: bytes, now: float) -> str:
+def link_code(key: bytes, now: float, origin: str) -> str:
     """Return a one-time code that a link carries in its fragment, which no server log and no Referer holds."""
     said = f"{secrets.token_urlsafe(16)}.{int(now) + LINK_SECONDS}"
-    return f"{said}.{_sign(key, said)}"
+    return f"{said}.{_sign(key, said, origin)}"
 
 
-def _sign(key: bytes, said: str) -> str:
-    return hmac.new(key, b"goex web link " + said.encode(), hashlib.sha256).hexdigest()
+def _sign(key: bytes, said: str, origin: str) -> str:
+    return hmac.new(key, f"goex web link {origin} {said}".encode(), hashlib.sha256).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One tab's. `passkey_session`: the daemon's id of it, which began with a passkey; "" where it began by a link."""
+
+    origin: str
+    until: float
+    passkey_session: str = ""
+
+
+class Strangers:
+    """How often whoever has no session may ask, all of them together: nothing tells one from another."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._left, self._at = float(AT_ONCE), clock()
+
+    def may(self) -> bool:
+        """Whether one more request is answered, which counts."""
+        now = self._clock()
+        self._left, self._at = min(AT_ONCE, self._left + (now - self._at) * A_SECOND), now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
 
 class Access:
@@ -71,27 +100,32 @@ class Access:
         self._key = key
         self._clock = clock
         self._used: dict[str, float] = {}  # code -> when it would have ended
-        self._sessions: dict[str, float] = {}  # hash of the token -> its end
+        self._sessions: dict[str, Session] = {}  # by the hash of the token
 
-    def enter(self, code: str) -> str | None:
-        """Return the token of a new session; None for a code that is wrong, too old, or was used."""
+    def enter(self, code: str, origin: str) -> str | None:
+        """Return the token of a new session; None for a code that is wrong, too old, used, or another origin's."""
         said, _, signature = code.rpartition(".")
-        if not code.isascii() or not hmac.compare_digest(signature.encode(), _sign(self._key, said).encode()):
+        if not code.isascii() or not hmac.compare_digest(signature.encode(), _sign(self._key, said, origin).encode()):
             return None
         now, ends = self._clock(), float(said.rpartition(".")[2])
         self._used = {old: until for old, until in self._used.items() if until > now}
         if now >= ends or said in self._used:
             return None
         self._used[said] = ends
+        return self.begin(origin)
+
+    def begin(self, origin: str, passkey_session: str = "") -> str:
+        """Return the token of a new session, for somebody who has proven to be the person."""
         while len(self._sessions) >= MOST_SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
         token = secrets.token_urlsafe(32)
-        self._sessions[_hash(token)] = now + SESSION_SECONDS
+        self._sessions[_hash(token)] = Session(origin, self._clock() + SESSION_SECONDS, passkey_session)
         return token
 
-    def holds(self, token: str) -> bool:
-        """Whether this is the token of an open session."""
-        return self._clock() < self._sessions.get(_hash(token), 0.0)
+    def of(self, token: str, origin: str) -> Session | None:
+        """The open session that this token is of, at this origin."""
+        found = self._sessions.get(_hash(token))
+        return found if found and found.origin == origin and self._clock() < found.until else None
 
     def leave(self, token: str) -> None:
         """End a session. Idempotent."""

@@ -2,10 +2,13 @@
 
 Rules: each request is for exactly the page's own host, which ends DNS rebinding; one that comes from a page comes from
 ours, by Origin and Sec-Fetch-Site. Nothing is loaded from elsewhere, nothing is shown in a frame, a body has a bound.
+Who has no session may come with a link's code or, at the public origin alone, sign in with a passkey: that is asked
+seldom enough, learns nothing of what is there, and the daemon judges it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
@@ -18,8 +21,8 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
-from goex.web.access import Access
-from goex.web.daemon_calls import STREAMED, UNARY, DaemonCalls
+from goex.web.access import Access, Session, Strangers
+from goex.web.daemon_calls import BY_LINK, STREAMED, UNARY, DaemonCalls
 from policies.errors import Denied, GoexError, InvalidInput
 
 STATIC = Path(__file__).with_name("static")
@@ -86,12 +89,15 @@ class Guard:
 
 
 class Page:
-    """What the page answers. `origins`: where it is reached, like `http://localhost:7464`."""
+    """What the page answers. `origins`: where it is reached, first of all on this machine, like `http://localhost:7464`."""
 
     def __init__(self, origins: tuple[str, ...], access: Access, calls: DaemonCalls) -> None:
+        self._here = origins[0]
         self._origins = frozenset(origins)
         self._access = access
         self._calls = calls
+        self._strangers = Strangers()
+        self._signed_in: set[asyncio.Task[None]] = set()
 
     def app(self) -> ASGIApp:
         """Return the ASGI application."""
@@ -99,6 +105,8 @@ class Page:
             Route("/", _file(STATIC / "index.html")),
             *(Route(f"/{file.name}", _file(file)) for file in sorted(STATIC.iterdir())),
             Route("/enter", self._enter, methods=["POST"]),
+            Route("/sign-in/challenge", self._challenge, methods=["POST"]),
+            Route("/sign-in", self._sign_in, methods=["POST"]),
             Route("/leave", self._leave, methods=["POST"]),
             Route("/call/{service}/{method}", self._call, methods=["POST"]),
         ]
@@ -106,34 +114,82 @@ class Page:
         return Guard(Starlette(routes=routes, exception_handlers=handlers), self._origins)
 
     async def _enter(self, request: Request) -> Response:
-        try:
-            code = json.loads(await _body(request))["code"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            raise InvalidInput("The body must be an object with a code.") from None
-        token = self._access.enter(code) if isinstance(code, str) else None
+        token = self._access.enter(await _text_in(request, "code"), request.headers["origin"])
         if token is None:
             raise _NoSession("This link was used already, or is too old.")
-        return Response(json.dumps({"token": token}), media_type="application/json")
+        return _token(token)
+
+    async def _challenge(self, request: Request) -> Response:
+        """Options for an assertion that begins a session here; to whoever asks."""
+        origin = self._may_sign_in(request)
+        asked = json.dumps({"sign_in": {}, "origin": origin}).encode()
+        try:
+            answer = json.loads(await self._calls.call("Passkeys/Challenge", asked))
+        except GoexError:  # why is none of a stranger's business
+            raise _NoSession("No passkey begins a session here now.") from None
+        return Response(json.dumps({"options_json": answer["options_json"]}), media_type="application/json")
+
+    async def _sign_in(self, request: Request) -> Response:
+        origin = self._may_sign_in(request)
+        assertion = await _text_in(request, "assertion_json")
+        try:
+            session, ended = await self._calls.sign_in(assertion)
+        except GoexError:
+            raise _NoSession("This passkey begins no session here now.") from None
+        token = self._access.begin(origin, session)
+
+        async def hold() -> None:
+            try:
+                await ended()
+            finally:
+                self._access.leave(token)
+
+        task = asyncio.create_task(hold())
+        self._signed_in.add(task)
+        task.add_done_callback(self._signed_in.discard)
+        return _token(token)
+
+    def _may_sign_in(self, request: Request) -> str:
+        origin = request.headers["origin"]
+        if origin == self._here:
+            raise _NoSession("On this machine the page is opened by its link.")
+        if not self._strangers.may():
+            raise _TooOften("Too many try to sign in.", next_step="Wait a minute.")
+        return origin
 
     async def _leave(self, request: Request) -> Response:
-        self._access.leave(self._session(request))
+        token, session = self._session(request)
+        self._access.leave(token)
+        if session.passkey_session:
+            ended = json.dumps({"id": session.passkey_session}).encode()
+            await self._calls.call("Passkeys/EndSession", ended, session.passkey_session)
         return Response("{}", media_type="application/json")
 
     async def _call(self, request: Request) -> Response:
-        self._session(request)
+        token, session = self._session(request)
+        away = "" if session.origin == self._here else session.passkey_session or BY_LINK
         method = f"{request.path_params['service']}/{request.path_params['method']}"
         body = await _body(request)
         if method in STREAMED:
-            return StreamingResponse(_lines(self._calls.stream(method, body)), media_type="application/x-ndjson")
+            stream = self._lasting(self._calls.stream(method, body, away), token, session.origin)
+            return StreamingResponse(_lines(stream), media_type="application/x-ndjson")
         if method not in UNARY:
             raise _Unknown("The page doesn't offer this call.")
-        return Response(await self._calls.call(method, body), media_type="application/json")
+        return Response(await self._calls.call(method, body, away), media_type="application/json")
 
-    def _session(self, request: Request) -> str:
+    async def _lasting(self, stream: AsyncIterator[bytes], token: str, origin: str) -> AsyncIterator[bytes]:
+        """What is streamed, for as long as the session lasts."""
+        async for line in stream:
+            if self._access.of(token, origin) is None:
+                raise _NoSession("This tab's session has ended.")
+            yield line
+
+    def _session(self, request: Request) -> tuple[str, Session]:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme != "Bearer" or not self._access.holds(token):
+        found = self._access.of(token, request.headers["origin"]) if scheme == "Bearer" else None
+        if found is None:
             raise _NoSession("This tab has no session.")
-        return token
+        return token, found
 
 
 class _Misdirected(Denied):
@@ -151,7 +207,11 @@ class _Unknown(InvalidInput):
     code = "unknown-call"
 
 
-_STATUS = {"host": 421, "session": 401, "unknown-call": 404, "too-large": 413}
+class _TooOften(Denied):
+    code = "too-often"
+
+
+_STATUS = {"too-often": 429, "host": 421, "session": 401, "unknown-call": 404, "too-large": 413}
 
 
 async def _lines(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -177,6 +237,20 @@ def _said(error: GoexError) -> bytes:
 
 class _TooLarge(InvalidInput):
     code = "too-large"
+
+
+async def _text_in(request: Request, name: str) -> str:
+    try:
+        found = json.loads(await _body(request))[name]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        found = None
+    if not isinstance(found, str):
+        raise InvalidInput(f"The body must be an object with {name}, a text.")
+    return found
+
+
+def _token(token: str) -> Response:
+    return Response(json.dumps({"token": token}), media_type="application/json")
 
 
 async def _body(request: Request) -> bytes:

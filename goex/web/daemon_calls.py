@@ -1,12 +1,14 @@
 """The calls of the daemon that the page may make: JSON from the browser, messages to user.sock, and back.
 
-Rules: a call that isn't in the table isn't made. The page decides nothing: presence, digests, rules are the daemon's.
+Rules: a call that isn't in the table isn't made. The page decides nothing: presence, digests, rules are the daemon's. A
+call for somebody at the public page says so, and for which session; the daemon refuses it when that has ended.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,9 +20,10 @@ from google.protobuf.message import Message
 from goex.client import CHANNEL, translate
 from goex.rpc import accounts_pb2, audit_pb2, databases_pb2, passkeys_pb2, rules_pb2
 from goex.rpc import goex_pb2 as pb
-from policies.errors import InvalidInput
+from policies.errors import InvalidInput, Unavailable
 
 _SECONDS = 60.0
+AWAY_KEY, BY_LINK = "goex-away", "link"  # as goex.daemon.rpc_context reads them
 
 UNARY: dict[str, tuple[type[Message], type[Message]]] = {
     "Person/Status": (pb.StatusRequest, pb.StatusReply),
@@ -45,6 +48,7 @@ UNARY: dict[str, tuple[type[Message], type[Message]]] = {
     "Passkeys/Remove": (passkeys_pb2.RemovePasskeyRequest, passkeys_pb2.RemovePasskeyReply),
     "Passkeys/Reset": (passkeys_pb2.ResetPasskeysRequest, passkeys_pb2.ResetPasskeysReply),
     "Passkeys/Challenge": (passkeys_pb2.ChallengeRequest, passkeys_pb2.ChallengeReply),
+    "Passkeys/EndSession": (passkeys_pb2.EndSessionRequest, passkeys_pb2.EndSessionReply),
     "Audit/Actions": (audit_pb2.Wanted, audit_pb2.ActionsPage),
     "Audit/Story": (pb.ActionId, audit_pb2.StoryReply),
     "Audit/Scopes": (audit_pb2.ScopesRequest, audit_pb2.ScopesReply),
@@ -67,24 +71,48 @@ class DaemonCalls:
     async def close(self) -> None:
         await self._channel.close()
 
-    async def call(self, method: str, body: bytes) -> bytes:
-        """Make one unary call. Raises GoexError."""
+    async def call(self, method: str, body: bytes, away: str = "") -> bytes:
+        """Make one unary call. `away`: the session at the public page that it is for, or BY_LINK. Raises GoexError."""
         request, reply = UNARY[method]
         made = self._channel.unary_unary(
             f"/goex.v1.{method}", request_serializer=_to_bytes, response_deserializer=reply.FromString
         )
         try:
-            return _json(await made(_message(request, body), timeout=_SECONDS))
+            return _json(await made(_message(request, body), timeout=_SECONDS, metadata=_metadata(away)))
         except grpc.RpcError as error:
             raise translate(error) from error
 
-    async def stream(self, method: str, body: bytes) -> AsyncIterator[bytes]:
-        """Yield what a call streams, a line of JSON each. Raises GoexError."""
+    async def sign_in(self, assertion: str) -> tuple[str, Callable[[], Awaitable[None]]]:
+        """Begin a session with a passkey. Returns its id, and what waits until it has ended. Raises GoexError."""
+        made = self._channel.unary_stream(
+            "/goex.v1.Passkeys/SignIn",
+            request_serializer=_to_bytes,
+            response_deserializer=passkeys_pb2.PageSession.FromString,
+        )
+        call: Any = made(passkeys_pb2.SignInRequest(assertion_json=assertion))
+        try:
+            session = await call.read()
+        except grpc.RpcError as error:
+            raise translate(error) from error
+        if session is grpc.aio.EOF:
+            raise Unavailable("The session ended at once.", next_step="Try again.")
+
+        async def ended() -> None:
+            try:
+                with suppress(grpc.RpcError):
+                    await call.read()
+            finally:
+                call.cancel()
+
+        return session.id, ended
+
+    async def stream(self, method: str, body: bytes, away: str = "") -> AsyncIterator[bytes]:
+        """Yield what a call streams, a line of JSON each. `away` as for `call`. Raises GoexError."""
         request, reply = STREAMED[method]
         made = self._channel.unary_stream(
             f"/goex.v1.{method}", request_serializer=_to_bytes, response_deserializer=reply.FromString
         )
-        call: Any = made(_message(request, body))
+        call: Any = made(_message(request, body), metadata=_metadata(away))
         try:
             async for message in call:
                 yield _json(message) + b"\n"
@@ -92,6 +120,10 @@ class DaemonCalls:
             raise translate(error) from error
         finally:
             call.cancel()
+
+
+def _metadata(away: str) -> tuple[tuple[str, str], ...]:
+    return ((AWAY_KEY, away),) if away else ()
 
 
 def _message(kind: type[Message], body: bytes) -> Message:

@@ -17,9 +17,9 @@ from goex.web.app import Page
 from goex.web.daemon_calls import DaemonCalls
 
 
-def link(port: int, key: bytes) -> str:
-    """Return a link that opens the page once, within a minute."""
-    return f"http://localhost:{port}/#{link_code(key, time.time())}"
+def link(origin: str, key: bytes) -> str:
+    """Return a link that opens the page there once, within a minute."""
+    return f"{origin}/#{link_code(key, time.time(), origin)}"
 
 
 def open_in_browser(paths: Paths, link: str, question: str = "") -> bool:
@@ -45,15 +45,17 @@ def open_in_browser(paths: Paths, link: str, question: str = "") -> bool:
         return False
 
 
-def running_link(paths: Paths) -> str:
-    """Return a link to this person's page that runs already; "" when none does."""
+def running_link(paths: Paths, origin: str = "") -> str:
+    """Return a link to this person's page that runs already, at that origin or on this machine; "" when none does."""
     found = KeyFile(paths.web_key).of_running()
-    return link(port=found[1], key=found[0]) if found else ""
+    return link(origin or f"http://localhost:{found[1]}", found[0]) if found else ""
 
 
-async def serve(paths: Paths, port: int, origins: Callable[[int], tuple[str, ...]], say: Callable[[str], None]) -> None:
+async def serve(
+    paths: Paths, port: int, origins: Callable[[int], tuple[str, ...]], say: Callable[[str], None], at: str = ""
+) -> None:
     """Serve the page until the process is ended. `origins`: where it is reached, by its port (0: a free one is taken).
-    `say` is told the first link. Raises Unavailable."""
+    `say` is told the first link, to the origin `at` or to this machine. Raises Unavailable."""
     with ExitStack() as stack:
         listeners = [stack.enter_context(one) for one in listening_on_localhost(port)]
         port = listeners[0].getsockname()[1]
@@ -71,7 +73,7 @@ async def serve(paths: Paths, port: int, origins: Callable[[int], tuple[str, ...
             proxy_headers=False,
             timeout_graceful_shutdown=2,  # a tab that listens doesn't keep the process from ending
         )
-        say(link(port, key))
+        say(link(at or origins(port)[0], key))
         try:
             await uvicorn.Server(config).serve(sockets=listeners)
         finally:

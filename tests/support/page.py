@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,10 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
 SECONDS = 60  # that a busy machine may take for what a test waits for
+INTERNAL = {  # an authenticator within the device, for Chromium
+    "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
+    "isUserVerified": True, "automaticPresenceSimulation": True,
+}  # fmt: skip
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium on this machine")
 
 
@@ -61,13 +66,13 @@ def page_of(daemon: Daemon, port: int = 0) -> Iterator[WebPage]:
 
 
 @contextmanager
-def chromium() -> Iterator[Any]:
+def chromium(*arguments: str) -> Iterator[Any]:
     """A headless Chromium, driven by Playwright."""
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=SECONDS * 1000)
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", *arguments])
         try:
             yield browser
         finally:
@@ -90,6 +95,14 @@ def add_shop(daemon: Daemon) -> Path:
 def status_of(database: Path, order: int = 1) -> str:
     with sqlite3.connect(database) as opened:
         return str(opened.execute("SELECT status FROM orders WHERE id = ?", (order,)).fetchone()[0])
+
+
+def until_status(database: Path, value: str) -> None:
+    """Wait until order 1 has this status."""
+    ends = time.monotonic() + SECONDS
+    while status_of(database) != value:
+        assert time.monotonic() < ends
+        time.sleep(0.05)
 
 
 def ask_for_update(daemon: Daemon, token: str, value: str, order: int = 1) -> str:

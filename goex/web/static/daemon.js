@@ -41,6 +41,19 @@ export async function enter() {
   sessionStorage.setItem(KEY, (await (await post("/enter", { code })).json()).token);
 }
 
+// Options for a passkey that begins a session here; null where none does now, or on the person's own machine.
+export async function signInOptions() {
+  if (location.protocol !== "https:" || !window.PublicKeyCredential) return null;
+  try { return JSON.parse((await (await post("/sign-in/challenge", {})).json()).options_json); } catch (error) {
+    if (error.code === "session") return null;
+    throw error;
+  }
+}
+
+export async function signIn(assertion_json) {
+  sessionStorage.setItem(KEY, (await (await post("/sign-in", { assertion_json })).json()).token);
+}
+
 export async function call(method, body = {}) {
   return (await post(`/call/${method}`, body)).json();
 }

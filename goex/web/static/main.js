@@ -1,6 +1,6 @@
 // The page: its views, by the fragment of its address.
 
-import { enter, Problem } from "./daemon.js";
+import { call, enter, Problem, signIn, signInOptions } from "./daemon.js";
 import { h, put } from "./dom.js";
 import * as past from "./history.js";
 import { lookForPasskeys } from "./proof.js";
@@ -32,17 +32,43 @@ async function draw() {
   try {
     await VIEWS[shown][1](main, decodeURIComponent(id));
   } catch (error) {
-    put(main, h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error)));
+    put(main, problem(error));
   }
 }
 
-async function begin() {
+const problem = (error) => h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error));
+
+// Returns when this tab has a session: by its link, by the token that it kept, or by a passkey.
+async function session() {
   try {
     await enter();
-  } catch (error) {
-    put(main, h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error)));
+    await call("Person/Status");
     return;
+  } catch (error) {
+    if (error.code !== "session") { if (error.code === "away") throw error; return; }
+    if (!await signInOptions()) throw error;
   }
+  await new Promise((resolve) => {
+    const said = h("p", { class: "problem", role: "alert" });
+    const button = h("button", { type: "button", class: "yes", onclick: async () => {
+      button.disabled = true;
+      put(said, "");
+      try {
+        const options = PublicKeyCredential.parseRequestOptionsFromJSON(await signInOptions());
+        await signIn(JSON.stringify(await navigator.credentials.get({ publicKey: options })));
+        resolve();
+      } catch (error) {
+        put(said, error instanceof Problem ? error.text : `The passkey wasn't used: ${error.message}`);
+        button.disabled = false;
+      }
+    } }, "Sign in with a passkey");
+    put(main, h("h2", {}, "Is it you?"), h("p", {}, "A passkey that is registered for this address opens the page. It allows nothing yet."), h("p", { class: "buttons" }, button), said);
+    button.focus();
+  });
+}
+
+async function begin() {
+  try { await session(); } catch (error) { put(main, problem(error)); return; }
   const looked = lookForPasskeys().catch(() => {});
   window.addEventListener("hashchange", draw);
   waiting.follow((now, away) => {
@@ -51,7 +77,7 @@ async function begin() {
     if (now === count && nav.children.length) return;
     count = now;
     links(shown, count);
-  });
+  }).then(() => location.reload()); // the session has ended
   await looked; // a question says how it is answered
   await draw();
 }

@@ -3,17 +3,18 @@
 import { call, Problem } from "./daemon.js";
 
 const field = (id) => document.getElementById(id);
-let passkeys = false, required = false;
+let passkeys = false, required = false; // for this address; no passphrase counts
+const away = location.protocol === "https:"; // through a tunnel, where a passkey alone shows presence
 
 // Returns what the daemon says of passkeys.
 export async function lookForPasskeys() {
   const found = await call("Passkeys/List");
-  passkeys = found.passkeys.length > 0 && !!window.PublicKeyCredential;
-  required = found.presence === "passkey";
+  passkeys = found.passkeys.some((one) => one.rp_id === location.hostname) && !!window.PublicKeyCredential;
+  required = (found.presence === "passkey" || away) && found.passkeys.length > 0;
   return found;
 }
 
-export const onlyPasskeys = () => required && passkeys;
+export const onlyPasskeys = () => required;
 
 export async function sign(subject) {
   const { options_json } = await call("Passkeys/Challenge", { ...subject, origin: location.origin });
@@ -28,9 +29,18 @@ export async function proveCall(title, what, attempt) {
   try { return await attempt({}); } catch (error) { if (error.code !== "passkey") throw error; }
   const { waiting } = await call("Passkeys/List");
   // Which of several is this one isn't known here, and a passkey's dialog doesn't say what it signs.
-  if (waiting.length !== 1) throw new Problem({ message: `${waiting.length} calls wait for a passkey.`, next_step: "Look at each under Trust, then try this again." });
+  if (waiting.length !== 1) throw new Problem({ message: `${waiting.length} calls wait for a passkey.`, next_step: "Look at each under System, then try this again." });
   await call("Person/Present", { assertion_json: await sign({ presence: waiting[0].id }) });
   return attempt({});
+}
+
+// Makes a call that a passkey of another address confirms, on the page there, and again until one has.
+export async function confirmedElsewhere(attempt, tell) {
+  for (;;) {
+    try { return await attempt({}); } catch (error) { if (error.code !== "passkey") throw error; }
+    tell("Now confirm it where GoEx runs: goex web there, System, Waiting for a passkey.");
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+  }
 }
 
 // Makes `attempt(proof)` until it is taken or the person leaves; `proof` is {passphrase} or {assertion_json}.
@@ -39,7 +49,7 @@ export function prove(title, what, subject, attempt) {
   const dialog = field("proof"), passphrase = field("passphrase"), problem = field("proof-problem");
   field("proof-title").textContent = title;
   field("proof-what").textContent = what;
-  problem.textContent = "";
+  problem.textContent = required && !passkeys ? "No passkey is registered for this address: register one under System." : "";
   passphrase.value = "";
   field("proof-passkey").hidden = !(passkeys && subject);
   for (const part of [passphrase, field("proof-yes"), dialog.querySelector("label")]) part.hidden = onlyPasskeys();

@@ -2,7 +2,7 @@
 
 import { call } from "./daemon.js";
 import { facts, h, lines, pretty, put, say, when } from "./dom.js";
-import { lookForPasskeys, prove, proveCall, sign } from "./proof.js";
+import { confirmedElsewhere, lookForPasskeys, prove, proveCall, sign } from "./proof.js";
 
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
 const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, title), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
@@ -80,6 +80,7 @@ function unlock(status, after) {
 async function passkeys(after) {
   let found;
   let told;
+  const place = h("p", { role: "status" });
   try { told = await lookForPasskeys(); found = told.passkeys; } catch (error) { return h("p", { class: "quiet" }, error.text || error.message); }
   const add = async () => {
     const name = `Passkey ${found.length + 1}`;
@@ -87,7 +88,10 @@ async function passkeys(after) {
     const options = PublicKeyCredential.parseCreationOptionsFromJSON(JSON.parse(options_json));
     const credential_json = JSON.stringify(await navigator.credentials.create({ publicKey: options }));
     const request = { name, credential_json };
-    const done = await prove("Register this passkey", "From then on it can approve in your name.", found.length ? { add: request } : null, (proof) => call("Passkeys/Add", { ...request, ...proof }));
+    const attempt = (proof) => call("Passkeys/Add", { ...request, ...proof });
+    const done = found.length && !found.some((one) => one.rp_id === location.hostname)
+      ? await confirmedElsewhere(attempt, (text) => put(place, text))
+      : await prove("Register this passkey", "From then on it can approve in your name.", found.length ? { add: request } : null, attempt);
     if (done) say("The passkey is registered.");
   };
   const remove = (one) => async () => {
@@ -103,6 +107,9 @@ async function passkeys(after) {
     told.waiting.length ? [h("h3", {}, "Waiting for a passkey"), list(told.waiting.map((one) => h("li", { class: "card" }, h("strong", {}, one.what),
       facts([["Call", one.call], ["By", one.by], ["At", when(one.at)]]), lines(pretty(one.request_json).split("\n"), one.call), h("p", { class: "buttons" }, act("Confirm with a passkey", confirm(one), after)))))] : "",
     told.presence === "passkey" ? h("p", {}, "The passphrase alone shows no presence: [ask] presence is passkey.") : "",
-    list(found.map((one) => entry(one.name, [["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one), after))), "None is registered."),
-    window.PublicKeyCredential ? h("p", { class: "buttons" }, act("Register a passkey", add, after)) : h("p", { class: "quiet" }, "This browser has no passkeys.")];
+    list(found.map((one) => entry(one.name, [["For", one.rp_id], ["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one), after))), "None is registered."),
+    window.PublicKeyCredential ? h("p", { class: "buttons" }, act("Register a passkey", add, after)) : h("p", { class: "quiet" }, "This browser has no passkeys."),
+    place,
+    told.sessions.length ? [h("h3", {}, "Signed in with a passkey"), list(told.sessions.map((one) =>
+      entry(one.name, [["Since", when(one.begun)], ["Until", when(one.ends)]], act("End this session", () => call("Passkeys/EndSession", { id: one.id }), after))))] : ""];
 }

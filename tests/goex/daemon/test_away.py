@@ -25,6 +25,7 @@ from tests.goex.engine.conftest import APPROVAL, ASKER, VAULT, Desk
 from tests.services.synapse import Synapse
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.page import add_shop, ask_for_update
+from tests.support.passphrases import cheap_passphrases
 from vault.lease import Lease
 from vault.secret import Secret
 
@@ -71,7 +72,8 @@ async def room() -> AsyncIterator[Room]:
         paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
         paths.create()
         app = App(paths, Config(), lambda: None)
-        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        with cheap_passphrases():
+            await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         account = Account(service="matrix", name="main", origins=(Origin.parse(HOME),), base_url=HOME)
         app.vault_state.vault.put(account, Secret(b"a token"))
         yield Room(Desk(app))

@@ -176,35 +176,38 @@ def test_nobody_else_answers_on_another_address_of_localhost(web: WebPage) -> No
         other.bind(("::1", web.port))
 
 
+HERE = "http://localhost:7464"
+
+
 class TestLinks:
     """The link's code and the session's token, by the clock."""
 
     def test_a_link_ends_and_so_does_a_session(self) -> None:
         now = 1000.0
         access = Access(b"k" * 32, lambda: now)
-        late, soon = link_code(b"k" * 32, now), link_code(b"k" * 32, now)
-        token = access.enter(soon)
-        assert token is not None and access.holds(token)
+        late, soon = link_code(b"k" * 32, now, HERE), link_code(b"k" * 32, now, HERE)
+        token = access.enter(soon, HERE)
+        assert token is not None and access.of(token, HERE)
         now += LINK_SECONDS
-        assert access.enter(late) is None
+        assert access.enter(late, HERE) is None
         now += SESSION_SECONDS
-        assert not access.holds(token)
+        assert not access.of(token, HERE)
 
     @pytest.mark.parametrize("code", ["", ".", "a.b.c", "x" * 10_000, "é.1.2", "a.99999999999.b", "a.nan.00"])
     def test_a_forged_link_opens_nothing(self, code: str) -> None:
-        assert Access(b"k" * 32).enter(code) is None
+        assert Access(b"k" * 32).enter(code, HERE) is None
 
     def test_a_link_of_another_key_opens_nothing(self) -> None:
         access = Access(b"k" * 32, lambda: 1000.0)
-        assert access.enter(link_code(b"x" * 32, 1000.0)) is None
-        said, _, signature = link_code(b"k" * 32, 1000.0).rpartition(".")
-        assert access.enter(f"{said}0.{signature}") is None
-        assert access.enter(f"{said}.{signature}") is not None
+        assert access.enter(link_code(b"x" * 32, 1000.0, HERE), HERE) is None
+        said, _, signature = link_code(b"k" * 32, 1000.0, HERE).rpartition(".")
+        assert access.enter(f"{said}0.{signature}", HERE) is None
+        assert access.enter(f"{said}.{signature}", HERE) is not None
 
     def test_the_oldest_session_ends_when_there_are_too_many(self) -> None:
         access = Access(b"k" * 32, lambda: 1000.0)
-        tokens = [access.enter(link_code(b"k" * 32, 1000.0)) or "" for _ in range(MOST_SESSIONS + 1)]
-        assert [access.holds(token) for token in tokens] == [False] + [True] * MOST_SESSIONS
+        tokens = [access.enter(link_code(b"k" * 32, 1000.0, HERE), HERE) or "" for _ in range(MOST_SESSIONS + 1)]
+        assert [access.of(token, HERE) is not None for token in tokens] == [False] + [True] * MOST_SESSIONS
 
     def test_one_page_holds_the_key_file(self, tmp_path: Path) -> None:
         file = KeyFile(tmp_path / "web.key")

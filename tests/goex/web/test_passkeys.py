@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,16 +12,22 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.page import CHROMIUM, SECONDS, WebPage, add_shop, ask_for_update, needs_browser, page_of, status_of
+from tests.support.page import (
+    CHROMIUM,
+    INTERNAL,
+    SECONDS,
+    WebPage,
+    add_shop,
+    ask_for_update,
+    needs_browser,
+    page_of,
+    status_of,
+    until_status,
+)
 
 if CHROMIUM:
     from playwright.sync_api import expect
 pytestmark = needs_browser
-
-INTERNAL = {
-    "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
-    "isUserVerified": True, "automaticPresenceSimulation": True,
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -94,20 +99,13 @@ def keyed(browser: Any, web: WebPage, daemon: Daemon) -> Iterator[Keyed]:
     made.context.close()
 
 
-def until(database: Path, value: str) -> None:
-    ends = time.monotonic() + SECONDS
-    while status_of(database) != value:
-        assert time.monotonic() < ends
-        time.sleep(0.05)
-
-
 @pytest.mark.promise(87)
 def test_a_write_is_approved_by_a_signature_that_the_log_verifies(daemon: Daemon, shop: Path, keyed: Keyed) -> None:
     ask_for_update(daemon, daemon.add_agent("one"), "signed")
     keyed.open()
     keyed.tab.click("#proof-passkey")
     expect(keyed.tab.locator("main")).to_contain_text("settled: approved")
-    until(shop, "signed")
+    until_status(shop, "signed")
     rows = daemon.person("Log", pb.LogRequest(limit=50)).rows
     assert any("clientDataJSON" in row.facts_json or "assertion" in row.facts_json for row in rows)
     assert daemon.goex("log", "--verify").returncode == 0
@@ -124,7 +122,7 @@ def test_a_cloned_authenticator_is_refused(daemon: Daemon, shop: Path, keyed: Ke
     keyed.open()
     keyed.tab.click("#proof-passkey")
     expect(keyed.tab.locator("main")).to_contain_text("settled: approved")
-    until(shop, "counted")  # the control
+    until_status(shop, "counted")  # the control
     send(
         "WebAuthn.removeCredential",
         {"authenticatorId": keyed.authenticator, "credentialId": credential["credentialId"]},
@@ -177,7 +175,7 @@ def test_an_answer_to_one_question_is_none_to_another(daemon: Daemon, shop: Path
     told = keyed.tab.evaluate(script)
     assert told[2] == "approved", told
     assert "approved" not in (told[0], told[1], told[3]), told
-    until(shop, "mine")
+    until_status(shop, "mine")
     assert status_of(shop, 2) == "new"
 
 

@@ -1,0 +1,214 @@
+"""A phone: the page through a tunnel at `[web] public_url`, in a narrow Chromium with an authenticator of its own."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.page import (
+    CHROMIUM,
+    INTERNAL,
+    SECONDS,
+    WebPage,
+    add_shop,
+    ask_for_update,
+    chromium,
+    needs_browser,
+    page_of,
+    status_of,
+    until_status,
+)
+from tests.support.tunnel import tunnel
+
+if CHROMIUM:
+    from playwright.sync_api import expect
+pytestmark = needs_browser
+
+NAME = "goex.test"
+
+
+@pytest.fixture(scope="module")
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def public(listener: socket.socket) -> str:
+    return f"https://{NAME}:{listener.getsockname()[1]}"
+
+
+@pytest.fixture(scope="module")
+def daemon(public: str) -> Iterator[Daemon]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with Daemon(config=f'[web]\nport = {port}\npublic_url = "{public}"\n') as running:
+        running.page_port = port  # type: ignore[attr-defined]
+        yield running
+
+
+@pytest.fixture(scope="module")
+def web(daemon: Daemon, listener: socket.socket) -> Iterator[WebPage]:
+    with page_of(daemon, daemon.page_port) as made, tunnel(NAME, listener, made.port):  # type: ignore[attr-defined]
+        yield made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium(f"--host-resolver-rules=MAP {NAME} 127.0.0.1", "--ignore-certificate-errors") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shop(daemon: Daemon) -> Path:
+    return add_shop(daemon)
+
+
+class Device:
+    """A browser with an authenticator: the person's desk, or their phone."""
+
+    def __init__(self, browser: Any, width: int) -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 844}, ignore_https_errors=True)
+        self.tab = self.context.new_page()
+        self.tab.set_default_timeout(SECONDS * 1000)
+        self.devtools = self.context.new_cdp_session(self.tab)
+        self.devtools.send("WebAuthn.enable")
+        self.authenticator = self.devtools.send("WebAuthn.addVirtualAuthenticator", {"options": INTERNAL})[
+            "authenticatorId"
+        ]
+
+    def open(self, address: str) -> None:
+        self.tab.goto(address)
+        self.tab.wait_for_selector("nav a")
+
+    def new_tab(self, address: str) -> None:
+        """As after the browser was closed: no token is left."""
+        self.tab.goto("about:blank")
+        self.tab.goto(address)
+        self.tab.evaluate("sessionStorage.clear()")
+        self.tab.reload()
+
+    def sign_in(self) -> None:
+        self.tab.click("button:has-text('Sign in with a passkey')")
+        self.tab.wait_for_selector("nav a")
+
+
+def phone_link(daemon: Daemon) -> str:
+    done = daemon.goex("web", "--phone")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().splitlines()[0]
+
+
+@pytest.fixture(scope="module")
+def desk(browser: Any, web: WebPage) -> Iterator[Device]:
+    """With the first passkey."""
+    made = Device(browser, 1280)
+    made.open(web.link())
+    made.tab.click("nav a:has-text('System')")
+    made.tab.click("button:has-text('Register a passkey')")
+    made.tab.fill("#passphrase", APPROVAL_PASSPHRASE)
+    made.tab.click("#proof-yes")
+    expect(made.tab.locator("#said")).to_have_text("The passkey is registered.")
+    yield made
+    made.context.close()
+
+
+@pytest.fixture(scope="module")
+def phone(browser: Any, daemon: Daemon, desk: Device, public: str) -> Iterator[Device]:
+    """Begun by a link, with a passkey of its own, which the desk's confirmed."""
+    made = Device(browser, 390)
+    link = phone_link(daemon)
+    assert link.startswith(f"{public}/#")
+    made.open(link)
+    made.tab.click("nav a:has-text('System')")
+    made.tab.click("button:has-text('Register a passkey')")
+    expect(made.tab.locator("main")).to_contain_text("Now confirm it where GoEx runs")
+    desk.tab.click("nav a:has-text('Accounts')")
+    desk.tab.click("nav a:has-text('System')")
+    expect(desk.tab.locator("main")).to_contain_text(f"Adding a passkey for {NAME}")
+    desk.tab.click("button:has-text('Confirm with a passkey')")
+    expect(made.tab.locator("#said")).to_have_text("The passkey is registered.")
+    yield made
+    made.context.close()
+
+
+@pytest.mark.promise(94)
+def test_a_phone_signs_in_and_approves_a_write(daemon: Daemon, shop: Path, phone: Device, public: str) -> None:
+    """With the link that the room is told, which begins no session."""
+    token = daemon.add_agent("bot")
+    ask_for_update(daemon, token, "from afar")
+    question = daemon.person("Approvals", pb.ApprovalsRequest()).approvals[0].id
+    phone.new_tab(f"{public}/#waiting/{question}")
+    phone.sign_in()
+    yes = phone.tab.locator("article button.yes:not([disabled])")
+    yes.click()
+    phone.tab.click("#proof-passkey")
+    expect(phone.tab.locator("main")).to_contain_text("settled: approved")
+    until_status(shop, "from afar")
+    rows = daemon.person("Log", pb.LogRequest(limit=50)).rows
+    begun = next(row for row in rows if row.kind == "page-session")
+    assert public in begun.facts_json
+    assert any("for the public page (passkey pk-" in row.facts_json for row in rows if row.kind == "grant")
+    verified = daemon.goex("log", "--verify")
+    assert verified.returncode == 0, verified.stderr
+
+
+@pytest.mark.promise(94)
+def test_nothing_is_shown_and_no_passphrase_counts_away(daemon: Daemon, shop: Path, phone: Device, public: str) -> None:
+    """Before the passkey there is one button; after it a passphrase approves nothing, and its field isn't there."""
+    ask_for_update(daemon, daemon.add_agent("third"), "not by passphrase")
+    phone.new_tab(f"{public}/")
+    phone.tab.wait_for_selector("button:has-text('Sign in with a passkey')")
+    assert "not by passphrase" not in phone.tab.content()
+    assert phone.tab.locator("nav a").count() == 0
+    phone.sign_in()
+    phone.tab.click("li.item button.open")
+    phone.tab.click("article button.yes:not([disabled])")
+    expect(phone.tab.locator("#passphrase")).to_be_hidden()
+    phone.tab.click("#proof-no")
+    script = """async (passphrase) => {
+      const { call } = await import("/daemon.js");
+      const one = (await call("Person/Approvals", {})).approvals[0];
+      const yes = { approval_id: one.id, approve: true, width: "once", digest: one.digest, passphrase };
+      try { await call("Person/Decide", yes); } catch (error) { return error.code; }
+      return "approved";
+    }"""
+    assert phone.tab.evaluate(script, APPROVAL_PASSPHRASE) == "passkey"
+    assert status_of(shop) != "not by passphrase"
+    phone.tab.click("article button:has-text('Deny')")
+    expect(phone.tab.locator("main")).to_contain_text("denied")
+
+
+@pytest.mark.promise(94)
+def test_a_session_is_listed_and_ends_where_the_person_ends_it(phone: Device, desk: Device, public: str) -> None:
+    phone.new_tab(f"{public}/#history")
+    phone.sign_in()
+    desk.tab.click("nav a:has-text('Accounts')")
+    desk.tab.click("nav a:has-text('System')")
+    ends = desk.tab.locator("button:has-text('End this session')")
+    expect(ends.first).to_be_visible()
+    while ends.count():
+        left = ends.count()
+        ends.first.click()
+        expect(ends).to_have_count(left - 1)
+    phone.tab.click("nav a:has-text('Grants')")
+    phone.tab.reload()
+    phone.sign_in()  # it is offered again
+    expect(phone.tab.locator("main")).to_contain_text("Grants")
+
+
+@pytest.mark.promise(94)
+def test_the_loopback_page_offers_no_passkey_to_begin_with(desk: Device, web: WebPage, browser: Any) -> None:
+    context = browser.new_context()
+    tab = context.new_page()
+    tab.goto(web.origin)
+    expect(tab.locator("main")).to_contain_text("goex web")
+    assert tab.locator("button:has-text('Sign in')").count() == 0
+    context.close()

@@ -1,0 +1,463 @@
+"""Signing in at the public page: each way in which it is refused, with a control, on the wire and over HTTP."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import grpc
+import pytest
+
+from goex.daemon.page_sessions import LASTS, MOST, NoPageSession, PageSessions
+from goex.daemon.rpc_context import AWAY_KEY, BY_LINK
+from goex.journal.verify import Signatures
+from goex.rpc import goex_pb2 as pb
+from goex.rpc import passkeys_pb2 as ppb
+from goex.web import daemon_calls
+from goex.web.access import AT_ONCE, Access, Strangers, link_code
+from goex.web.daemon_calls import UNARY
+from tests.goex.web.test_access import HERE, send, session_of
+from tests.support.authenticator import PRESENT, Authenticator, Page, decoded, encoded
+from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE, Daemon
+from tests.support.journey import problem
+from tests.support.page import WebPage, add_shop, ask_for_update, page_of
+from vault.passkeys import NONE, Passkey, Passkeys
+
+pytestmark = pytest.mark.promise(94)
+
+HOST = "goex.example.org"
+PUBLIC = f"https://{HOST}"
+SIGN_IN = {"sign_in": ppb.SignInRequest()}
+
+
+def phone_key(**more: Any) -> Authenticator:
+    return Authenticator(rp_id=HOST, origin=PUBLIC, **more)
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with Daemon(config=f'[web]\nport = {port}\npublic_url = "{PUBLIC}"\n') as running:
+        running.page_port = port  # type: ignore[attr-defined]
+        yield running
+
+
+@pytest.fixture(scope="module")
+def web(daemon: Daemon) -> Iterator[WebPage]:
+    with page_of(daemon, daemon.page_port) as made:  # type: ignore[attr-defined]
+        yield made
+
+
+@pytest.fixture(scope="module")
+def key() -> Authenticator:
+    return phone_key()
+
+
+@pytest.fixture(scope="module")
+def page(daemon: Daemon, key: Authenticator) -> Page:
+    """Where the passkey was registered."""
+    page = Page(daemon, PUBLIC)
+    page.add(key)
+    return page
+
+
+class Refused(AssertionError):
+    pass
+
+
+def sign_in(daemon: Daemon, answer: str) -> Any:
+    """The call that a session lives as long as, with its first message. Raises Refused."""
+    call = daemon.channel(daemon.user_socket).unary_stream(
+        "/goex.v1.Passkeys/SignIn",
+        request_serializer=ppb.SignInRequest.SerializeToString,
+        response_deserializer=ppb.PageSession.FromString,
+    )(ppb.SignInRequest(assertion_json=answer))
+    try:
+        return call, next(call)
+    except grpc.RpcError as error:
+        raise Refused(problem(error).code) from error
+
+
+def status_as(daemon: Daemon, away: str, method: str = "Person/Status") -> str:
+    """The code of what a call for that session ends with; "" when it is answered."""
+    kind, reply = UNARY[method]
+    call = daemon.channel(daemon.user_socket).unary_unary(
+        f"/goex.v1.{method}", request_serializer=kind.SerializeToString, response_deserializer=reply.FromString
+    )
+    try:
+        call(kind(), metadata=((AWAY_KEY, away),), timeout=60)
+    except grpc.RpcError as error:
+        return str(problem(error).code)
+    return ""
+
+
+def ended(call: Any) -> bool:
+    """Whether a session's call ends, which is waited for."""
+    try:
+        return next(call, None) is None
+    except grpc.RpcError:
+        return True
+
+
+def test_a_passkey_begins_a_session_that_lasts_as_long_as_its_call(
+    daemon: Daemon, page: Page, key: Authenticator
+) -> None:
+    call, session = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
+    assert status_as(daemon, session.id) == ""
+    assert session.id in [one.id for one in page.list().sessions]
+    call.cancel()
+    until_ended(daemon, session.id)
+    assert session.id not in [one.id for one in page.list().sessions]
+
+
+def until_ended(daemon: Daemon, session: str) -> None:
+    for _ in range(600):
+        if status_as(daemon, session) == "session":
+            return
+        threading.Event().wait(0.1)
+    raise AssertionError("the session goes on")
+
+
+BENT: dict[str, dict[str, Any]] = {
+    "forged origin": {"origin": f"https://evil.{HOST}"},
+    "the loopback page": {"origin": HERE},
+    "plain http": {"origin": f"http://{HOST}"},
+    "within another page": {"crossOrigin": True},
+    "wrong rp id": {"rp_id": "localhost"},
+    "not verified": {"flags": PRESENT},
+    "not present": {"flags": 0x04},
+    "registration": {"type": "webauthn.create"},
+    "own challenge": {"challenge": encoded(b"\1" * 32)},
+    "spoiled signature": {"spoil": True},
+    "another key": {"key": Authenticator().key},
+}
+
+
+@pytest.mark.parametrize("bent", BENT, ids=str)
+def test_a_bent_answer_begins_nothing(daemon: Daemon, page: Page, key: Authenticator, bent: str) -> None:
+    with pytest.raises(Refused, match="passkey-refused"):
+        sign_in(daemon, key.get(page.challenge(**SIGN_IN), **BENT[bent]))
+    sign_in(daemon, key.get(page.challenge(**SIGN_IN)))[0].cancel()
+
+
+def test_an_answer_begins_one_session(daemon: Daemon, page: Page, key: Authenticator) -> None:
+    answer = key.get(page.challenge(**SIGN_IN))
+    sign_in(daemon, answer)[0].cancel()
+    with pytest.raises(Refused, match="passkey-refused"):
+        sign_in(daemon, answer)
+
+
+def test_what_was_signed_for_one_thing_is_none_of_another(daemon: Daemon, page: Page, key: Authenticator) -> None:
+    """A session's signature approves nothing; an approval's, a confirmation's, a removal's begin no session."""
+    add_shop(daemon)
+    ask_for_update(daemon, daemon.add_agent("bot"), "x")
+    question = daemon.person("Approvals", pb.ApprovalsRequest()).approvals[0]
+    yes, mine = page.yes(question), page.list().passkeys[0].id
+    removing = ppb.RemovePasskeyRequest(id=mine)
+    for what in ({"decide": yes}, {"presence": ""}, {"remove": removing}):
+        with pytest.raises(Refused, match="passkey-refused"):
+            sign_in(daemon, key.get(page.challenge(**what)))
+
+    def for_a_session() -> str:
+        return key.get(page.challenge(**SIGN_IN))
+
+    other = ppb.AddPasskeyRequest(name="other", credential_json=phone_key().create(page.begin("other")))
+    other.assertion_json = for_a_session()
+    for attempt in (
+        lambda: page.decide(page.yes(question, assertion_json=for_a_session())),
+        lambda: daemon.person("Present", pb.PresentRequest(assertion_json=for_a_session())),
+        lambda: page.call("Remove", ppb.RemovePasskeyRequest(id=mine, assertion_json=for_a_session())),
+        lambda: page.call("Add", other),
+    ):
+        with pytest.raises(grpc.RpcError) as caught:
+            attempt()
+        assert problem(caught.value).code == "passkey-refused"
+    sign_in(daemon, for_a_session())[0].cancel()  # the controls
+    page.decide(page.signed(yes, key))
+
+
+def test_a_session_isnt_presence_and_no_passphrase_counts_away(daemon: Daemon, page: Page, key: Authenticator) -> None:
+    call, session = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
+    person = daemon.channel(daemon.user_socket)
+
+    def away(method: str, request: Any, by: str) -> str:
+        made = person.unary_unary(
+            f"/goex.v1.{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=UNARY[method][1].FromString,
+        )
+        with pytest.raises(grpc.RpcError) as caught:
+            made(request, metadata=((AWAY_KEY, by),), timeout=60)
+        return str(problem(caught.value).code)
+
+    for by in (session.id, BY_LINK):
+        ask_for_update(daemon, _token(daemon), f"by {by}")
+        question = daemon.person("Approvals", pb.ApprovalsRequest()).approvals[0]
+        assert away("Person/Decide", page.yes(question), by) == "passkey"
+        assert away("Person/Decide", page.yes(question, passphrase=APPROVAL_PASSPHRASE), by) == "passkey"
+        assert away("Person/Present", pb.PresentRequest(passphrase=APPROVAL_PASSPHRASE), by) == "passkey"
+        assert away("Passkeys/Reset", ppb.ResetPasskeysRequest(passphrase=APPROVAL_PASSPHRASE), by) == "passkey"
+        assert away("Person/VaultUnlock", pb.VaultUnlockRequest(passphrase=VAULT_PASSPHRASE), by) == "denied"
+        page.decide(page.yes(question, passphrase=APPROVAL_PASSPHRASE))  # the control: where GoEx runs
+    call.cancel()
+
+
+def test_a_copied_authenticator_begins_nothing(daemon: Daemon, page: Page, key: Authenticator) -> None:
+    sign_in(daemon, key.get(page.challenge(**SIGN_IN)))[0].cancel()
+    clone = phone_key(credential_id=key.credential_id, key=key.key, counter=key.counter - 1)
+    with pytest.raises(Refused, match="passkey-refused"):
+        sign_in(daemon, clone.get(page.challenge(**SIGN_IN)))
+    assert "passkey-cloned" in [row.kind for row in daemon.person("Log", pb.LogRequest(limit=5)).rows]
+    sign_in(daemon, key.get(page.challenge(**SIGN_IN)))[0].cancel()
+
+
+def test_a_removed_passkey_takes_its_sessions_with_it(daemon: Daemon, page: Page, key: Authenticator) -> None:
+    lost = phone_key()
+    added = page.add(lost, by=key, name="lost")
+    kept, other = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
+    call, session = sign_in(daemon, lost.get(page.challenge(**SIGN_IN)))
+    late = lost.get(page.challenge(**SIGN_IN))
+    assert status_as(daemon, session.id) == ""
+    page.remove(added.id, key)
+    assert status_as(daemon, session.id) == "session"
+    assert ended(call)
+    with pytest.raises(Refused, match="passkey-refused"):
+        sign_in(daemon, late)
+    assert status_as(daemon, other.id) == ""  # the control: another passkey's goes on
+    kept.cancel()
+
+
+def test_a_sealed_vault_ends_sessions_and_begins_none(
+    daemon: Daemon, page: Page, key: Authenticator, web: WebPage
+) -> None:
+    call, session = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
+    early = key.get(page.challenge(**SIGN_IN))
+    daemon.person("VaultSeal", pb.VaultSealRequest())
+    try:
+        assert status_as(daemon, session.id) == "session"
+        assert ended(call)
+        with pytest.raises(Refused, match="sealed"):
+            sign_in(daemon, early)
+        with pytest.raises(grpc.RpcError):
+            page.challenge(**SIGN_IN)
+        status, _, body = at_public(web, "/sign-in/challenge")
+        assert (status, b"sealed" in body) == (401, False)
+    finally:
+        daemon.unlock()
+    assert status_as(daemon, session.id) == "session"
+    call, session = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
+    daemon.person("VaultSeal", pb.VaultSealRequest())
+    daemon.unlock()  # before anybody asked for it
+    assert status_as(daemon, session.id) == "session"
+    sign_in(daemon, key.get(page.challenge(**SIGN_IN)))[0].cancel()
+
+
+@pytest.mark.parametrize("method", UNARY)
+def test_no_call_is_made_for_a_session_that_has_ended(daemon: Daemon, page: Page, method: str) -> None:
+    assert status_as(daemon, "ps-" + "0" * 32, method) == "session"
+
+
+def test_a_flood_of_strangers_ends_no_challenge_of_an_approval(page: Page, key: Authenticator) -> None:
+    asked = page.challenge(presence="")
+    for _ in range(600):
+        page.challenge(**SIGN_IN)
+    answer = pb.PresentRequest(assertion_json=key.get(asked))
+    page.daemon.person("Present", answer)
+
+
+def test_the_log_has_the_signature_and_shows_another_origin(daemon: Daemon, page: Page, key: Authenticator) -> None:
+    sign_in(daemon, key.get(page.challenge(**SIGN_IN)))[0].cancel()
+    rows = [(row.kind, json.loads(row.facts_json)) for row in daemon.person("Log", pb.LogRequest(limit=1000)).rows]
+    added = [facts for kind, facts in rows if kind == "passkey-add"]
+    begun = next(facts for kind, facts in rows if kind == "page-session")
+
+    def judged(facts: dict[str, Any]) -> str:
+        signatures = Signatures(whole=True)
+        for each in added:
+            signatures.row("passkey-add", "", {**each, "assertion": None} | {"assertion": each.get("assertion")}
+                           if "assertion" in each else each)  # fmt: skip
+        return signatures.row("page-session", "", facts)
+
+    assert judged(begun) == ""
+    assert judged({**begun, "origin": "https://evil.example"}) == "isn't what the passkey approved"
+    spoiled = bytearray(decoded(begun["assertion"]["signature"]))
+    spoiled[-1] ^= 1
+    assert judged({**begun, "assertion": {**begun["assertion"], "signature": encoded(bytes(spoiled))}})
+
+
+# Over HTTP.
+
+
+def at_public(web: WebPage, path: str, body: object = None, **more: str) -> tuple[int, dict[str, str], bytes]:
+    """One request as it comes through the tunnel, once strangers may."""
+    given = {"Host": HOST, "Origin": PUBLIC, **more}
+    for _ in range(120):
+        answer = send(web, path, body, **given)
+        if answer[0] != 429:
+            return answer
+        threading.Event().wait(0.5)
+    raise AssertionError("it stays busy")
+
+
+def test_over_http_a_session_holds_at_its_origin_alone(
+    daemon: Daemon, page: Page, web: WebPage, key: Authenticator
+) -> None:
+    status, headers, body = at_public(web, "/sign-in/challenge")
+    options = json.loads(body)["options_json"]
+    assert status == 200
+    assert json.loads(options).get("allowCredentials", []) == []  # a stranger learns of no passkey
+    status, headers, body = at_public(web, "/sign-in", {"assertion_json": key.get(options)})
+    assert status == 200
+    assert "set-cookie" not in {name.lower() for name in headers}
+    token = json.loads(body)["token"]
+    assert at_public(web, "/call/Person/Status", token=token)[0] == 200
+    assert send(web, "/call/Person/Status", token=token)[0] == 401
+    assert at_public(web, "/leave", token=token)[0] == 200
+    assert at_public(web, "/call/Person/Status", token=token)[0] == 401
+
+
+def test_a_link_opens_the_page_where_it_leads_alone(daemon: Daemon, page: Page, web: WebPage) -> None:
+    here = web.link().partition("#")[2]
+    assert at_public(web, "/enter", {"code": here})[0] == 401
+    there = daemon.goex("web", "--phone").stdout.strip()
+    assert there.startswith(f"{PUBLIC}/#")
+    code = {"code": there.partition("#")[2]}
+    assert send(web, "/enter", code)[0] == 401
+    assert at_public(web, "/enter", code)[0] == 200  # the controls
+    assert send(web, "/enter", {"code": here})[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/sign-in/challenge", "/sign-in"])
+def test_another_host_or_origin_begins_nothing(page: Page, web: WebPage, path: str) -> None:
+    assert at_public(web, path, {"assertion_json": "{}"})[0] in (200, 401)  # the control
+    for headers in (
+        {"Host": f"evil.{HOST}", "Origin": PUBLIC},
+        {"Host": HOST, "Origin": "https://evil.example"},
+        {"Host": HOST, "Origin": f"http://{HOST}"},
+        {"Host": HOST, "Origin": PUBLIC, "Sec_Fetch_Site": "cross-site"},
+    ):
+        assert send(web, path, {"assertion_json": "{}"}, **headers)[0] in (403, 421)
+    status, _, body = send(web, path, {"assertion_json": "{}"})  # the loopback page
+    assert (status, b"opened by its link" in body) == (401, True)
+
+
+def test_strangers_are_answered_seldom_and_a_session_goes_on(page: Page, web: WebPage, key: Authenticator) -> None:
+    answer = key.get(json.loads(at_public(web, "/sign-in/challenge")[2])["options_json"])
+    token = json.loads(at_public(web, "/sign-in", {"assertion_json": answer})[2])["token"]
+    told = [send(web, "/sign-in", {"assertion_json": answer}, Host=HOST, Origin=PUBLIC)[0] for _ in range(3 * AT_ONCE)]
+    assert set(told) == {401, 429}
+    assert at_public(web, "/call/Person/Status", token=token)[0] == 200
+
+
+def test_presence_at_the_terminal_of_goex_web_is_none_away() -> None:
+    """The page's process speaks for both, and has that terminal."""
+    with Daemon(config=f'[web]\npublic_url = "{PUBLIC}"\n') as daemon:
+        key, page = phone_key(), Page(daemon, PUBLIC)
+        page.add(key)
+        add_shop(daemon)
+        with daemon.terminal("web", "--no-browser", "--port", "0") as terminal:
+            terminal.expect(r"http://localhost:")
+            web = Running(daemon)
+            here = session_of(web)
+            answer = key.get(json.loads(at_public(web, "/sign-in/challenge")[2])["options_json"])
+            away = json.loads(at_public(web, "/sign-in", {"assertion_json": answer})[2])["token"]
+
+            def decide(value: str, **proof: str) -> dict[str, object]:
+                ask_for_update(daemon, _token(daemon), value)
+                question = daemon.person("Approvals", pb.ApprovalsRequest()).approvals[0]
+                yes = {"approval_id": question.id, "approve": True, "width": "once", "digest": question.digest}
+                return {**yes, **proof}
+
+            yes = decide("typed", passphrase=APPROVAL_PASSPHRASE)
+            assert send(web, "/call/Person/Decide", yes, token=here)[0] == 200
+            yes = decide("remembered")
+            status, _, body = at_public(web, "/call/Person/Decide", yes, token=away)
+            assert (status, json.loads(body)["problem"]["code"]) == (400, "passkey")
+            assert send(web, "/call/Person/Decide", yes, token=here)[0] == 200  # the control
+
+
+class Running:
+    """A page that somebody started."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self.origin = self.link().partition("/#")[0]
+        self.port = int(self.origin.rpartition(":")[2])
+
+    def link(self) -> str:
+        return self._daemon.goex("web", "--no-browser").stdout.strip()
+
+
+def test_without_a_passkey_or_a_public_url_none_is_offered() -> None:
+    with Daemon(config=f'[web]\npublic_url = "{PUBLIC}"\n') as daemon, page_of(daemon) as web:
+        assert at_public(web, "/sign-in/challenge")[0] == 401
+        Page(daemon, PUBLIC).add(phone_key())
+        assert at_public(web, "/sign-in/challenge")[0] == 200
+        daemon.stop()
+        daemon.configure("")
+    with Daemon() as daemon, page_of(daemon) as web:
+        assert at_public(web, "/sign-in/challenge")[0] == 421
+        assert daemon.goex("web", "--phone").returncode != 0
+
+
+class TestClocks:
+    def test_a_session_ends_after_twelve_hours_and_the_oldest_for_a_new_one(self) -> None:
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        passkey = Passkey(id="pk-1", name="x", credential_id=b"1", public_key=b"1", rp_id=HOST, created=now)
+        known = Passkeys(all=(passkey,))
+        sessions = PageSessions(lambda: now, lambda: known)
+        with ExitStack() as calls:
+            made = [calls.enter_context(sessions.begun(passkey)) for _ in range(MOST + 1)]
+            assert [one.over.is_set() for one in made] == [True] + [False] * MOST
+            assert sessions.get(made[-1].id) is made[-1]
+            now += LASTS
+            with pytest.raises(NoPageSession):
+                sessions.get(made[-1].id)
+
+    def test_none_is_open_while_the_vault_is_sealed(self) -> None:
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        passkey = Passkey(id="pk-1", name="x", credential_id=b"1", public_key=b"1", rp_id=HOST, created=now)
+        known = Passkeys(all=(passkey,))
+        sessions = PageSessions(lambda: now, lambda: known)
+        with sessions.begun(passkey) as session:
+            assert sessions.get(session.id)
+            known = NONE
+            with pytest.raises(NoPageSession):
+                sessions.get(session.id)
+            known = Passkeys(all=(passkey,))
+            with pytest.raises(NoPageSession):
+                sessions.get(session.id)
+
+    def test_strangers_may_ask_again_after_a_while(self) -> None:
+        now = 0.0
+        strangers = Strangers(lambda: now)
+        assert [strangers.may() for _ in range(AT_ONCE + 1)] == [True] * AT_ONCE + [False]
+        now += timedelta(seconds=2).total_seconds()
+        assert [strangers.may() for _ in range(3)] == [True, True, False]
+
+    def test_a_token_of_one_origin_is_none_of_another(self) -> None:
+        access = Access(b"k" * 32, lambda: 1000.0)
+        assert access.enter(link_code(b"k" * 32, 1000.0, HERE), PUBLIC) is None
+        token = access.enter(link_code(b"k" * 32, 1000.0, PUBLIC), PUBLIC) or ""
+        assert access.of(token, PUBLIC) is not None
+        assert access.of(token, HERE) is None
+
+
+def test_both_ends_name_the_session_alike() -> None:
+    assert (daemon_calls.AWAY_KEY, daemon_calls.BY_LINK) == (AWAY_KEY, BY_LINK)
+
+
+_tokens: dict[int, str] = {}
+
+
+def _token(daemon: Daemon) -> str:
+    if daemon.pid not in _tokens:
+        _tokens[daemon.pid] = daemon.add_agent("other")
+    return _tokens[daemon.pid]
