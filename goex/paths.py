@@ -127,19 +127,30 @@ class Paths:
         """The folders that must be private, outermost first."""
         return (self.config_dir, self.state_dir, self.snapshots, self.run_dir)
 
-    def create(self) -> None:
-        """Make every folder that is missing and check all of them.
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that must be private where they are there. The vault's and the catalog's are looked at when they
+        are opened."""
+        beside = (self.state_db.with_name(f"{self.state_db.name}{end}") for end in ("-wal", "-shm", "-journal"))
+        return (self.state_db, *beside, self.journal_head, self.log_file, self.lock_file)
 
-        Raises UnsafePlace for one that isn't private, Unavailable for one that can't be made.
+    def create(self) -> None:
+        """Make every folder that is missing, and check all of them and the files in them.
+
+        Raises UnsafePlace for what isn't private, Unavailable for a folder that can't be made.
         """
         for folder in self.folders:
             _make(folder)
+        for file in self.files:
+            check_file(file)
 
     def check(self) -> None:
-        """Check every folder that exists. Raises UnsafePlace."""
+        """Check every folder and file that exists. Raises UnsafePlace."""
         for folder in self.folders:
             if os.path.lexists(folder):
                 check_folder(folder)
+        for file in self.files:
+            check_file(file)
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
@@ -169,6 +180,35 @@ def check_folder(folder: Path) -> None:
             f"{folder} is open to others (mode {stat.S_IMODE(found.st_mode):04o}).",
             next_step=f"Close it with: chmod 700 {folder}",
         )
+
+
+def check_file(file: Path) -> None:
+    """Raise UnsafePlace unless `file` is a regular file of ours that nobody else can open, or isn't there."""
+    if not os.path.lexists(file):
+        return
+    found = _lstat(file)
+    if not stat.S_ISREG(found.st_mode):
+        raise UnsafePlace(f"{file} isn't a regular file.", next_step="Move it away, or put the file back itself.")
+    _check_owner(file, found)
+    if found.st_mode & 0o077:
+        raise UnsafePlace(
+            f"{file} is open to others (mode {stat.S_IMODE(found.st_mode):04o}).",
+            next_step=f"If nobody changed it, close it with: chmod 600 {file}",
+        )
+
+
+def check_held(folder: Path) -> None:
+    """Raise UnsafePlace where another user could put something in the place of what is ours in `folder`, now or while
+    we aren't there: an agent would give its token to whoever listens in our socket's place."""
+    folder = folder.resolve()
+    for place in (folder, *folder.parents):
+        found = _lstat(place)
+        sticky = place != folder and found.st_mode & stat.S_ISVTX
+        if found.st_uid not in (os.geteuid(), 0) or (found.st_mode & 0o022 and not sticky):
+            raise UnsafePlace(
+                f"Other users can change {place}, so a socket below it may be replaced.",
+                next_step=f"Close it with: chmod go-w {place}, or name a place in a folder of your own.",
+            )
 
 
 def check_socket(socket: Path) -> None:

@@ -8,6 +8,7 @@ never a guess.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -108,10 +109,12 @@ class Mapper:
         """
         text = check_intent(intent.text)
         if self.model is None or self.plan is None:
-            return self._embedded(intent, text, connected, granted)
+            return self.at_once(intent, connected=connected, granted=granted)
         methods: list[Method] = []
         if self.model.technique.retrieval:
-            methods = self.embedded.candidates(text, connected=connected, limit=RETRIEVED)
+            methods = await asyncio.to_thread(
+                self.embedded.candidates, text, connected=connected, limit=RETRIEVED
+            )  # long words take a second
             if not methods and not self.model.technique.conversation:
                 return IntentMapping(
                     intent=intent,
@@ -247,9 +250,11 @@ class Mapper:
             raise Unsupported("Without a model there is no answer in words.", next_step="Configure a model.")
         return await self.model.answer(check_intent(intent.text), outcome_json)
 
-    def _embedded(
-        self, intent: Intent, text: str, connected: frozenset[str], granted: frozenset[ScopeId]
+    def at_once(
+        self, intent: Intent, *, connected: frozenset[str] = frozenset(), granted: frozenset[ScopeId] = frozenset()
     ) -> IntentMapping:
+        """What `map` returns without a model. Long words take a second; may run in a thread. Raises InvalidInput."""
+        text = check_intent(intent.text)
         proposed = self.embedded.propose(text, connected=connected)
         alternatives: list[Alternative] = []
         notes = ["Mapped by the embedded proposer, without a model.", *proposed.notes]

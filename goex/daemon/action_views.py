@@ -16,6 +16,7 @@ from mapper.least_scopes import also, plain
 from mapper.scope_effects import Meaning, meaning
 from policies.actions import Call, Clarification, IntentMapping, Need, Plan, UndoClass
 from policies.jsonvalue import canonical
+from policies.services import Risk
 from vault.record import Record
 
 
@@ -75,6 +76,10 @@ def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:
         description = plain(catalog, need.service, need.scope)
         others = also(catalog, need.service, need.scope, set(need.methods))
         means = meaning(catalog, need.service, need.scope)
+    elif need.service == "files" and need.risk is Risk.READ:
+        description = f"Run a program that can read everything in {need.account}, and change nothing."
+        others = ()
+        means = Meaning(see=(f"everything in {need.account}",))
     elif need.service == "files":
         description = f"Run a program that can read, change and delete everything in {need.account}."
         others = ()

@@ -52,6 +52,7 @@ class ActionsService(rpc.ActionsServicer):
         self._vault_state = vault_state
         self._leaving: set[asyncio.Task[None]] = set()
         self._reader: Reader | None = None
+        self._looking = asyncio.Lock()
         self._briefs = BriefViews(engine.core)
 
     @unary
@@ -78,7 +79,7 @@ class ActionsService(rpc.ActionsServicer):
         with core.quotas.doing(principal.agent, principal.session):
             reply = mapping_view(await self._engine.mapping.map(intent, principal, checked_answer(request.answer)))
             if request.explain:
-                reply.explanation.extend(await self._engine.mapping.explain(intent))
+                reply.explanation.extend(await self._engine.mapping.explain(intent, principal))
         return reply
 
     @streaming
@@ -108,14 +109,15 @@ class ActionsService(rpc.ActionsServicer):
     @streaming
     async def Watch(self, request: pb.ActionId, context: Any) -> AsyncIterator[pb.Event]:
         principal = self._callers.principal(context)
-        row = self._owned(request.id, principal)
-        async for event in self._follow(row.id, principal):
-            yield event
+        row = await self._looked_at(request.id, principal)
+        with self._engine.core.quotas.watching(principal.agent, principal.session):
+            async for event in self._follow(row.id, principal):
+                yield event
 
     @unary
     async def Get(self, request: pb.ActionId, context: Any) -> pb.ActionView:
         principal = self._callers.principal(context)
-        return shown_action(self._engine.core, self._owned(request.id, principal), principal)
+        return shown_action(self._engine.core, await self._looked_at(request.id, principal), principal)
 
     @unary
     async def Result(self, request: pb.ResultRequest, context: Any) -> pb.ResultReply:
@@ -150,13 +152,14 @@ class ActionsService(rpc.ActionsServicer):
     @unary
     async def Cancel(self, request: pb.ActionId, context: Any) -> pb.ActionView:
         principal = self._callers.principal(context)
-        row = self._owned(request.id, principal)
+        row = await self._looked_at(request.id, principal)
         ended = await self._engine.cancel(row.id, why="cancelled by who asked")
         return shown_action(self._engine.core, ended, principal)
 
     @unary
     async def Whoami(self, request: pb.WhoamiRequest, context: Any) -> pb.WhoamiReply:
         peer, principal = self._callers.peer(context), self._callers.principal(context)
+        self._engine.core.quotas.look(principal.agent, principal.session)
         return pb.WhoamiReply(
             agent=principal.agent,
             session=principal.session,
@@ -199,6 +202,18 @@ class ActionsService(rpc.ActionsServicer):
 
     def _owned(self, id: str, principal: Principal) -> ActionRow:
         return owned(self._engine, id, principal)
+
+    async def _looked_at(self, id: str, principal: Principal) -> ActionRow:
+        """An action that is shown now. Agents' looks are one after the other, with the person's calls in between."""
+        quotas = self._engine.core.quotas
+        quotas.look(principal.agent, principal.session)
+        if principal.owns_all:
+            return self._owned(id, principal)
+        async with self._looking:
+            await asyncio.sleep(0)
+            row = self._owned(id, principal)
+            quotas.look(principal.agent, principal.session, len(row.request) + len(row.plan) + len(row.outcome))
+            return row
 
     async def _journey(self, request: Request, principal: Principal) -> AsyncIterator[pb.Event]:
         if id := self._engine.already(request, principal):

@@ -68,8 +68,8 @@ class AskingCalls(PersonCalls):
     @unary
     async def Decide(self, request: pb.DecideRequest, context: Any) -> pb.DecideReply:
         asking = self._person.engine.asking
-        approval = self._person.engine.core.approvals.get(request.approval_id)
         peer = self._person.callers.peer(context)
+        approval = self._person.engine.core.approvals.get(request.approval_id)
         if not request.approve:
             reason = _reason(request.reason)
             done = asking.deny(approval.id, by=peer.describe(), reason=reason, same_as=request.same_as)

@@ -31,6 +31,7 @@ from policies.lookalikes import right_to_left
 from policies.tasks import Allowance, Task
 from runtimes.code.scopes import PROGRAM
 from runtimes.code.scopes import SERVICE as CODE
+from runtimes.files.plans import READ_SCOPE
 
 LARGEST_REPLY = 3 * 2**20  # bytes; a client that sets no limit of its own takes 4 MB
 _LOOKED_BACK = 20  # actions, for the last one that isn't a revert
@@ -192,7 +193,9 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
         return [f"{who} may do action {grant.why}, once."]
     if grant.service == "files":
         program = "one program" if PROGRAM in grant.constraints else "any program"
-        said = f"{who} may run {program} in {grant.account} without asking."
+        reads = grant.scope == READ_SCOPE
+        does = f"read {grant.account} by {program}" if reads else f"run {program} in {grant.account}"
+        said = f"{who} may {does} without asking."
     elif grant.service == CODE:
         which = "one program" if PROGRAM in grant.constraints else "any program"
         said = f"{who} may {code_scope_text.doing(grant.scope, which)} without asking."

@@ -92,6 +92,8 @@ def _unasked(choice: Choice, need: Need, asked: Asked, catalog: Catalog) -> str:
             action = asked.plan.action
             which = f"the program of {action.target} again" if isinstance(action, Revert) else "this very program"
             return f"{who} may run {which} in {need.account}, and undo and redo it, without asking."
+        if need.risk is Risk.READ:
+            return f"{who} may read everything in {need.account} by any program, without asking."
         return (
             f"{who} may run any program in {need.account}, which can read, change and delete everything there, and"
             " undo and redo what such programs did, without asking."

@@ -3,7 +3,8 @@
 Rules: whatever lets more happen (approving a write, a standing grant, an agent, an account) needs *presence*: the
 approval passphrase, given with the call or a few minutes ago on the same terminal; or polkit's yes in its stead or
 beside it, as config.toml says; or a passkey's assertion over exactly this call. Where passkeys are required only the
-last counts, and any other call is confirmed by one before it is let through. What lets less happen needs none.
+last counts, and any other call is confirmed by one before it is let through. At the public page only a passkey shows
+presence, whatever config.toml says. What lets less happen needs none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from goex.daemon.actions_service import ActionsService
+from goex.daemon.page_sessions import PageSessions
 from goex.daemon.passkey_statements import Statement
 from goex.daemon.passkeys import PasskeyPresence, Shown
 from goex.daemon.polkit import Polkit
@@ -68,6 +70,7 @@ class PersonContext:
     vault_state: VaultState
     presence: Presence
     passkeys: PasskeyPresence
+    page_sessions: PageSessions
     waiting: WaitingCalls
     polkit: Polkit
     actions: ActionsService
@@ -78,7 +81,7 @@ class PersonContext:
         """Raises PresenceDue, or PasskeyDue, unless the person showed themselves here, now or lately; first of all what
         the vault is short of, which no passphrase helps. `waits`: a passkey can confirm this call by itself."""
         peer = self._here(context)
-        if self.passkeys.required:
+        if self.passkeys.required or peer.away:
             if self.presence.holds(peer):
                 return peer
             if not waits:
@@ -100,6 +103,8 @@ class PersonContext:
     async def present_with_passphrase(self, context: Any, passphrase: str, what: str) -> Peer:
         """As `present`, where the approval passphrase (or polkit) is what counts, whatever config.toml says."""
         peer = self._here(context)
+        if peer.away:
+            raise PasskeyDue(what)
         if passphrase:
             await self.vault_state.prove(Secret(passphrase))
             await self.confirm(peer, what)

@@ -24,9 +24,10 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
 
     @unary
     async def Present(self, request: pb.PresentRequest, context: Any) -> pb.PresentReply:
+        away = self._person.callers.peer(context).away
         if request.assertion_json:
             return await self._present_by_passkey(request.assertion_json, context)
-        if self._person.passkeys.required:
+        if self._person.passkeys.required or away:
             raise PasskeyDue("Showing that you are there")
         if not request.passphrase:  # what is remembered isn't remembered for longer by asking
             raise PresenceDue("Showing that you are there needs your approval passphrase.", next_step="Type it.")

@@ -151,7 +151,8 @@ def _request_text(plan: Plan, catalog: Catalog, target: str) -> str:
             return _calls(plan, catalog)
         case Files():
             how = "apply a dry run" if plan.resolved.get("mode") == "preview" else f"run a {action.language} program"
-            return f"{how} in {_listed([_short(folder) for folder in folders_of(plan)])}"
+            where = _listed([_short(folder) for folder in folders_of(plan)])
+            return f"read {where} by a {action.language} program" if action.reads else f"{how} in {where}"
         case Sql() | Mongo():
             return _on_database(plan)
         case Code():
@@ -178,7 +179,8 @@ def _task(task: Task, plan: Plan) -> str:
         return f"take back {sum(line.times for line in task.allows)} actions"
     minutes = -(-task.seconds // 60)
     whom = f"let “{_short(task.agent)}”" if task.agent else "be free to"
-    return f"{whom} do what these {len(task.allows)} lines allow for {minutes} minutes, unasked"
+    lines = "this line allows" if len(task.allows) == 1 else f"these {len(task.allows)} lines allow"
+    return f"{whom} do what {lines} for {minutes} minutes, unasked"
 
 
 def _calls(plan: Plan, catalog: Catalog) -> str:
@@ -235,7 +237,8 @@ def _fresh(row: ActionRow, plan: Plan, standing: Standing) -> str:
     never = [_short(name) for name, times in missing.items() if not times]
     if never:
         return f"first {never[0]}" + (f" and {len(never) - 1} more" if len(never) > 1 else "")
-    return f"nothing; allowed {min(missing.values(), default=0)} times before, each by itself"
+    before = min(missing.values(), default=0)
+    return f"nothing; allowed {'once' if before == 1 else f'{before} times'} before, each by itself"
 
 
 def _asked_often(twins: int) -> tuple[str, ...]:

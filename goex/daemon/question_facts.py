@@ -39,6 +39,8 @@ def worst(plan: Plan, catalog: Catalog) -> str:
                 return "anyone can get it"
             return _BY_RISK[plan.risk]
         case Files():
+            if plan.action.reads:
+                return "it reads everything there, and the answer goes to whoever asks; it changes nothing, no network"
             if plan.resolved.get("mode") == "preview":
                 return "exactly the changes that are listed"
             shares = ", shares" if plan.resolved.get("mode") == "direct" else ""

@@ -10,7 +10,7 @@ import contextvars
 import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import grpc
@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from goex.daemon.acceptor import Registry
 from goex.daemon.action_views import problem_view
 from goex.daemon.ending import guided
+from goex.daemon.page_sessions import PageSessions
 from goex.engine.core import Principal
 from goex.engine.events import Problem
 from goex.engine.grant_store import GrantStore
@@ -32,6 +33,7 @@ from policies.grants import ANONYMOUS, PERSON
 log = logging.getLogger("goex.daemon")
 
 PROBLEM_KEY = "goex-problem-bin"
+AWAY_KEY, BY_LINK = "goex-away", "link"  # whom the page's process speaks for: the id of a session, or who has a link
 # All metadata together may have 8 KiB before a client drops the call, and with it the reason. In characters, of which
 # one may take 4 bytes.
 _LONGEST_TEXT = 500
@@ -65,12 +67,19 @@ class Callers:
     registry: Registry
     sessions: Sessions
     grant_store: GrantStore
+    page_sessions: PageSessions
 
     def peer(self, context: Any) -> Peer:
-        """Raises Unauthenticated for a call that no acceptor let in."""
+        """Raises Unauthenticated for a call that no acceptor let in, NoPageSession for a session that has ended. Who is
+        at the public page isn't at the terminal in which the page's process was started."""
         found = self.registry.peer(context.peer())
         if found is None:
             raise Unauthenticated("This connection came past GoEx's sockets.", next_step="Use agent.sock or user.sock.")
+        for key, value in context.invocation_metadata() or ():
+            if key == AWAY_KEY and found.socket == "user":
+                by_link = value == BY_LINK
+                away = "by a link" if by_link else f"passkey {self.page_sessions.get(str(value)).passkey.id}"
+                return replace(found, terminal=None, away=away)
         return found
 
     def principal(self, context: Any) -> Principal:

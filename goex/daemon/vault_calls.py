@@ -13,7 +13,7 @@ from goex.daemon.server_tools import agreed
 from goex.daemon.vault_views import vault_status
 from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account
-from policies.errors import InvalidInput
+from policies.errors import Denied, InvalidInput
 from vault.credential_file import CredentialFile
 from vault.record import check_account
 from vault.secret import Secret
@@ -33,6 +33,8 @@ class VaultCalls(PersonCalls):
     @unary
     async def VaultUnlock(self, request: pb.VaultUnlockRequest, context: Any) -> pb.VaultStatus:
         peer = self._person.callers.peer(context)
+        if peer.away:
+            raise Denied("The vault isn't opened from the public page.", next_step="Unlock it where GoEx runs.")
 
         async def present() -> str:
             # It takes away what was allowed, and no passkey: those are in the vault.

@@ -368,7 +368,13 @@ class Asking:
         with self.core.grant_store.changing(lasting=False) as transaction:  # it lasts before anything begins
             self.core.grant_store.consume(transaction, decision.grants)
             given = {"grants": [grant.id for grant in decision.grants], "rules": list(decision.rules)}
-            row = self.core.step(transaction, row, Event.ALLOW, facts={**given, "ledger": self.core.grant_store.root()})
+            row = self.core.step(
+                transaction,
+                row,
+                Event.ALLOW,
+                facts={**given, "ledger": self.core.grant_store.root()},
+                anchored=any(grant.width in (Width.ONCE, Width.TASK) for grant in decision.grants),
+            )
         self.core.rules.counts.allowed(row.agent, row.session)
         self._allowed[row.id] = decision, situation
         self._just.add(row.id)

@@ -6,7 +6,7 @@ Nothing here decides or runs anything. A step is written by `step`, and whoever 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -128,6 +128,10 @@ class Lost(GoexError):
         self.difference = evidence
 
 
+async def _nobody_told() -> None:
+    """For an engine without a vault."""
+
+
 @dataclass(slots=True)
 class Core:
     """Shared by the engine's parts."""
@@ -140,6 +144,7 @@ class Core:
     runtimes: Mapping[str, Runtime]
     settings: Settings
     clock: Callable[[], datetime]
+    acknowledge: Callable[[], Awaitable[None]] = _nobody_told  # returns once the vault knows what it has to know
     hub: Hub = field(default_factory=Hub)
     actions: Actions = field(init=False)
     approvals: Approvals = field(init=False)

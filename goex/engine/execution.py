@@ -23,6 +23,7 @@ from policies.actions import Ended, Outcome, Plan, Revert, UndoClass, folders_of
 from policies.digest import digest
 from policies.errors import Conflict, ExitStatus, GoexError
 from policies.jsonvalue import JsonValue
+from policies.services import Risk
 from runtimes.base import Context, Runtime
 
 log = logging.getLogger("goex.engine")
@@ -68,9 +69,10 @@ class Running:
                 await runtime.prepare(plan, context)
             with self.core.journal.transaction() as transaction:  # nothing comes between the two
                 row = self.core.step(transaction, row, Event.PREPARE)
-                row = self.core.step(transaction, row, Event.RUN)
+                row = self.core.step(transaction, row, Event.RUN, anchored=plan.risk > Risk.READ)
             begun()
             try:
+                await self.core.acknowledge()  # or an older log would give back what this uses, and have it run again
                 if isinstance(plan.action, Revert):
                     outcome = await self.reverting.effect(row, plan, context)
                 else:

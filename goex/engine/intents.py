@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from goex.engine.core import Core, Principal, Request
 from goex.engine.events import Mapped
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from mapper.mapper import Mapper
     from mapper.ranking.index import Index
 
+T = TypeVar("T")
 CHOICES_KEPT = 200
 REJECTED_KEPT = 20  # of a vote, in the journal; the ballots have the class of every one
 
@@ -65,13 +68,15 @@ class Mappings:
             if answer:
                 context = replace(context, asked=(asked, answer))
             self.core.quotas.model(principal.agent, principal.session, self.core.settings.model_calls)
-        mapping = await mapper.map(
-            Intent(text=text),
-            connected=self.connected(),
-            granted=self.core.grant_store.standing(principal.agent, principal.session),
-            asker=principal.agent,
-            context=context,
-        )
+        connected = self.connected()
+        granted = self.core.grant_store.standing(principal.agent, principal.session)
+        if mapper.model is None:
+            read = partial(mapper.at_once, Intent(text=text), connected=connected, granted=granted)
+            mapping = await _beside(read, principal)
+        else:
+            mapping = await mapper.map(
+                Intent(text=text), connected=connected, granted=granted, asker=principal.agent, context=context
+            )
         self._shown.pop((principal.session, text), None)
         if len(self._shown) >= CHOICES_KEPT:
             del self._shown[next(iter(self._shown))]
@@ -85,9 +90,10 @@ class Mappings:
             raise InvalidInput("Nothing was asked about these words.", next_step="Map them again: goex map")
         return shown.clarification.text
 
-    async def explain(self, text: str) -> tuple[str, ...]:
+    async def explain(self, text: str, principal: Principal) -> tuple[str, ...]:
         """Which services and methods the words point to, and why: lines for a person."""
-        return (await self._ready()).explain(Intent(text=text), connected=self.connected())
+        mapper = await self._ready()
+        return await _beside(partial(mapper.explain, Intent(text=text), connected=self.connected()), principal)
 
     async def ranking(self) -> Index:
         """What ranks the methods of the catalog for words, up to date."""
@@ -154,6 +160,14 @@ class Mappings:
         if mapper.model is None:
             return ""
         return await mapper.answer(Intent(text=intent), canonical(dict(outcome)).decode("utf-8"))
+
+
+_agents = ThreadPoolExecutor(1, thread_name_prefix="goex-words")  # one: what reads words holds the interpreter's lock
+
+
+async def _beside(read: Callable[[], T], principal: Principal) -> T:
+    """Read an agent's words in a thread, where nobody else waits for it; the person's at once."""
+    return read() if principal.owns_all else await asyncio.get_running_loop().run_in_executor(_agents, read)
 
 
 def _votes(mapping: IntentMapping) -> dict[str, object]:

@@ -44,11 +44,13 @@ class Peer:
     terminal: Terminal | None
     program: str
     started: int = 0  # clock ticks since boot; with the id it names a process once and for all
+    away: str = ""  # how somebody at `[web] public_url`, for whom the page's process speaks, came there
 
     def describe(self) -> str:
         """For the journal and the prompt: never what the peer says of itself but its program's name."""
         where = f"the {self.socket} socket"
-        return f"user {self.uid}, process {self.pid} ({escape(self.program) or 'gone'}), on {where}"
+        away = f", for the public page ({self.away})" if self.away else ""
+        return f"user {self.uid}, process {self.pid} ({escape(self.program) or 'gone'}), on {where}{away}"
 
     @property
     def place(self) -> str:

@@ -1,4 +1,4 @@
-"""How much each agent may ask for: requests, bytes of them, and calls to a model, which cost money.
+"""How much each agent may ask for: requests, their bytes, looks at what it asked for, and calls to a model.
 
 Rules: what is over it is refused before anything is journaled, so that a refusal leaves no row; one row says when an
 agent's first was refused, and the next how many there were in between. The person has no quota. Agents without a name
@@ -20,6 +20,9 @@ from policies.limits import QUOTA, Quota
 
 _TOGETHER = 4  # times a quota for all agents without a name
 _MOST = 2000  # buckets that are kept
+_LOOKS = 10  # times the requests
+_LOOK_BYTES = 16 * 1024  # of an action's texts that are one look
+MOST_WATCHED = 256  # actions that an agent follows at once
 _TOLD_EVERY = timedelta(minutes=10)
 
 
@@ -52,7 +55,7 @@ class Quotas:
     clock: Callable[[], datetime]
     quota: Quota = QUOTA
     _buckets: dict[tuple[str, str], _Bucket] = field(default_factory=dict)
-    _doing: dict[str, int] = field(default_factory=dict)
+    _doing: dict[tuple[str, str], int] = field(default_factory=dict)
     _told: dict[str, tuple[datetime, int]] = field(default_factory=dict)  # when a row was written; refused since
 
     def take(self, agent: str, session: str, size: int) -> None:
@@ -64,6 +67,20 @@ class Quotas:
             self._bucket(line, "requests", times).left -= 1
             self._bucket(line, "bytes", times).left -= size
 
+    def look(self, agent: str, session: str, size: int = 0) -> None:
+        """One more look at something that was asked for, whose texts are that long. Raises Exhausted."""
+        looks = 1 + size // _LOOK_BYTES
+        for line, times in _lines(agent, session):
+            self._check(agent, line, "looks", looks, times)
+        for line, times in _lines(agent, session):
+            self._bucket(line, "looks", times).left -= looks
+
+    @contextmanager
+    def watching(self, agent: str, session: str) -> Iterator[None]:
+        """While an agent follows an action. Raises Exhausted where it follows too many already."""
+        with self._at_once(agent, session, "actions followed at once", MOST_WATCHED):
+            yield
+
     def model(self, agent: str, session: str, calls: int) -> None:
         """So many calls to a model. Raises Exhausted."""
         for line, times in _lines(agent, session):
@@ -74,16 +91,21 @@ class Quotas:
     @contextmanager
     def doing(self, agent: str, session: str) -> Iterator[None]:
         """While an agent's words are mapped. Raises Exhausted where too many of its are already."""
+        with self._at_once(agent, session, "mappings at once", self.quota.at_once):
+            yield
+
+    @contextmanager
+    def _at_once(self, agent: str, session: str, what: str, most: int) -> Iterator[None]:
         line = next((line for line, _ in _lines(agent, session)), "")
-        if line and self._doing.get(line, 0) >= self.quota.at_once:
-            raise self._refused(agent, line, "mappings at once", f"{self.quota.at_once} at a time")
-        self._doing[line] = self._doing.get(line, 0) + 1
+        if line and self._doing.get((line, what), 0) >= most:
+            raise self._refused(agent, line, what, f"{most} at a time")
+        self._doing[line, what] = self._doing.get((line, what), 0) + 1
         try:
             yield
         finally:
-            self._doing[line] -= 1
-            if not self._doing[line]:
-                del self._doing[line]
+            self._doing[line, what] -= 1
+            if not self._doing[line, what]:
+                del self._doing[line, what]
 
     def _check(self, agent: str, line: str, what: str, amount: float, times: int) -> None:
         bucket = self._bucket(line, what, times)
@@ -128,11 +150,13 @@ class Quotas:
 _SIZES: dict[str, Callable[[Quota], tuple[float, float]]] = {
     "requests": lambda quota: (quota.requests, 60.0),
     "bytes": lambda quota: (quota.megabytes * 2**20, 3600.0),
+    "looks": lambda quota: (quota.requests * _LOOKS, 60.0),
     "calls to the model": lambda quota: (quota.model_calls, 3600.0),
 }
 _SAID: dict[str, Callable[[Quota], str]] = {
     "requests": lambda quota: f"{quota.requests} a minute",
     "bytes": lambda quota: f"{quota.megabytes} MiB an hour",
+    "looks": lambda quota: f"{quota.requests * _LOOKS} a minute",
     "calls to the model": lambda quota: f"{quota.model_calls} an hour",
 }
 

@@ -26,6 +26,7 @@ from policies.grants import ANONYMOUS, PERSON, Grant, Width
 from policies.services import Risk, believed_risk
 from policies.tasks import BEGIN, OWN, UNDO, Allowance, Task
 from runtimes.base import Context, DryRun, Footprint, Settlement
+from runtimes.files.plans import READ_SCOPE
 from runtimes.files.plans import SCOPE as FILES_SCOPE
 from runtimes.files.plans import SERVICE as FILES
 
@@ -138,11 +139,12 @@ def _checked(core: Core, line: Allowance, asker: str) -> tuple[Allowance, Risk]:
 def _risk(core: Core, line: Allowance) -> Risk:
     if line.service == FILES:
         plain = Path(line.account).is_absolute() and os.path.normpath(line.account) == line.account
-        if line.method != FILES_SCOPE or not plain or line.arguments:
+        if line.method not in (FILES_SCOPE, READ_SCOPE) or not plain or line.arguments:
             raise InvalidInput(
-                f"A folder's line is {FILES}.{FILES_SCOPE}, its account the folder's whole path, without arguments."
+                f"A folder's line is {FILES}.{FILES_SCOPE} or {FILES}.{READ_SCOPE}, its account the folder's whole "
+                "path, without arguments."
             )
-        return Risk.DELETE
+        return Risk.READ if line.method == READ_SCOPE else Risk.DELETE
     if line.service == DATABASE:
         table, _, verb = line.method.rpartition(":")
         if not table or not verb or "*" in line.method or not set(line.arguments or ()) <= {"rows"}:

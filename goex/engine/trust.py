@@ -1,22 +1,22 @@
 """Whether rows of actions are what the chain says of them.
 
 Rules: whoever can write the state database can write any state, name and plan into the table of actions, with a digest
-that fits. So before such a row is acted on without asking anew (after a restart) or is taken for the past (undo), who
-asked, in which session, the digest and the state are compared with rows of the chain, recomputed up to its head.
+that fits. So before such a row is acted on without asking anew (after a restart) or is taken for the past (undo), all
+that it says (who asked for what, in which session and words, the plan, the state, what came of it) is compared with
+rows of the chain, recomputed up to its head.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import astuple
 
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Journal, JournalBroken
-from policies.jsonvalue import parse
+from goex.journal.walk import Walk
 
 log = logging.getLogger("goex.engine")
-
-_LIMIT = 64 * 2**20  # our own rows come back whole
 
 
 def confirmed(journal: Journal, rows: Iterable[ActionRow]) -> frozenset[str]:
@@ -30,16 +30,8 @@ def confirmed(journal: Journal, rows: Iterable[ActionRow]) -> frozenset[str]:
     except JournalBroken as error:
         log.error("no action is believed: %s", error)
         return frozenset()
-    said: dict[str, tuple[str, str, str, str]] = {}  # agent, session, digest, state
-    wanted = {row.id for row in rows}
+    walk, wanted = Walk(), {row.id for row in rows}
     for row in chain:
-        if row.action_id not in wanted or not row.to_state:
-            continue
-        agent, session, digest, _ = said.get(row.action_id, ("", "", "", ""))
-        facts = parse(row.facts, limit=_LIMIT) if row.kind in ("receive", "assess") else {}
-        if row.kind == "receive":
-            agent, session = row.agent, facts["session"]
-        elif row.kind == "assess":
-            digest = facts["digest"]
-        said[row.action_id] = (agent, session, digest, row.to_state)
-    return frozenset(row.id for row in rows if said.get(row.id) == (row.agent, row.session, row.digest, str(row.state)))
+        if row.action_id in wanted and row.to_state:
+            walk.step(astuple(row))
+    return frozenset(row.id for row in rows if walk.describes(row))

@@ -139,8 +139,10 @@ class Actions:
         plan: Plan | None = None,
         outcome: Outcome | None = None,
         problem: JsonObject | None = None,
+        anchored: bool = False,
     ) -> ActionRow:
-        """Take one step of the table. Raises IllegalStep for any other, Conflict when the row moved meanwhile."""
+        """Take one step of the table; `anchored` as in `Transaction.append`. Raises IllegalStep for any other, Conflict
+        when the row moved meanwhile."""
         after = step(row.state, event)
         changed: dict[str, Any] = {"state": after, "updated": transaction.now}
         noted: dict[str, Any] = dict(facts or {})
@@ -163,7 +165,15 @@ class Actions:
             noted["problem"] = dict(problem)
         if after in _NEVER_RAN and row.state is not State.RUNNING:
             changed |= _beginnings(row, noted)
-        transaction.append(event, action_id=row.id, agent=row.agent, from_state=row.state, to_state=after, facts=noted)
+        transaction.append(
+            event,
+            action_id=row.id,
+            agent=row.agent,
+            from_state=row.state,
+            to_state=after,
+            facts=noted,
+            anchored=anchored,
+        )
         moved = _STEP.run(transaction.connection, {**changed, "wanted": row.id, "before": row.state})
         if moved.rowcount != 1:
             raise Conflict(f"Action {row.id} is no longer {row.state}.")

@@ -286,6 +286,7 @@ _NEWEST = len(MIGRATIONS)  # what `_create` makes
 def migrate(engine: Engine, migrations: tuple[Callable[[Connection], None], ...] = MIGRATIONS) -> int:
     """Bring the file to the newest schema. Returns its version. Raises Unavailable for a newer file than this GoEx."""
     with engine.begin() as connection:
+        check_kinds(connection)
         if inspect(connection).has_table(schema_version.name):
             version = connection.execute(select(schema_version.c.version)).scalar_one()
         else:
@@ -301,6 +302,16 @@ def migrate(engine: Engine, migrations: tuple[Callable[[Connection], None], ...]
             migrations[number](connection)
             connection.execute(update(schema_version).values(version=number + 1))
     return len(migrations)
+
+
+def check_kinds(connection: Connection) -> None:
+    """Raise Unavailable for a file with a trigger or a view: it could give each new action to another agent."""
+    strange = "SELECT name FROM sqlite_master WHERE type NOT IN ('table', 'index')"
+    if (name := connection.exec_driver_sql(strange).scalar()) is not None:
+        raise Unavailable(
+            f"The state database holds {str(name)[:60]!r}, which GoEx never made.",
+            next_step="Put back the newest copy of the whole state folder.",
+        )
 
 
 _SQLITE = dialect(paramstyle="named")

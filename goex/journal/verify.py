@@ -31,6 +31,7 @@ SIGNED = {
     "presence": "presence",
     "passkey-add": "add-passkey",
     "passkey-remove": "remove-passkey",
+    "page-session": "sign-in",
 }
 _ANSWERED = frozenset({"allow", "deny", "expire", "withdraw", "reject", "lose"})
 _WIDTHS = {"once": "once", "session": "session", "arguments": "permanent", "permanent": "permanent"}
@@ -247,6 +248,8 @@ class Signatures:
             wanted |= {name: facts[name] for name in ("name", "credential_id", "public_key")}
         elif kind == "passkey-remove":
             wanted["passkey"] = facts["id"]
+        elif kind == "page-session":
+            wanted["origin"] = facts["origin"]
         if any(statement.get(name) != value for name, value in wanted.items()):
             return "isn't what the passkey approved"
         return ""

@@ -112,7 +112,7 @@ class Walk:
                     return f"Row {raw[0]} isn't what was written."
                 count, last = raw[0], made
                 if raw[6]:
-                    self._step(raw)
+                    self.step(raw)
                 if signed_or_key(raw[4], raw[7]) and (problem := self._signed(raw)):
                     return problem
         finally:
@@ -123,7 +123,8 @@ class Walk:
         problem = self.signatures.row(raw[4], raw[2], json.loads(raw[7]))
         return f"Row {raw[0]} {problem}." if problem else ""
 
-    def _step(self, raw: Raw) -> None:
+    def step(self, raw: Raw) -> None:
+        """Take in a row that changes an action's state, and whose hash is right."""
         said = self._actions.get(raw[2])
         if said is None:
             said = self._actions[raw[2]] = Said()
@@ -153,11 +154,10 @@ class Walk:
             for id, service in driver.execute("SELECT action_id, service FROM touched ORDER BY action_id, service"):
                 touched.setdefault(id, []).append(service)
             for row in driver.execute(_ACTIONS):
-                id, state, digest = row[:3]
-                said, found = self._actions.get(id), found + 1
-                if said is None or said.state != state or said.digest != digest:
+                id, found = row[0], found + 1
+                if not self._left(row):
                     return f"Action {id} isn't in the state that the journal left it in."
-                if not _tells(said, row, tuple(touched.pop(id, ()))):
+                if not _tells(self._actions[id], row, tuple(touched.pop(id, ()))):
                     return f"Action {id} isn't described as the journal says."
         except sqlite3.OperationalError as error:
             if "decode" in str(error):
@@ -167,14 +167,25 @@ class Walk:
             return "The table of actions doesn't hold the actions that the journal speaks of."
         return ""
 
+    def describes(self, action: object) -> bool:
+        """Whether an action, by its attributes, is what the rows that were taken in say of it."""
+        row = tuple(getattr(action, name) for name in _COLUMNS)
+        return self._left(row) and _tells(self._actions[row[0]], row)
 
-_ACTIONS = (
-    "SELECT id, state, digest, number, created, risk, agent, session, source, intent, request, outcome, problem, plan"
-    " FROM actions"
+    def _left(self, row: tuple[Any, ...]) -> bool:
+        said = self._actions.get(row[0])
+        return said is not None and (said.state, said.digest) == row[1:3]
+
+
+_COLUMNS = (
+    *("id", "state", "digest", "number", "created", "risk", "agent", "session", "source"),
+    *("intent", "request", "outcome", "problem", "plan"),
 )
+_ACTIONS = f"SELECT {', '.join(_COLUMNS)} FROM actions"  # noqa: S608  names of columns
 
 
-def _tells(said: Said, row: tuple[Any, ...], services: tuple[str, ...]) -> bool:
+def _tells(said: Said, row: tuple[Any, ...], services: tuple[str, ...] | None = None) -> bool:
+    """`services`: those that the action is found by; None: that isn't looked at."""
     number, created, risk, agent, session, source, *texts, plan = row[3:]
     if (number, created) != (said.number, said.created):
         return False
@@ -187,8 +198,10 @@ def _tells(said: Said, row: tuple[Any, ...], services: tuple[str, ...]) -> bool:
         if name not in wanted and text:
             return False
     if said.risk is None:  # written by an older GoEx: the plan says it, and the digest of that is in the chain
-        return (risk, services) == facets(plan)
-    return (risk, services) == (said.risk, said.services)
+        wanted_risk, wanted_services = facets(plan)
+    else:
+        wanted_risk, wanted_services = said.risk, said.services
+    return risk == wanted_risk and services in (None, wanted_services)
 
 
 def _hash(text: str) -> str:

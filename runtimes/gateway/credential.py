@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import html
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import quote, quote_from_bytes
 
 from policies.errors import InvalidInput
 from runtimes.gateway.admission import Ready
@@ -99,7 +101,8 @@ def with_credential(ready: Ready, lease: Lease) -> CredentialedRequest:
 
 def secrets_of(plan: GatewayPlan, leases: Mapping[AccountKey, Lease]) -> list[bytes]:
     """What must not come back: each secret, what its lease names beside it, each value of one that is several and,
-    where one is a user and password in base64, those too."""
+    where one is a user and password in base64, those too; and each as JSON and as an address write it, since base64 and
+    hex may be of those."""
     found = [each.reveal() for lease in leases.values() for each in (lease.secret, *lease.redact)]
     for rule in (*plan.requests, *plan.rules):
         lease = leases.get(rule.account)
@@ -111,4 +114,15 @@ def secrets_of(plan: GatewayPlan, leases: Mapping[AccountKey, Lease]) -> list[by
                 except (binascii.Error, ValueError):
                     continue
                 found += [pair, pair.partition(b":")[2]]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(spelled for one in found for spelled in spellings(one)))
+
+
+def spellings(secret: bytes) -> tuple[bytes, ...]:
+    """The secret, and what is else written for it in a JSON text and in an address."""
+    try:
+        text = secret.decode("utf-8")
+    except UnicodeDecodeError:
+        return secret, quote_from_bytes(secret, safe="").encode()
+    written = [json.dumps(text, ensure_ascii=ascii)[1:-1] for ascii in (True, False)]
+    written += [html.escape(written[0]), quote(text, safe="")]
+    return secret, *(each.encode("utf-8") for each in written)

@@ -229,7 +229,7 @@ def unit(raw: bytes, point: int, before: bytes) -> bytes:
     if point in JSON_SHORT:
         ways.append(escape + re.escape(JSON_SHORT[point]))
     if point == 0x5C:
-        return rb"(?>\\\\|\\|%(?:25)*5[cC]|\\+u005[cC]|&#0*92;?|&#[xX]0*5[cC];?)"
+        return rb"(?>\\++u005[cC]|\\\\|\\|%(?:25)*5[cC]|&#0*92;?|&#[xX]0*5[cC];?)"
     if point == 0x20:
         ways.append(rb"\+")
     ways.append(rb"&#(?:0*%d|[xX]0*%s);?" % (point, b"".join(_any_case(char) for char in b"%x" % point)))

@@ -34,5 +34,16 @@ ROWS: tuple[Attack, ...] = (
     _row("doubled-columns", "have a query read whose columns double with each WITH", "a bound of columns", "columns"),
     _row("parser-lock", "have a parser hold the daemon's lock for a command", "parsers in their own process", "parser"),
     _row("list-flood", "list its own actions as fast as it can, whole and all at once", "requests a minute", "lists"),
+    _row("look-flood", "look at its own actions as fast as it can", "looks a minute", "looks"),
+    _row(
+        "follow-hoard",
+        "follow an action ten thousand times, so that each event is told as often",
+        "a bound of followed",
+        "followed",
+    ),
+    _row(
+        "many-values", "send arguments of very many values, which take long to look at", "a bound of values", "values"
+    ),
+    _row("long-words", "have long words read while the person waits", "a thread for agents' words", "words"),
     _row("model-bill", "map words until the model's bill hurts", "model calls an hour", "model"),
 )

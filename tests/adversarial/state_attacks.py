@@ -28,3 +28,34 @@ ROWS: tuple[Attack, ...] = tuple(
     )
     for name in FORGERIES
 )
+
+_FILES = "tests/adversarial/test_state_files.py"
+_PRIVATE = "each file is ours alone, or nothing starts"
+
+
+def _placed(name: str, tries: str) -> Attack:
+    tests = (f"{_FILES}::test_another_user_reads_nothing[{name}]", f"{_FILES}::test_control_another_user[{name}]")
+    return Attack(name, tries, Where.STATE, (_PRIVATE,), *tests)
+
+
+ROWS += (
+    _placed("a_database_elsewhere", "leave a link to a place of others where the log was, and read what comes into it"),
+    _placed("a_database_open_to_all", "open the log to all, and read it by a second name"),
+    _placed("a_database_of_another_user", "give the log to another user, and read it by a second name"),
+    Attack(
+        "a_replaced_socket",
+        "put a socket of its own where agents give their tokens",
+        Where.STATE,
+        ("a folder that nobody else changes",),
+        f"{_FILES}::test_nobody_replaces_the_agents_socket",
+        f"{_FILES}::test_control_replaced_socket",
+    ),
+    Attack(
+        "a_trigger_in_the_log",
+        "leave a trigger that gives each new action to another agent",
+        Where.STATE,
+        ("the file holds tables alone",),
+        f"{_FILES}::test_a_trigger_gives_nobody_anything",
+        f"{_FILES}::test_control_trigger",
+    ),
+)

@@ -107,6 +107,16 @@ def unlocked(state: Path) -> Vault:
     return vault
 
 
+def put(state: Path, files: Mapping[str, bytes]) -> None:
+    """Put these in place of the log's files; what lies beside it is forgotten."""
+    for name in LOG:
+        (state / name).unlink(missing_ok=True)
+    for name, data in files.items():
+        if name != "state.db-shm":
+            (state / name).touch(mode=0o600)  # as what is put back must be
+            (state / name).write_bytes(data)
+
+
 def refusal(call: Callable[[], object]) -> str:
     """The code of the error that a call ends with; "" when it doesn't."""
     try:

@@ -25,6 +25,7 @@ ROWS: tuple[Attack, ...] = (
     _row("two_at_once", "take the last count of a task twice, at the same time", _COUNTS),
     _row("two_in_one", "make more calls in one action than a task allows", _COUNTS),
     _row("restart", "have a restart forget what was used", _COUNTS),
+    _row("older_log", "put back the log of a moment ago after a kill", "what the vault knows of the log"),
     _row("undone", "get a count back by having the call undone", _COUNTS),
     _row("argument", "post to another channel than a task allows", _BOUNDS),
     _row("further_argument", "add an argument that a task doesn't name", _BOUNDS),

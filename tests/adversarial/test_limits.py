@@ -10,6 +10,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,12 @@ from typing import Any
 import grpc
 import pytest
 
+from goex.daemon import request_parser
 from goex.daemon.person_threads import in_thread
 from goex.engine import breaker, quota
 from goex.engine.breaker import Counts
+from goex.engine.core import Principal
+from goex.engine.intents import _beside
 from goex.engine.quota import Exhausted, Quotas
 from goex.journal import actions as journal_actions
 from goex.journal.chain import Journal
@@ -27,7 +31,7 @@ from goex.rpc import goex_pb2 as pb
 from mapper.code.languages import read
 from mapper.code.sent_requests import MAX_WORK, Seen
 from policies.errors import InvalidInput
-from policies.grants import ANONYMOUS
+from policies.grants import ANONYMOUS, PERSON
 from policies.limits import Breaker, Quota
 from runtimes.code import reader
 from runtimes.code.reader import Reader
@@ -42,6 +46,7 @@ TIGHT = "[limits]\nrequests = 10\nmegabytes = 1\n"
 LOOSE = "[limits]\nrequests = 100000\nmegabytes = 100000\n[breaker]\ndenials = 0\n"
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 MARK = "the-end-of-it"
+LONGER = 60.0  # seconds; nobody waits for them
 
 
 def _daemon(config: str) -> Iterator[Daemon]:
@@ -193,6 +198,114 @@ def test_lists(tight: Daemon) -> None:
 def test_control_lists(loose: Daemon) -> None:
     token = loose.add_agent("lists")
     assert times(lambda: _list(loose, token), 40) == (40, None)
+
+
+def _looks(daemon: Daemon, token: str, most: int) -> tuple[int, grpc.RpcError | None]:
+    first = next(iter(daemon.actions("Execute", request(), token=token)))
+    id = pb.ActionId(id=first.action_id)
+    asks = [
+        lambda: daemon.actions("Get", id, token=token),
+        lambda: daemon.actions("Whoami", pb.WhoamiRequest(), token=token),
+        lambda: list(daemon.actions("Watch", id, token=token)),
+        lambda: daemon.actions("Cancel", id, token=token),
+    ]
+    places = iter(range(most * 2))
+    return times(lambda: asks[next(places) % 4](), most)
+
+
+@pytest.mark.promise(16)
+def test_looks(tight: Daemon) -> None:
+    taken, error = _looks(tight, tight.add_agent("looks"), 400)
+    assert refused(error)
+    assert taken < 400
+    assert tight.person("Status", pb.StatusRequest()).vault == "unsealed"  # the person has no quota
+
+
+def test_control_looks(loose: Daemon) -> None:
+    assert _looks(loose, loose.add_agent("looks"), 400) == (400, None)
+
+
+def test_a_look_at_a_long_action_counts_as_several(journal: Journal) -> None:
+    quotas = Quotas(journal, lambda: NOW, Quota(requests=10))
+    quotas.look("scout", "conn-1", 1_000_000)
+    with pytest.raises(Exhausted):
+        quotas.look("scout", "conn-1", 1_000_000)
+
+
+def _followed(journal: Journal) -> int:
+    quotas = Quotas(journal, lambda: NOW, Quota())
+    with ExitStack() as following:
+        for number in range(1000):
+            try:
+                following.enter_context(quotas.watching("scout", "conn-1"))
+            except Exhausted:
+                return number
+    with quotas.watching("scout", "conn-1"):  # it counts those that are open
+        return 1000
+
+
+@pytest.mark.promise(16)
+def test_followed(journal: Journal) -> None:
+    assert _followed(journal) < 300
+
+
+def test_control_followed(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quota, "MOST_WATCHED", 10**9)
+    assert _followed(journal) == 1000
+
+
+def _parsed(monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether arguments of very many values are parsed at all."""
+    seen = []
+
+    def parse(text: str, **_: Any) -> dict[str, Any]:
+        seen.append(text)
+        return {}
+
+    monkeypatch.setattr(request_parser, "parse", parse)
+    many = json.dumps({"text": 'a "quoted", [long] one', **{f"k{number}": 1 for number in range(60_000)}})
+    calls = pb.Calls(calls=[pb.Call(service="slack", method="chat.postMessage", arguments_json=many)])
+    try:
+        request_parser.parse_execute(pb.ExecuteRequest(calls=calls))
+    except InvalidInput:
+        assert not seen
+    return bool(seen)
+
+
+@pytest.mark.promise(16)
+def test_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not _parsed(monkeypatch)
+
+
+def test_control_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_parser, "MOST_VALUES", 10**9)
+    assert _parsed(monkeypatch)
+
+
+def test_commas_in_a_text_are_no_values() -> None:
+    text = json.dumps({"channel": "#ops", "text": '[{,"' * 45_000})
+    calls = pb.Calls(calls=[pb.Call(service="slack", method="chat.postMessage", arguments_json=text)])
+    assert request_parser.parse_execute(pb.ExecuteRequest(calls=calls)).action is not None
+
+
+async def _others_are_answered(agent: str) -> bool:
+    """Whether the loop goes on while words are read."""
+    went_on = threading.Event()
+    asker = Principal(agent=agent, session="conn-1", source="a test")
+    reading = asyncio.ensure_future(_beside(lambda: went_on.wait(LONGER if agent != PERSON else 0.1), asker))
+    await asyncio.sleep(0)
+    went_on.set()
+    return await reading
+
+
+@pytest.mark.promise(16)
+def test_words() -> None:
+    assert asyncio.run(_others_are_answered("scout"))
+
+
+def test_control_words() -> None:
+    """The person's own words are read at once."""
+    assert not asyncio.run(_others_are_answered(PERSON))
 
 
 def _rests(journal: Journal) -> tuple[bool, bool]:

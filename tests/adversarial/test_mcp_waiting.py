@@ -151,6 +151,7 @@ async def test_control_expired(
 async def test_state_of_another(asked: Asked, tokens: tuple[str, str]) -> None:
     await cancel(asked, tokens[0])
     assert not await taken(asked, tokens[1], asked.state)
+    assert await taken(asked, tokens[0], asked.state), "whoever sent it has used it up for its own agent"
 
 
 async def test_control_state_of_another(asked: Asked, tokens: tuple[str, str]) -> None:

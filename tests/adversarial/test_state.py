@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from tests.adversarial.state_scene import FORGERIES, LOG, Scene, forget, placed, record, refusal, runs_unasked
+from tests.adversarial.state_scene import FORGERIES, LOG, Scene, forget, placed, put, record, refusal, runs_unasked
 from tests.support.daemon import VAULT_PASSPHRASE
 
 pytestmark = pytest.mark.docker
@@ -48,10 +48,9 @@ def test_what_was_refused_changed_nothing_and_the_newest_files_are_taken(scene: 
         unlock = pb.VaultUnlockRequest(passphrase=VAULT_PASSPHRASE)
         assert refusal(lambda: daemon.person("VaultUnlock", unlock)) == "journal-behind"
         daemon.stop()
-        for file in LOG:
-            (daemon.state_dir / file).unlink(missing_ok=True)
-            if (scene.today / file).exists():
-                (daemon.state_dir / file).write_bytes((scene.today / file).read_bytes())
+        put(
+            daemon.state_dir, {name: (scene.today / name).read_bytes() for name in LOG if (scene.today / name).exists()}
+        )
         daemon.start()
         daemon.unlock()
         assert daemon.goex("log", "--verify").returncode == 0

@@ -14,6 +14,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.adversarial.grant_scene import CA, Scene, answer_to, call, scene, several
+from tests.adversarial.state_scene import LOG, put, refusal
 from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.journey import Journey, decide, undo
 
@@ -88,6 +89,26 @@ def restart(scene: Scene) -> bool:
     scene.daemon.restart()
     scene.agent, scene.token = name, token
     return scene.unasked(post())
+
+
+def older_log(scene: Scene) -> bool:
+    """The log of a moment before it was used, put back after a kill, before the vault is told now and then."""
+    given = pb.ExecuteRequest(task=pb.Task(allows=[line()], agent=scene.agent))
+    assert Journey(scene.daemon, given, person=True).approve().action.state == "done"
+    state = scene.daemon.state_dir
+    older = {name: (state / name).read_bytes() for name in LOG if (state / name).exists()}
+    assert scene.unasked(post())
+    scene.daemon.kill()
+    newest = {name: (state / name).read_bytes() for name in LOG if (state / name).exists()}
+    put(state, older)
+    scene.daemon.start()
+    if not refusal(scene.daemon.unlock):
+        return scene.unasked(post())
+    scene.daemon.kill()
+    put(state, newest)
+    scene.daemon.start()
+    scene.daemon.unlock()
+    return False
 
 
 def undone(scene: Scene) -> bool:
@@ -216,6 +237,7 @@ ATTACKS: dict[str, tuple[Attack, tuple[str, ...]]] = {
     "two_at_once": (two_at_once, ("task counts",)),
     "two_in_one": (two_in_one, ("task counts",)),
     "restart": (restart, ("task counts",)),
+    "older_log": (older_log, ("what the vault knows",)),
     "undone": (undone, ("task counts",)),
     "argument": (argument, ("task bounds",)),
     "further_argument": (further_argument, ("task bounds",)),

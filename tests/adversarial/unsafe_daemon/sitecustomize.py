@@ -39,6 +39,28 @@ def _task_counts() -> None:
     GrantStore.consume = lambda self, at, used: consume(self, at, [one for one in used if one.width != "task"])  # type: ignore[method-assign]
 
 
+def _what_the_vault_knows() -> None:
+    from goex.daemon.anchor import Anchor
+
+    async def write(self: Anchor) -> None:
+        """It is told nothing."""
+
+    Anchor.write = write  # type: ignore[method-assign]
+
+
+def _private_files() -> None:
+    import goex.paths
+
+    goex.paths.check_file = lambda file: None  # type: ignore[assignment]
+    goex.paths.check_held = lambda folder: None  # type: ignore[assignment]
+
+
+def _own_tables() -> None:
+    import goex.journal.schema
+
+    goex.journal.schema.check_kinds = lambda connection: None  # type: ignore[assignment]
+
+
 def _task_bounds() -> None:
     _lines(within=None)
 
@@ -162,6 +184,9 @@ _DEFENCES: dict[str, Any] = {
     "unknown arguments": _unknown_arguments,
     "each bounds": _each_bounds,
     "task counts": _task_counts,
+    "what the vault knows": _what_the_vault_knows,
+    "private files": _private_files,
+    "own tables": _own_tables,
     "task bounds": _task_bounds,
     "task accounts": _task_accounts,
     "task agents": _task_agents,

@@ -21,6 +21,7 @@ from goex.paths import Paths
 from policies.actions import Action, Files, Need, Outcome, Plan, Revert, UndoClass
 from policies.services import Risk
 from runtimes.base import Context, Footprint, Settlement
+from tests.support.passphrases import cheap_passphrases
 from vault.secret import Secret
 
 VAULT, APPROVAL = "the vault's passphrase here", "another one for approving"
@@ -156,7 +157,8 @@ async def desk() -> AsyncIterator[Desk]:
         paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
         paths.create()
         app = App(paths, Config(), lambda: None)
-        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        with cheap_passphrases():
+            await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         made = Desk(app)
         yield made
         made.runtime.running.set()

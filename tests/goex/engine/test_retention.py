@@ -28,6 +28,7 @@ from policies.grants import PERSON
 from runtimes.files.runtime import FilesRuntime
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.goex.engine.conftest import APPROVAL, VAULT
+from tests.support.passphrases import cheap_passphrases
 from vault.secret import Secret
 
 
@@ -72,7 +73,8 @@ async def test_undo_ends_after_its_days_and_the_folder_stays_as_it_is(place: Pat
         paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
         paths.create()
         app = App(paths, Config(files=Folders(keep_days=7)), lambda: None, clock=clock)
-        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        with cheap_passphrases():
+            await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         app.engine.core.runtimes = {"files": FilesRuntime(UnsafeNoSandbox(), paths.snapshots, keep_days=7)}
         program = Files(folder=str(folder), language="shell", program="rm -f a; echo x > b; echo y >> c")
         gone = await carried_out(app, program)

@@ -79,6 +79,14 @@ def test_a_row_as_it_was_written_is_believed(journal: Journal, row: ActionRow) -
         {"state": State.RUNNING},
         {"state": State.RECEIVED},  # it was so, and isn't any more
         {"id": "a-2"},
+        {"intent": "what nobody said"},
+        {"request": ""},
+        {"source": "your own terminal"},
+        {"outcome": '{"touched":false}'},
+        {"problem": "{}"},
+        {"number": 1},
+        {"created": "2020-01-01T00:00:00.000000Z"},
+        {"risk": 1},
     ],
     ids=str,
 )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import time
+from urllib.parse import quote
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from runtimes.gateway.credential import spellings
 from runtimes.gateway.redactor import Redactor
+from runtimes.gateway.stream_redactor import StreamRedactor
 from tests.runtimes.gateway.echoes import ENCODINGS, secrets
 from vault.secret import Secret
 
@@ -65,6 +69,31 @@ def test_mixed_spellings(secret: bytes, cut: int) -> None:
 def test_what_holds_no_echo_stays(data: bytes, secret: bytes) -> None:
     clean = Redactor([secret]).clean(data)
     assert Redactor([secret]).clean(clean) == clean
+
+
+COMBINED = {
+    "json in base64": lambda secret: base64.b64encode(json.dumps({"k": secret}).encode()),
+    "json in hex": lambda secret: json.dumps(secret).encode().hex().encode(),
+    "address in base64": lambda secret: base64.b64encode(b"k=" + quote(secret, safe="").encode()),
+    "address in hex": lambda secret: quote(secret, safe="").encode().hex().encode(),
+    "json in an address": lambda secret: quote(json.dumps(secret), safe="").encode(),
+    "json in html": lambda secret: html.escape(json.dumps(secret)).encode(),
+    "json in json": lambda secret: json.dumps(json.dumps(secret)).encode(),
+}
+
+
+@pytest.mark.promise(54)
+@pytest.mark.parametrize("name", COMBINED)
+@pytest.mark.parametrize("make", [Redactor, StreamRedactor])
+def test_combined_spellings_of_a_secret_with_signs(make: type[Redactor], name: str) -> None:
+    secret = 'p"w\\d/é: 1+2=3'
+    echo = COMBINED[name](secret)
+    assert make(spellings(secret.encode())).finds(b"x " + echo + b" y")
+    assert not Redactor([secret.encode()]).finds(b"x " + echo + b" y"), "what is spelled isn't known without"
+
+
+def test_a_backslash_by_its_number() -> None:
+    assert Redactor([b"a\\bcdefgh"]).finds(b"a\\u005cbcdefgh")
 
 
 def test_ordinary_answers_stay_as_they_are() -> None:
