@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import gc
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import pytest
 from tests.google import run_folder
 from tests.services.postgres import Postgres, find_binaries
 from tests.services.synapse import Synapse, find_python
+from tests.support import command
 from tests.support.daemon import Daemon
 from tests.support.forks import ROOT, ForkServer
 
@@ -27,6 +29,17 @@ def pytest_configure() -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
         for package in ("goex", "mapper", "policies", "runtimes", "vault"):  # the tests' processes write none
             compileall.compile_dir(ROOT / package, quiet=2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Modules and thousands of tests are no garbage: none is looked for among them, neither now nor later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,11 +62,11 @@ def thorough(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def forked_daemons() -> Iterator[None]:
-    """Daemons are forks of one process that has loaded what they are made of."""
-    with ForkServer() as Daemon.forks:
+def forked() -> Iterator[None]:
+    """Daemons and commands are forks of processes that have loaded what they are made of."""
+    with ForkServer("daemon") as Daemon.forks, ForkServer("goex") as command.forks:
         yield
-    Daemon.forks = None
+    Daemon.forks = command.forks = None
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ a process, from outside. The folder is right below /tmp, because a socket's path
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
@@ -21,10 +22,12 @@ from typing import Any
 import grpc
 
 from goex.rpc import goex_pb2 as pb
+from tests.support import command
+from tests.support.command import GOEX
 from tests.support.forks import Fork, ForkServer
 from tests.support.terminal import Terminal
 
-GOEX = Path(sys.executable).with_name("goex")
+DAEMON = [sys.executable, "-P", "-m", "goex.daemon"]  # as `goex daemon run` does, without its own start
 VAULT_PASSPHRASE = "the vault's passphrase in tests"
 APPROVAL_PASSPHRASE = "the approval passphrase in tests"
 
@@ -139,10 +142,12 @@ class Daemon:
 
     def _started(self) -> subprocess.Popen[bytes] | Fork:
         if self.forks is not None and not self._fresh:
-            return self.forks.start(env=self.env, folder=self.home, output=self.log)
+            with Path(os.devnull).open("rb") as nothing, self.log.open("ab") as log:
+                streams = (nothing.fileno(), log.fileno(), log.fileno())
+                return self.forks.start(streams, env=self.env, folder=self.home, arguments=("goex.daemon",))
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "goex.daemon"],  # as `goex daemon run` does, without its own start
+                DAEMON,
                 env=self.env,
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
@@ -244,9 +249,11 @@ class Daemon:
         """The state of an action."""
         return str(self.call(self.user_socket, "Actions", "Get", pb.ActionId(id=id)).state)
 
-    def actions(self, method: str, request: Any, *, token: str = "", socket: Path | None = None) -> Any:
+    def actions(
+        self, method: str, request: Any, *, token: str = "", socket: Path | None = None, seconds: float = 60.0
+    ) -> Any:
         """One unary call of the Actions service, by default on agent.sock. Raises grpc.RpcError."""
-        return self.call(socket or self.agent_socket, "Actions", method, request, token=token)
+        return self.call(socket or self.agent_socket, "Actions", method, request, token=token, seconds=seconds)
 
     def call(
         self, socket: Path, service: str, method: str, request: Any, *, token: str = "", seconds: float = 60.0
@@ -285,16 +292,11 @@ class Daemon:
 
     def goex(self, *arguments: str, stdin: str = "", seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
         """Run `goex` without a terminal and return what it printed and its exit status."""
-        return subprocess.run(
-            [str(GOEX), *arguments],
-            env=self.env,
-            cwd=self.home,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
+        done = command.run(
+            [str(GOEX), *arguments], env=self.env, folder=self.home, stdin=stdin.encode(), seconds=seconds
         )
+        out, err = (io.TextIOWrapper(io.BytesIO(data), "utf-8").read() for data in (done.stdout, done.stderr))
+        return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
     def terminal(self, *arguments: str, shown: Callable[[str], None] | None = None) -> Terminal:
         """Run `goex` on a terminal of its own."""

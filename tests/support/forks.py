@@ -1,16 +1,18 @@
-"""Daemons without their two seconds of imports: one process loads `goex.daemon`, and each daemon is a fork of it.
+"""Daemons and commands without their seconds of imports: one process loads what they are made of, each is a fork of it.
 
-A fork is a process of its own, with the environment, folder, output and session that it is given, and runs the same
-`main`. What differs from `python -P -m goex.daemon` is what the kernel kept of the start: /proc/PID/cmdline and
-/proc/PID/environ are the server's. Tests of those, and of memory, start their daemon afresh (`Daemon(fresh=True)`).
+A fork is a process of its own, with the arguments, environment, folder, streams and session that it is given, and runs
+the same `main`. What differs from a start is what the kernel kept of that: /proc/PID/cmdline and /proc/PID/environ are
+the server's. Tests of those, and of memory, start what they test afresh (`Daemon(fresh=True)`). A passphrase that is
+new in a forked daemon is stretched at the lowest cost that a vault accepts; what it costs a person is tested in vault/.
 
-`python -P -m tests.support.forks FD` is the server. On the stream socket FD it gets, for each daemon, one message of
-JSON with a socket as its rights; over that socket it answers with the daemon's process id and, when it has ended, with
-its status as of `waitpid`, each a line.
+`python -P -m tests.support.forks FD daemon|goex` is the server. On the stream socket FD it gets, for each fork, one
+message of JSON with four handles as its rights: a socket and the three streams. Over that socket it answers with the
+fork's process id and, when it has ended, with its status as of `waitpid`, each a line.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -18,40 +20,66 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+import termios
+import time
+import types
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 ROOT = Path(__file__).parents[2]
-LOADED = (  # what `main` loads after it has taken the lock, and what the first call or action of its kind loads
-    "goex.daemon.app",
-    "goex.daemon.accounts_service",
-    "goex.daemon.audit_service",
-    "goex.daemon.databases_service",
-    "goex.daemon.preview_calls",
-    "goex.daemon.reversions_service",
-    "goex.daemon.rules_service",
-    "goex.daemon.undo_to",
-    "goex.daemon.vault_service",
-    "mapper.manifest",
-    "runtimes.code.runtime",
-    "runtimes.gateway.client",
-    "runtimes.servers.runtime",
-    "runtimes.sql.pair_policy",
-    "runtimes.sql.runtime",
-)
+Kind = Literal["daemon", "goex"]
+LOADED: dict[Kind, tuple[str, ...]] = {
+    # What `main` loads after it has taken the lock, and what the first call or action of its kind loads.
+    "daemon": (
+        "goex.daemon.app",
+        "goex.daemon.accounts_service",
+        "goex.daemon.audit_service",
+        "goex.daemon.databases_service",
+        "goex.daemon.preview_calls",
+        "goex.daemon.reversions_service",
+        "goex.daemon.rules_service",
+        "goex.daemon.undo_to",
+        "goex.daemon.vault_service",
+        "mapper.manifest",
+        "runtimes.code.runtime",
+        "runtimes.gateway.client",
+        "runtimes.servers.runtime",
+        "runtimes.sql.pair_policy",
+        "runtimes.sql.runtime",
+    ),
+    # What most commands load when they begin.
+    "goex": (
+        "goex.cli.follow",
+        "goex.cli.journal_table",
+        "goex.cli.main",
+        "goex.cli.secretinput",
+        "goex.cli.vault_state",
+        "goex.client",
+        "goex.rpc.accounts_pb2",
+        "goex.rpc.audit_pb2",
+        "goex.rpc.databases_pb2",
+        "goex.rpc.passkeys_pb2",
+        "goex.rpc.rules_pb2",
+        "mapper.store.catalog_lists",
+        "policies.grants",
+        "rich.console",
+        "rich.table",
+        "runtimes.sandbox.images",
+    ),
+}
 _LARGEST = 1 << 20
 
 
 class Fork:
-    """A daemon that the server started; of `subprocess.Popen` what tests need of it."""
+    """A process that the server started; of `subprocess.Popen` what tests need of it."""
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
         self._lines = link.makefile("rb")
         if not (first := self._lines.readline()):
-            raise RuntimeError("The process that forks daemons has ended; what it printed says why.")
+            raise RuntimeError("The process that is forked has ended; what it printed says why.")
         self.pid = int(first)
         self.returncode: int | None = None
 
@@ -63,7 +91,7 @@ class Fork:
         """Its exit status. Raises subprocess.TimeoutExpired."""
         status = self._status(timeout)
         if status is None:
-            raise subprocess.TimeoutExpired("goex.daemon", timeout or 0)
+            raise subprocess.TimeoutExpired("a fork", timeout or 0)
         return status
 
     def send_signal(self, number: int) -> None:
@@ -85,9 +113,10 @@ class Fork:
 
 
 class ForkServer:
-    """The process that has loaded the daemon: started for the first one, ended with the context."""
+    """The process that has loaded the daemon or the command: started for the first one, ended with the context."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind = "daemon") -> None:
+        self._kind = kind
         self._ours: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -102,52 +131,63 @@ class ForkServer:
     def _started(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST)
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tests.support.forks", str(theirs.fileno())],
-                env=kept | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+                [sys.executable, "-P", "-m", "tests.support.forks", str(theirs.fileno()), self._kind],
+                env=kept | {"LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
         return ours
 
-    def start(self, *, env: Mapping[str, str], folder: Path, output: Path) -> Fork:
-        """A daemon with this environment, in this folder, that writes to the end of this file."""
+    def start(
+        self,
+        streams: Sequence[int],
+        *,
+        env: Mapping[str, str],
+        folder: Path,
+        arguments: Sequence[str] = (),
+        terminal: bool = False,
+    ) -> Fork:
+        """A process with these three streams, in a session of its own; `terminal`: theirs is the terminal of that."""
         if self._ours is None:
             self._ours = self._started()
         ours, theirs = socket.socketpair()
         with theirs:
-            asked = json.dumps({"env": dict(env), "folder": str(folder), "output": str(output)})
-            socket.send_fds(self._ours, [asked.encode()], [theirs.fileno()])
+            asked = {"env": dict(env), "folder": str(folder), "arguments": [*arguments], "terminal": terminal}
+            socket.send_fds(self._ours, [json.dumps(asked).encode()], [theirs.fileno(), *streams])
         return Fork(ours)
 
 
 def serve(number: int) -> None:
-    """Answer until the other end is closed. Returns in a process that is to become a daemon, and there alone."""
+    """Answer until the other end is closed. Returns in a process that is to run `main`, and there alone."""
     asked = socket.socket(fileno=number)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for a daemon
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for a fork
     while True:
-        message, handles, _, _ = socket.recv_fds(asked, _LARGEST, 1)
+        message, handles, _, _ = socket.recv_fds(asked, _LARGEST, 4)
         if not message:
             os._exit(0)
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             asked.close()
-            if _daemon(json.loads(message), socket.socket(fileno=handles[0])):
+            if _fork(json.loads(message), socket.socket(fileno=handles[0]), handles[1:]):
                 return
             os._exit(0)
-        os.close(handles[0])
+        for handle in handles:
+            os.close(handle)
 
 
-def _daemon(asked: Any, link: socket.socket) -> bool:
-    """Fork the daemon, and tell how it ended. True in the daemon."""
+def _fork(asked: Any, link: socket.socket, streams: list[int]) -> bool:
+    """Fork, and tell how that ended. True in the fork."""
     pid = os.fork()
     if pid == 0:
         link.close()
-        _become(asked["env"], asked["folder"], asked["output"])
+        _become(asked, streams)
         return True
+    for stream in streams:
+        os.close(stream)
     link.sendall(f"{pid}\n".encode())
     _, status = os.waitpid(pid, 0)
     with suppress(OSError):  # the run of tests has ended before
@@ -155,28 +195,54 @@ def _daemon(asked: Any, link: socket.socket) -> bool:
     return False
 
 
-def _become(env: Mapping[str, str], folder: str, output: str) -> None:
+def _become(asked: Any, streams: list[int]) -> None:
     os.setsid()
-    os.chdir(folder)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    written = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    for old, new in ((0, nothing), (1, written), (2, written)):
-        os.dup2(new, old)
+    os.chdir(asked["folder"])
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
     os.closerange(3, 4096)
+    if asked["terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.environ.clear()
-    os.environ.update(env)
+    os.environ.update(asked["env"])
+    time.tzset()
+    sys.argv = asked["arguments"]
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        was = getattr(sys, name)
+        buffering = 1 if number == 2 or os.isatty(number) else -1  # as at Python's start
+        stream = os.fdopen(number, mode, buffering, was.encoding, was.errors, closefd=False)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def load(kind: Kind) -> Any:
+    """The `main` of this kind, with all that it loads."""
+    import importlib
+
+    for name in LOADED[kind]:
+        importlib.import_module(name)
+    if kind == "goex":
+        from goex.cli.main import main
+
+        return main
+    from goex.daemon.main import main
+    from tests.support.passphrases import cheap_passphrases
+
+    def cheaply() -> None:
+        with cheap_passphrases():
+            main()
+
+    return cheaply
 
 
 if __name__ == "__main__":
     import gc
-    import importlib
 
     gc.disable()
-    for name in LOADED:
-        importlib.import_module(name)
-    from goex.daemon.main import main
-
+    main = load("goex" if sys.argv[2] == "goex" else "daemon")
     gc.freeze()
     gc.enable()
     serve(int(sys.argv[1]))
-    main()
+    kept = sys.modules["__main__"]  # what it holds lives on while another module takes its name, as in a command
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    sys.exit(main())

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
+from tests.support import command
+from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 
 
 def hook(daemon: Daemon, token: str, event: dict[str, Any] | str) -> dict[str, Any] | None:
     """What the hook printed; None for nothing."""
-    said = subprocess.run(
-        [str(GOEX), "hook"],
-        env={**daemon.env, "GOEX_AGENT_TOKEN": token},
-        input=event if isinstance(event, str) else json.dumps(event),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    told = event if isinstance(event, str) else json.dumps(event)
+    env = {**daemon.env, "GOEX_AGENT_TOKEN": token}
+    said = command.run([str(command.GOEX), "hook"], env=env, folder=Path.cwd(), stdin=told.encode(), seconds=60)
     if said.returncode:
         assert not said.stdout  # a client reads an answer from the output alone
     return json.loads(said.stdout) if said.stdout else None

@@ -11,13 +11,20 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 
 
 class Journey:
-    """A stream of events, read as far as a test wants. `token` names an agent; `person` uses the person's socket."""
+    """A stream of events, read as far as a test wants. `token` names an agent; `person` uses the person's socket. It
+    is given up after `seconds`."""
 
-    def __init__(self, daemon: Daemon, request: Any, *, token: str = "", person: bool = False) -> None:
+    def __init__(
+        self, daemon: Daemon, request: Any, *, token: str = "", person: bool = False, seconds: float = 60.0
+    ) -> None:
         self._daemon = daemon
         methods = {pb.ExecuteRequest: "Execute", pb.RevertRequest: "Revert", pb.ActionId: "Watch"}
         self._call = daemon.actions(
-            methods[type(request)], request, token=token, socket=daemon.user_socket if person else None
+            methods[type(request)],
+            request,
+            token=token,
+            socket=daemon.user_socket if person else None,
+            seconds=seconds,
         )
         self._events: Iterator[pb.Event] = iter(self._call)
         self.seen: list[pb.Event] = []

@@ -1,6 +1,6 @@
 """Drives a command on a pseudo-terminal of its own, as a person would: waits for words, types lines.
 
-Rules: standard library alone; every wait has a time-out, and what was on the screen is in the error. The command is
+Rules: every wait has a time-out, and what was on the screen is in the error. The command is
 the leader of a session whose controlling terminal this is, so that getpass and /dev/tty work. Colours and cursor
 movements are taken out before anything is compared.
 """
@@ -19,6 +19,8 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+from tests.support import command
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_=>()])")
 _CUT_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*)?$")
@@ -52,7 +54,9 @@ class Terminal:
         self._screen, terminal = os.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
         try:
-            self._process = subprocess.Popen(
+            self._process = command.start(
+                self._argv, (terminal, terminal, terminal), env=env or os.environ, folder=cwd or Path.cwd()
+            ) or subprocess.Popen(
                 # Not preexec_fn: code between fork and exec, in a process with gRPC's threads, may hang.
                 ["setsid", "--ctty", *self._argv],
                 stdin=terminal,

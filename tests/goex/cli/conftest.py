@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +11,9 @@ import pytest
 
 from goex.paths import Paths
 from tests.goex.cli.fake import Fake, serve
+from tests.support import command
 
-GOEX = (sys.executable, "-c", "from goex.cli.main import main; main()")
+GOEX = (str(command.GOEX),)
 
 
 @pytest.fixture
@@ -66,16 +66,8 @@ class Goex:
         self.env = env
 
     def __call__(self, *args: str, stdin: bytes = b"", cwd: Path | None = None) -> Ran:
-        done = subprocess.run(
-            [*GOEX, *args],
-            input=stdin,
-            capture_output=True,
-            env=self.env,
-            cwd=cwd or self.env["HOME"],
-            timeout=60,
-            start_new_session=True,
-        )
-        return Ran(done)
+        folder = cwd or Path(self.env["HOME"])
+        return Ran(command.run([*GOEX, *args], env=self.env, folder=folder, stdin=stdin, seconds=60))
 
 
 @pytest.fixture

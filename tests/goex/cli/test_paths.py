@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goex.paths import Paths, UnsafePlace, cache_folder, check_folder, check_socket, make_open
+from goex.paths import Paths, UnsafePlace, cache_folder, check_file, check_folder, check_held, check_socket, make_open
 from policies.errors import Unavailable
 
 
@@ -167,6 +167,47 @@ def test_a_socket_must_be_one_of_ours_in_a_private_folder(tmp_path: Path) -> Non
         folder.chmod(0o755)
         with pytest.raises(UnsafePlace, match="open to others"):
             check_socket(path)
+
+
+def test_a_file_of_ours_is_a_file_and_nobody_elses(tmp_path: Path) -> None:
+    places = made(tmp_path)
+    places.create()
+    for file in places.files:
+        file.touch(mode=0o600)
+        places.check()
+        file.chmod(0o640)
+        with pytest.raises(UnsafePlace, match="open to others"):
+            places.create()
+        file.unlink()
+        file.symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(UnsafePlace, match="isn't a regular file"):
+            places.check()
+        file.unlink()
+        os.mkfifo(file, 0o600)  # to read one would take for ever
+        with pytest.raises(UnsafePlace, match="isn't a regular file"):
+            places.create()
+        file.unlink()
+        check_file(file)
+
+
+def test_a_socket_for_others_lies_where_nobody_else_can_put_one(tmp_path: Path) -> None:
+    folder = tmp_path / "run" / "agents"
+    make_open(folder)
+    check_held(folder)
+    for place, mode in ((folder, 0o777), (folder, 0o1777), (folder.parent, 0o775)):
+        place.chmod(mode)
+        with pytest.raises(UnsafePlace, match="may be replaced"):
+            check_held(folder)
+        place.chmod(0o755)
+    folder.parent.chmod(0o1777)  # as /tmp is: what is ours there, nobody else moves
+    check_held(folder)
+    folder.parent.chmod(0o755)
+    (tmp_path / "link").symlink_to(folder)
+    check_held(tmp_path / "link")
+    if os.geteuid() == 0:
+        os.chown(folder.parent, 1234, 1234)
+        with pytest.raises(UnsafePlace, match="may be replaced"):
+            check_held(tmp_path / "link")
 
 
 def test_the_folder_for_caches_is_made_private_and_refused_when_open(tmp_path: Path) -> None:

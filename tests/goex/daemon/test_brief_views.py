@@ -14,6 +14,7 @@ from goex.daemon.brief_views import BriefViews
 from goex.paths import Paths
 from policies.actions import Files
 from tests.goex.engine.conftest import APPROVAL, VAULT, Desk
+from tests.support.passphrases import cheap_passphrases
 from vault.secret import Secret
 
 
@@ -23,7 +24,8 @@ async def test_an_action_is_read_for_the_first_list_alone(monkeypatch: pytest.Mo
         paths = Paths(config_dir=Path(name) / "config", state_dir=Path(name) / "state", run_dir=Path(name) / "run")
         paths.create()
         app = App(paths, Config(), lambda: None)
-        await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        with cheap_passphrases():
+            await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         desk = Desk(app)
         for number in range(3):
             await desk.asked(Files(folder=f"/{number}", language="shell", program="true"))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.daemon import Daemon
+
 PROGRAM = """
     import json, sys
     from pathlib import Path
@@ -41,3 +43,23 @@ def test_the_models_client_is_loaded_for_a_model_alone(tmp_path: Path, config: s
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [loads, loads]
+
+
+# As where GoEx was installed without its extra `model`.
+WITHOUT = """
+from importlib.machinery import PathFinder
+
+found = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name == "openai" else found(name, *rest)
+"""
+
+
+def test_a_daemon_without_the_models_client_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT)
+    config = '[model]\nbase_url = "http://127.0.0.1:9/v1"\nname = "some-model"\n'
+    with Daemon(env={"PYTHONPATH": str(tmp_path)}, config=config) as daemon:
+        done = daemon.goex("map", "send slack msg hi to #ops")
+        assert done.returncode == 8
+        assert "The model some-model needs the Python package openai" in done.stderr
+        assert "pipx inject goex openai" in done.stderr and "pip install 'goex[model]'" in done.stderr
+        assert "pipx inject goex openai" in daemon.goex("doctor", "--quick").stdout
