@@ -8,6 +8,7 @@ origin has nothing that it could send.
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
 import hmac
@@ -15,7 +16,8 @@ import os
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from goex.page_address import KEY_BYTES, page_port
@@ -69,11 +71,15 @@ def _sign(key: bytes, said: str, origin: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One tab's. `passkey_session`: the daemon's id of it, which began with a passkey; "" where it began by a link."""
+    """One tab's. `passkey_session`: the daemon's id of it, which began with a passkey; "" where it began by a link.
+
+    `over` is set when somebody ended it.
+    """
 
     origin: str
     until: float
     passkey_session: str = ""
+    over: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
 
 
 class Strangers:
@@ -117,7 +123,7 @@ class Access:
     def begin(self, origin: str, passkey_session: str = "") -> str:
         """Return the token of a new session, for somebody who has proven to be the person."""
         while len(self._sessions) >= MOST_SESSIONS:
-            self._sessions.pop(next(iter(self._sessions)))
+            self._end(next(iter(self._sessions)))
         token = secrets.token_urlsafe(32)
         self._sessions[_hash(token)] = Session(origin, self._clock() + SESSION_SECONDS, passkey_session)
         return token
@@ -129,7 +135,17 @@ class Access:
 
     def leave(self, token: str) -> None:
         """End a session. Idempotent."""
-        self._sessions.pop(_hash(token), None)
+        self._end(_hash(token))
+
+    async def lasting(self, session: Session) -> None:
+        """Return when it has ended."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(session.until - self._clock()):
+                await session.over.wait()
+
+    def _end(self, hashed: str) -> None:
+        if (session := self._sessions.pop(hashed, None)) is not None:
+            session.over.set()
 
 
 def _hash(token: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -166,23 +166,36 @@ class Page:
         return Response("{}", media_type="application/json")
 
     async def _call(self, request: Request) -> Response:
-        token, session = self._session(request)
+        _, session = self._session(request)
         away = "" if session.origin == self._here else session.passkey_session or BY_LINK
         method = f"{request.path_params['service']}/{request.path_params['method']}"
         body = await _body(request)
         if method in STREAMED:
-            stream = self._lasting(self._calls.stream(method, body, away), token, session.origin)
+            stream = self._lasting(self._calls.stream(method, body, away), session)
             return StreamingResponse(_lines(stream), media_type="application/x-ndjson")
         if method not in UNARY:
             raise _Unknown("The page doesn't offer this call.")
         return Response(await self._calls.call(method, body, away), media_type="application/json")
 
-    async def _lasting(self, stream: AsyncIterator[bytes], token: str, origin: str) -> AsyncIterator[bytes]:
-        """What is streamed, for as long as the session lasts."""
-        async for line in stream:
-            if self._access.of(token, origin) is None:
-                raise _NoSession("This tab's session has ended.")
-            yield line
+    async def _lasting(self, stream: AsyncGenerator[bytes], session: Session) -> AsyncIterator[bytes]:
+        """What is streamed, until the session ends."""
+        over = asyncio.create_task(self._access.lasting(session))
+        try:
+            while True:
+                line = asyncio.create_task(anext(stream, b""))
+                try:
+                    await asyncio.wait({line, over}, return_when=asyncio.FIRST_COMPLETED)
+                    if over.done():
+                        raise _NoSession("This tab's session has ended.")
+                    if not (found := await line):
+                        return
+                finally:
+                    line.cancel()
+                    await asyncio.wait({line})
+                yield found
+        finally:
+            over.cancel()
+            await stream.aclose()
 
     def _session(self, request: Request) -> tuple[str, Session]:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")

@@ -7,7 +7,7 @@ call for somebody at the public page says so, and for which session; the daemon 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -106,7 +106,7 @@ class DaemonCalls:
 
         return session.id, ended
 
-    async def stream(self, method: str, body: bytes, away: str = "") -> AsyncIterator[bytes]:
+    async def stream(self, method: str, body: bytes, away: str = "") -> AsyncGenerator[bytes]:
         """Yield what a call streams, a line of JSON each. `away` as for `call`. Raises GoexError."""
         request, reply = STREAMED[method]
         made = self._channel.unary_stream(

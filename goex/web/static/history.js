@@ -4,13 +4,12 @@ import { call, stream } from "./daemon.js";
 import { facts, h, lines, pretty, put, say, when } from "./dom.js";
 
 const AGAIN = 1000; // milliseconds until the list is looked at again
-let main = null, wanted = {};
+let wanted = {};
 let view = 0; // grows with each drawing: what an earlier one left behind draws nothing any more
 
 export async function show(place, id) {
-  main = place;
   view += 1;
-  if (id) return story(id);
+  if (id) return story(place, id);
   const search = h("form", { role: "search", onsubmit: (event) => {
     event.preventDefault();
     wanted = { text: search.querySelector("input").value };
@@ -29,7 +28,7 @@ export async function show(place, id) {
     older.dataset.before = page.before;
     older.hidden = page.before === "0" || !page.before;
   };
-  put(main, h("h2", {}, "History"), search, table, h("p", { class: "buttons" }, older));
+  put(place, h("h2", {}, "History"), search, table, h("p", { class: "buttons" }, older));
   await load();
 }
 
@@ -81,7 +80,7 @@ async function revert(id, verb) {
   } catch (error) { say(error.text || error.message); }
 }
 
-async function story(id) {
+async function story(place, id) {
   const told = await call("Audit/Story", { id }), one = told.logged || {}, decided = one.decided || {};
   const steps = [
     [one.created, `${one.agent === "person" ? "You" : one.agent} asked${told.source ? ` (${told.source})` : ""}.`],
@@ -90,7 +89,7 @@ async function story(id) {
     ...(told.exchanges || []).map((each) => [each.at, `${each.method} ${each.host}${each.path} → ${each.refused || each.failed || each.status}`]),
     [one.updated, `${one.state}. ${one.outcome}`],
   ].filter(([at]) => at);
-  put(main, h("p", {}, h("a", { href: "#history" }, "All of history")), h("h2", {}, one.what || id),
+  put(place, h("p", {}, h("a", { href: "#history" }, "All of history")), h("h2", {}, one.what || id),
     facts([["State", one.state], ["Undo", one.taken_back_by ? `taken back by ${one.taken_back_by}` : one.undo_class], ["Risk", one.risk],
       ["Problem", told.problem ? `${told.problem.message} ${told.problem.next_step}` : "", true], ["Id", id]]),
     h("p", { class: "buttons" }, undoButtons(one)),

@@ -8,8 +8,8 @@ import * as trust from "./trust.js";
 import * as waiting from "./waiting.js";
 
 const VIEWS = {
-  waiting: ["Waiting", (main, id) => waiting.show(main, id)],
-  history: ["History", (main, id) => past.show(main, id)],
+  waiting: ["Waiting", waiting.show],
+  history: ["History", past.show],
   grants: ["Grants", trust.grants],
   rules: ["Rules", trust.rules],
   accounts: ["Accounts", trust.accounts],
@@ -23,17 +23,20 @@ function links(name, count) {
     h("a", { href: `#${view}`, "aria-current": view === name ? "page" : null }, view === "waiting" && count ? `${title} (${count})` : title)));
 }
 
-let count = 0, shown = "";
+let count = 0, shown = "", drawing = null, lost = false; // lost: the view found no daemon
 async function draw() {
+  const place = drawing = h("div"); // a view that is left before it is ready is never shown
   const [name, id = ""] = location.hash.slice(1).split("/");
   shown = VIEWS[name] ? name : "waiting";
   links(shown, count);
   if (shown !== "waiting") waiting.hide();
   try {
-    await VIEWS[shown][1](main, decodeURIComponent(id));
+    await VIEWS[shown][1](place, decodeURIComponent(id));
   } catch (error) {
-    put(main, problem(error));
+    put(place, problem(error));
+    lost ||= error.code === "daemon";
   }
+  if (drawing === place) put(main, place);
 }
 
 const problem = (error) => h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error));
@@ -74,6 +77,7 @@ async function begin() {
   waiting.follow((now, away) => {
     connection.textContent = away;
     document.title = now ? `(${now}) GoEx` : "GoEx";
+    if (lost && !away) { lost = false; lookForPasskeys().catch(() => {}).then(draw); }
     if (now === count && nav.children.length) return;
     count = now;
     links(shown, count);

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -90,10 +91,10 @@ class Device:
 
     def new_tab(self, address: str) -> None:
         """As after the browser was closed: no token is left."""
-        self.tab.goto("about:blank")
-        self.tab.goto(address)
+        page = urlsplit(address)
+        self.tab.goto(f"{page.scheme}://{page.netloc}/page.css")  # which reloads nothing when its session ends
         self.tab.evaluate("sessionStorage.clear()")
-        self.tab.reload()
+        self.tab.goto(address)
 
     def sign_in(self) -> None:
         self.tab.click("button:has-text('Sign in with a passkey')")
@@ -198,10 +199,8 @@ def test_a_session_is_listed_and_ends_where_the_person_ends_it(phone: Device, de
         left = ends.count()
         ends.first.click()
         expect(ends).to_have_count(left - 1)
-    phone.tab.click("nav a:has-text('Grants')")
-    phone.tab.reload()
-    phone.sign_in()  # it is offered again
-    expect(phone.tab.locator("main")).to_contain_text("Grants")
+    phone.sign_in()  # offered again: the page reloads when its session ends
+    expect(phone.tab.locator("nav a[aria-current=page]")).to_have_text("History")
 
 
 @pytest.mark.promise(94)
