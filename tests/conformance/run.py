@@ -1,5 +1,5 @@
 """`make conformance`: the conformance suite of MCP against `goex mcp --http`, and against our server object with the
-suite's own fixtures.
+suite's own fixtures; then what the command line of MCP's inspector lists and calls of `goex mcp`.
 
 Each scenario that isn't in expected.toml must pass, and each that is must fail: a reason that isn't true any more is an
 error, too. Needs Node and npm; the suite is installed into .cache/conformance by the pins of package-lock.json.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -17,7 +18,9 @@ import tempfile
 import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
+from goex.mcp.tools import TOOLS
 from tests.conformance.bearer_proxy import adding
 from tests.support.daemon import GOEX, Daemon
 
@@ -79,6 +82,42 @@ def judged(name: str, found: dict[str, bool], expected: dict[str, str]) -> list[
     return wrong if found else [f"{name}: no scenario ran"]
 
 
+async def inspected(node: str, daemon: Daemon, token: str) -> list[str]:
+    """What the inspector's command line doesn't list or call: it knows each tool by the list, and checks what a call
+    answers by the tool's schema."""
+    cli = CACHE / "node_modules" / "@modelcontextprotocol" / "inspector-cli" / "build" / "cli.js"
+    path = f"{Path(node).parent}:{daemon.env['PATH']}"  # it starts a node of its own
+    env = {**daemon.env, "PATH": path, "GOEX_AGENT_TOKEN": token}
+
+    async def asked(*arguments: str) -> dict[str, Any]:
+        process = await asyncio.create_subprocess_exec(
+            *(node, str(cli), "--cli", str(GOEX), "mcp", "--method", *arguments),
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        said = (await process.communicate())[0].decode("utf-8", "replace")
+        return dict(json.loads(said)) if process.returncode == 0 else {"refused": said}
+
+    listed = [each["name"] for each in (await asked("tools/list")).get("tools", ())]
+    found = await asked("tools/call", "--tool-name", "goex_find", "--tool-arg", "method=slack.chat.postMessage")
+    begun = 'calls=[{"method":"slack.users.list"}]'
+    called = await asked("tools/call", "--tool-name", "goex_call", "--tool-arg", begun)
+    looked = await asked("tools/call", "--tool-name", "goex_actions")
+    unknown = await asked("tools/call", "--tool-name", "goex_approve")
+    action = called.get("structuredContent", {}).get("action", "no action")
+    right = {
+        "lists the tools": {tool.name for tool in TOOLS} == set(listed),
+        "finds a method": "postMessage" in str(found.get("structuredContent", {}).get("methods")),
+        "calls a method": action.startswith("a-"),
+        "sees the action": action in str(looked.get("structuredContent")),
+        "is refused what isn't a tool": "Unknown tool" in unknown.get("refused", ""),
+    }
+    print(f"inspector: {sum(right.values())} of {len(right)} are so")
+    return [f"inspector: {one}: no" for one, so in right.items() if not so]
+
+
 async def main() -> int:
     node, suite = install()
     expected = tomllib.loads((HERE / "expected.toml").read_text())
@@ -102,6 +141,7 @@ async def main() -> int:
                     wrong += judged(f"{name} {revision}", found, expected[name])
             process.terminate()
             await process.wait()
+        wrong += await inspected(node, daemon, token)
     print("\n".join(wrong))
     return 1 if wrong else 0
 
