@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from goex.engine.core import Principal, Request
+from goex.engine.core import Principal, Request, unknown_action
 from goex.engine.engine import Engine
 from goex.engine.timeline import MOST_STEPS
 from goex.journal.actions import ActionRow
@@ -37,10 +37,10 @@ _VALUE = re.compile(r"[,\[{]")
 
 def owned(engine: Engine, id: str, principal: Principal) -> ActionRow:
     """An action that the principal may see. Raises InvalidInput, the same for another's and for none."""
-    row = engine.core.actions.get(id)
-    if not principal.owns(row):
-        raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
-    return row
+    found = engine.core.actions.those([id]).get(id)
+    if found is None or not principal.owns(found):
+        raise unknown_action(id, principal)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def checked_names(*names: str) -> None:
         if len(name) > LONGEST_NAME:
             raise InvalidInput(
                 f"A name is {len(name)} characters long; at most {LONGEST_NAME} are read.",
-                next_step="See what there is: goex catalog list",
+                next_step="Write it as it is listed.",
             )
 
 

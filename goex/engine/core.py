@@ -82,6 +82,12 @@ class Principal:
         return row.agent == self.agent and (self.agent != ANONYMOUS or row.session == self.session)
 
 
+def unknown_action(id: str, principal: Principal) -> InvalidInput:
+    """What is said of an action that isn't there, or isn't this principal's. Only the person has a command line."""
+    where = "goex log lists them." if principal.owns_all else "See the list of your actions."
+    return InvalidInput(f"There is no action {id[:60]!r}.", next_step=where)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """What is asked for: exactly one of words, an action, or a model's proposal.

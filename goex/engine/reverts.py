@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from goex.engine.core import Core, Principal
+from goex.engine.core import Core, Principal, unknown_action
 from goex.engine.timeline import MOST_STEPS, Timeline
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
@@ -43,8 +43,9 @@ class Reverting:
             raise InvalidInput(f"One commit is of at most {MOST_STEPS} actions, each once.", next_step="Name fewer.")
         busy = self._busy()
         for id in revert.targets:
-            if not principal.owns(self.core.actions.get(id)):
-                raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
+            found = self.core.actions.those([id]).get(id)
+            if found is None or not principal.owns(found):
+                raise unknown_action(id, principal)
             target = self.core.reverted(id)
             if target.state not in REVERTIBLE[revert.verb]:
                 raise Conflict(

@@ -51,6 +51,14 @@ def of_error(error: GoexError) -> types.CallToolResult:
     return _result(made, [f"Not begun: {error.message}", next_step], None, error=agents)
 
 
+def of_lost(id: str, error: GoexError) -> types.CallToolResult:
+    """An action that was begun, while the daemon can't be reached: how it stands is known when that is back."""
+    next_step = f"Don't send it again. Tell the person; when the daemon is back, goex_wait says how {id[:60]} stands."
+    made = {"action": id, "status": "unknown", "changed": "unknown", "retry": "no", "who": "person"}
+    made |= {"summary": error.message, "next": next_step}
+    return _result(made, [f"{id[:60]}: unknown; changed: unknown. {error.message}", next_step], None, error=False)
+
+
 def of_preview(reply: pb.DryRunReply, room: int) -> types.CallToolResult:
     """The requests as lines, as many as there is room for."""
     text, left_out = preview_text(reply, room)

@@ -19,16 +19,19 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from goex import __version__
+from goex.client import NotRunning
 from goex.mcp import listings, mcp_tasks, person_page, requests, resources, results
 from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.person_page import Context
 from goex.mcp.tools import MAX_TOKENS, TOOLS, WAIT_SECONDS, of_method, tool_name
 from goex.rpc import goex_pb2 as pb
+from policies.display_text import shorten
 from policies.errors import GoexError, InvalidInput
 from policies.jsonvalue import JsonObject
 
 SOON = 1.0  # seconds in which what needs nobody has ended
 MOST_LED = 1000  # actions whose client was led to the page
+_LONGEST_WRONG = 300  # characters of what is wrong with an argument, before its end
 BEAT = 10.0  # seconds between two notes of progress
 INSTRUCTIONS = (
     "GoEx runs calls, programs and SQL for you; a person decides what runs, elsewhere than here. Begin with goex_find. "
@@ -66,7 +69,7 @@ class Door:
             self._check(params.name, arguments)
             caller = self.caller_of(context)
             if params.request_state is not None:
-                return await self._waited(self._states.take(params.request_state), arguments, caller, context)
+                return await self._looked(self._states.take(params.request_state), arguments, caller, context)
             return await self._answer(params.name, arguments, caller, context)
         except GoexError as error:
             return results.of_error(error)
@@ -77,8 +80,10 @@ class Door:
         except (SchemaError, RecursionError) as error:
             raise InvalidInput(f"The arguments of {name} can't be checked.") from error
         if wrong is not None:
+            kept, cut = shorten(wrong.message, _LONGEST_WRONG)  # what is wrong stands at its end
             raise InvalidInput(
-                f"{wrong.json_path[:200]}: {wrong.message[:300]}", next_step="See the tool's input schema."
+                f"{wrong.json_path[:200]}: {f'{kept}… {wrong.message[-60:]}' if cut else kept}",
+                next_step="See the tool's input schema.",
             )
 
     async def _answer(self, name: str, arguments: JsonObject, caller: Caller, context: Context) -> Answer:
@@ -97,7 +102,7 @@ class Door:
                 view = await self.link.get(arguments["action"], caller)
                 return results.of_action(view, await self._page(view.id, arguments, caller))
             case "goex_wait":
-                return await self._waited(arguments["action"], arguments, caller, context)
+                return await self._looked(arguments["action"], arguments, caller, context)
         request: pb.ExecuteRequest | pb.RevertRequest
         if name == "goex_undo":
             request = requests.revert(arguments)
@@ -107,7 +112,11 @@ class Door:
             method = self._methods[name]
             request = requests.of_method(method.id, arguments, reads=method.risk == "read")
             arguments = {}
-        return await self._followed(await self.link.begin(request, caller), arguments, caller, context)
+        begun = await self.link.begin(request, caller)
+        try:
+            return await self._followed(begun, arguments, caller, context)
+        except NotRunning as error:
+            return results.of_lost(begun, error)
 
     async def _followed(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> Answer:
         """What a call answers that has begun an action: its end when it comes soon enough; else a task, the person's
@@ -129,6 +138,12 @@ class Door:
         if view.ending.status in _UNDER_WAY and as_task:
             return mcp_tasks.created(mcp_tasks.of_action(view))
         return await self._ended(view, arguments, caller)
+
+    async def _looked(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> types.CallToolResult:
+        try:
+            return await self._waited(id, arguments, caller, context)
+        except NotRunning as error:
+            return results.of_lost(id, error)
 
     async def _waited(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> types.CallToolResult:
         """How an action stands when it has ended, or when the time to wait is over."""

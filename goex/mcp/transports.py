@@ -2,11 +2,13 @@
 
 Rules: over HTTP each request names its agent by a token, which the daemon knows or doesn't; the address is a loopback
 one, and a request for another host, or from a page of another origin, is refused. Over standard input the whole process
-is one agent, by the token that it was started with.
+is one agent, by the token that it was started with; a line that is no message is answered with an error, and ends
+nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import socket
 import sys
@@ -14,10 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
+import mcp_types as types
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
-from pydantic import AnyHttpUrl
+from mcp.shared.message import SessionMessage
+from pydantic import AnyHttpUrl, ValidationError
 
 from goex.loopback import IPV4, listening
 from goex.mcp.daemon_link import Caller, DaemonLink
@@ -54,9 +59,31 @@ async def stdio(socket_path: Path, token: str, services: list[str]) -> None:
         caller = Caller(token)
         made = server(Door(link, lambda _: caller, await methods_of(link, services, caller)))
         async with stdio_server() as (incoming, outgoing):
-            await made.run(incoming, outgoing, made.create_initialization_options())
+            passed, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            reading = asyncio.create_task(_read(incoming, passed, outgoing))
+            try:
+                await made.run(messages, outgoing, made.create_initialization_options())
+            finally:
+                reading.cancel()
     finally:
         await link.close()
+
+
+async def _read(incoming: Any, passed: Any, outgoing: Any) -> None:
+    """Pass on what is a message, and answer what isn't one: nobody knows its id."""
+    async with passed:
+        async for read in incoming:
+            if isinstance(read, Exception):
+                await outgoing.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=_unread(read))))
+            else:
+                await passed.send(read)
+
+
+def _unread(error: Exception) -> types.ErrorData:
+    wrong = error.errors(include_url=False, include_input=False) if isinstance(error, ValidationError) else []
+    if any(each["type"] == "json_invalid" for each in wrong):
+        return types.ErrorData(code=types.PARSE_ERROR, message=f"This line isn't JSON: {wrong[0]['msg'][:200]}.")
+    return types.ErrorData(code=types.INVALID_REQUEST, message="This line is JSON, but no message of JSON-RPC 2.0.")
 
 
 async def http(socket_path: Path, port: int, token: str, services: list[str], say: Callable[[str], None]) -> None:

@@ -171,7 +171,10 @@ async def test_an_answer_is_kept_though_its_client_gave_up(daemon: Daemon, folde
     assert (done["status"], done["data"]) == ("done", "late\n")
 
 
-async def test_broken_json_doesnt_end_it(daemon: Daemon, token: str) -> None:
+START = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+
+async def test_broken_json_is_answered_and_doesnt_end_it(daemon: Daemon, token: str) -> None:
     process = await asyncio.create_subprocess_exec(
         str(GOEX),
         "mcp",
@@ -180,19 +183,63 @@ async def test_broken_json_doesnt_end_it(daemon: Daemon, token: str) -> None:
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdin and process.stdout
-    start = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    lines = [
-        b"{not json",
-        b'{"jsonrpc":"1.0","id":1}',
-        b"[]",
-        json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": start}).encode(),
-    ]
-    process.stdin.write(b"\n".join(lines) + b"\n")
+    deep = b"[" * 3000 + b"]" * 3000
+    call = b'{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"goex_call","arguments":' + deep + b"}}"
+    broken = {b"{not json": -32700, call: -32700, b'{"jsonrpc":"1.0","id":1}': -32600, b"[]": -32600}
+    initialize = {"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": START}
+    process.stdin.write(b"\n".join([*broken, json.dumps(initialize).encode()]) + b"\n")
     await process.stdin.drain()
-    while json.loads(await asyncio.wait_for(process.stdout.readline(), 30)).get("id") != 7:
-        pass
+    said = []
+    while not said or said[-1]["id"] != 7:
+        said.append(json.loads(await asyncio.wait_for(process.stdout.readline(), 30)))
+    assert [each["error"]["code"] for each in said[:-1]] == [*broken.values()]
+    assert {each["id"] for each in said[:-1]} == {None} and "protocolVersion" in said[-1]["result"]
     process.stdin.close()
     assert await asyncio.wait_for(process.wait(), 30) == 0
+
+
+async def test_what_is_too_long_is_said_to_be(daemon: Daemon, token: str) -> None:
+    async with mcp.stdio(daemon, token) as session:
+        wrong = await session.call_tool("goex_find", {"query": "x" * 10_000_000})
+    assert wrong.is_error and said(wrong)["summary"].endswith("is too long")
+    assert len(mcp.text_of(wrong)) < 600
+
+
+async def test_no_next_step_of_an_agent_is_a_command_line(daemon: Daemon, token: str) -> None:
+    """What isn't there and what is another's are told in the same words."""
+    other = daemon.add_agent("other")
+    async with mcp.stdio(daemon, token) as session, mcp.stdio(daemon, other) as neighbour:
+        theirs = said(await neighbour.call_tool("goex_call", {"calls": [POST], "wait_seconds": 0}))["action"]
+        for tool in ("goex_wait", "goex_undo", "goex_cancel"):
+            none = await session.call_tool(tool, {"action": "a-000000000000"})
+            hidden = await session.call_tool(tool, {"action": theirs})
+            assert mcp.text_of(hidden) == mcp.text_of(none).replace("a-000000000000", theirs)
+            assert (said(none)["who"], said(none)["next"]) == ("agent", "See the list of your actions.")
+        await neighbour.call_tool("goex_cancel", {"action": theirs})
+
+
+async def test_a_daemon_that_dies_is_no_reason_to_send_it_again() -> None:
+    """Neither while its question stands, nor afterwards; and once the daemon is back, its agent finds the action."""
+    with Daemon() as own:
+        token = own.add_agent("bot")
+        mcp.connect_slack(own)
+        async with mcp.stdio(own, token) as session:
+            asking = asyncio.create_task(session.call_tool("goex_call", {"calls": [POST], "wait_seconds": 50}))
+            listing: list[Any] = []
+            while not listing:
+                listing = said(await session.call_tool("goex_actions", {"state": "waiting"}))["actions"]
+            own.kill()
+            lost = await asking
+            later = await session.call_tool("goex_wait", {"action": said(lost)["action"], "seconds": 0})
+            for one in (said(lost), said(later)):
+                assert (one["status"], one["changed"], one["retry"]) == ("unknown", "unknown", "no")
+                assert one["action"] in one["next"] and "Don't send it again" in one["next"]
+            own.start()
+            own.unlock()
+            found = said(lost)
+            while found["status"] == "unknown":  # the connection is tried again after a moment
+                found = said(await session.call_tool("goex_wait", {"action": found["action"], "seconds": 0}))
+            assert found["status"] in ("waiting", "withdrawn") and found["changed"] == "no"
 
 
 def test_the_command_without_the_sdk_says_how_to_get_it(daemon: Daemon) -> None:

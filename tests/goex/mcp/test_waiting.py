@@ -174,3 +174,17 @@ async def test_an_action_is_a_resource_with_its_preview(daemon: Daemon, address:
     assert '"status":"waiting"' in read[""]["result"]["contents"][0]["text"]
     assert "chat.postMessage" in read["/preview"]["result"]["contents"][0]["text"]
     assert read["/result"]["error"]["code"] == -32602
+
+
+async def test_nobody_is_led_to_a_login_that_isnt_there(address: str) -> None:
+    """The token is the person's to give. Metadata would have to name who else gives one."""
+    origin = address.removesuffix("/mcp")
+    async with httpx2.AsyncClient() as client:
+        refused = [await client.post(address, json={}, headers=each) for each in ({}, {"Authorization": "Bearer no"})]
+        known = ("oauth-protected-resource", "oauth-authorization-server", "openid-configuration")
+        places = [f"{origin}/.well-known/{name}{path}" for name in known for path in ("", "/mcp")]
+        found = [(await client.get(place)).status_code for place in places]
+    for answer in refused:
+        assert answer.status_code == 401 and answer.headers["www-authenticate"].startswith("Bearer ")
+        assert "resource_metadata" not in answer.headers["www-authenticate"]
+    assert found == [404] * len(places)
