@@ -127,7 +127,9 @@ class App:
             wanted=self.config.ask.presence == "passkey",
             origins=self.config.web.origins,
         )
-        self.page_sessions = PageSessions(self.clock, lambda: self.passkeys.known)
+        self.page_sessions = PageSessions(
+            self.clock, lambda: self.passkeys.known if self.vault_state.state == "unsealed" else None
+        )
         self.waiting = WaitingCalls(self.clock)
         self.autoseal = AutoSeal(
             self.config.vault,
@@ -249,8 +251,7 @@ class App:
     async def seal(self, why: Why = "asked", by: str = "GoEx itself") -> None:
         """Forget the keys: what runs loses its credentials and is killed; presence is forgotten. The keys go even when
         something of that fails, and before a machine that goes to sleep waits for containers to end."""
-        self._forget_presence()
-        self.page_sessions.end_all()
+        self._forget_whoever_came()
         try:
             if why != "sleep":
                 await self._end_acting()
@@ -262,6 +263,7 @@ class App:
             log.error("sealing goes on, though not all of it could be written: %s", error)
         finally:
             self.vault_state.seal(WORDS[why])
+            self._forget_whoever_came()  # also while that was written: nothing of it outlives the keys
         log.info("the vault was sealed: %s", WORDS[why])
         await self._end_acting()  # also what began while the others were being ended
 
@@ -444,6 +446,10 @@ class App:
             agent_sockets=[str(extra.path) for extra in self.config.agent_sockets],
             warnings=self.passkeys.warnings(),
         )
+
+    def _forget_whoever_came(self) -> None:
+        self._forget_presence()
+        self.page_sessions.end_all()
 
     def _forget_presence(self) -> None:
         self.presence.forget()

@@ -1,4 +1,4 @@
-"""Sessions of the page that a passkey began at `[web] public_url`.
+"""Sessions of the page at `[web] public_url`, which a passkey or a link began.
 
 Rules: a session lives as long as the call that began it, and twelve hours at most. It ends when the vault is sealed,
 when its passkey is removed, or when the person ends it, and with the daemon. It shows no presence.
@@ -28,10 +28,10 @@ class NoPageSession(Denied):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageSession:
-    """One session. `over` is set when it has ended."""
+    """One session. `passkey`: what began it; None for a link. `over` is set when it has ended."""
 
     id: str
-    passkey: Passkey
+    passkey: Passkey | None
     begun: datetime
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -39,17 +39,22 @@ class PageSession:
     def ends(self) -> datetime:
         return self.begun + LASTS
 
+    @property
+    def how(self) -> str:
+        """How it began, in words."""
+        return f"passkey {self.passkey.id}" if self.passkey else "by a link"
+
 
 class PageSessions:
-    """Those that are open. `known`: the passkeys that count now; none while the vault is sealed."""
+    """Those that are open. `known`: the passkeys that count now; None while the vault is sealed."""
 
-    def __init__(self, clock: Callable[[], datetime], known: Callable[[], Passkeys]) -> None:
+    def __init__(self, clock: Callable[[], datetime], known: Callable[[], Passkeys | None]) -> None:
         self._clock = clock
         self._known = known
         self._open: dict[str, PageSession] = {}
 
     @contextmanager
-    def begun(self, passkey: Passkey) -> Iterator[PageSession]:
+    def begun(self, passkey: Passkey | None) -> Iterator[PageSession]:
         """A new session, which ends with the block."""
         while len(self._open) >= MOST:
             self.end(next(iter(self._open)))
@@ -91,7 +96,9 @@ class PageSessions:
 
     def sweep(self) -> None:
         """End those whose time or passkey is gone."""
-        now, counting = self._clock(), {one.id for one in self._known().all}
+        now, known = self._clock(), self._known()
+        counting = {one.id for one in known.all} if known else set()
         for id, session in tuple(self._open.items()):
-            if now >= session.ends or session.passkey.id not in counting:
+            removed = session.passkey is not None and session.passkey.id not in counting
+            if known is None or now >= session.ends or removed:
                 self.end(id)

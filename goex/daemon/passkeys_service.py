@@ -103,11 +103,13 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
     @streaming
     async def SignIn(self, request: pb.SignInRequest, context: Any) -> AsyncIterator[pb.PageSession]:
         peer, sessions = self._opened(context), self._person.page_sessions
-        shown = await self._person.passkeys.shown(request.assertion_json, kind=SIGN_IN)
-        with sessions.begun(shown.passkey) as session:
-            facts = {"session": session.id, "origin": shown.statement["origin"], "by": peer.describe()}
-            facts["assertion"] = dict(shown.facts)
-            self._person.engine.core.journal.append("page-session", facts=facts)
+        link = request.by_link and not request.assertion_json
+        shown = None if link else await self._person.passkeys.shown(request.assertion_json, kind=SIGN_IN)
+        with sessions.begun(shown.passkey if shown else None) as session:
+            if shown is not None:
+                facts = {"session": session.id, "origin": shown.statement["origin"], "by": peer.describe()}
+                facts["assertion"] = dict(shown.facts)
+                self._person.engine.core.journal.append("page-session", facts=facts)
             await self.before_reply()
             sessions.get(session.id)  # nothing has ended it meanwhile
             yield _session_view(session)
@@ -174,8 +176,8 @@ def _view(passkey: Passkey) -> pb.PasskeyView:
 def _session_view(session: PageSession) -> pb.PageSession:
     return pb.PageSession(
         id=session.id,
-        passkey=session.passkey.id,
-        name=session.passkey.name,
+        passkey=session.passkey.id if session.passkey else "",
+        name=session.passkey.name if session.passkey else "",
         begun=stamp(session.begun),
         ends=stamp(session.ends),
     )

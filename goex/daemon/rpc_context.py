@@ -33,7 +33,7 @@ from policies.grants import ANONYMOUS, PERSON
 log = logging.getLogger("goex.daemon")
 
 PROBLEM_KEY = "goex-problem-bin"
-AWAY_KEY, BY_LINK = "goex-away", "link"  # whom the page's process speaks for: the id of a session, or who has a link
+AWAY_KEY = "goex-away"  # the session at the public page for which the page's process speaks
 # All metadata together may have 8 KiB before a client drops the call, and with it the reason. In characters, of which
 # one may take 4 bytes.
 _LONGEST_TEXT = 500
@@ -77,9 +77,8 @@ class Callers:
             raise Unauthenticated("This connection came past GoEx's sockets.", next_step="Use agent.sock or user.sock.")
         for key, value in context.invocation_metadata() or ():
             if key == AWAY_KEY and found.socket == "user":
-                by_link = value == BY_LINK
-                away = "by a link" if by_link else f"passkey {self.page_sessions.get(str(value)).passkey.id}"
-                return replace(found, terminal=None, away=away)
+                session = self.page_sessions.get(str(value))
+                return replace(found, terminal=None, away=session.how, page_session=session.id)
         return found
 
     def principal(self, context: Any) -> Principal:

@@ -1,8 +1,8 @@
 """Calls that were refused until a passkey confirms them, and are let through once when they come again.
 
-Rules: what is confirmed is the very same request, byte for byte, of the same process; so neither another program nor
-another request takes its place. It is shown to the person with all that is in it but secrets, and doesn't outlive the
-daemon.
+Rules: what is confirmed is the very same request, byte for byte, of the same process, and at the public page of the
+same session; so neither another program nor another request takes its place. It is shown to the person with all that is
+in it but secrets, and doesn't outlive the daemon.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class WaitingCalls:
         for name in ("passphrase", "approval_passphrase", "assertion_json"):
             if name in plain.DESCRIPTOR.fields_by_name:
                 plain.ClearField(name)
-        who = f"{peer.uid} {peer.process or peer.connection}"
+        who = f"{peer.uid} {peer.process or peer.connection} {peer.page_session}"
         parts = (self._salt, who.encode(), call.encode(), plain.SerializeToString(deterministic=True))
         made = hashlib.sha256()
         for part in parts:

@@ -45,6 +45,7 @@ class Peer:
     program: str
     started: int = 0  # clock ticks since boot; with the id it names a process once and for all
     away: str = ""  # how somebody at `[web] public_url`, for whom the page's process speaks, came there
+    page_session: str = ""  # theirs: the page's process has one connection for all of them and for this machine
 
     def describe(self) -> str:
         """For the journal and the prompt: never what the peer says of itself but its program's name."""
@@ -150,8 +151,8 @@ class Sessions:
     """One agent's conversation: ends at disconnect, after 30 idle minutes, or after 8 hours.
 
     An agent's session is its connection, or, of an agent with a name, what it calls it: that one isn't over when it
-    disconnects, but when it begins more than `MOST_NAMED`. The person's is the terminal. `ended` is told each id that
-    has ended, `seen` that the person did something at a terminal.
+    disconnects, but when it begins more than `MOST_NAMED`. The person's is the terminal, or the public page's session.
+    `ended` is told each id that has ended, `seen` that the person did something at a terminal.
     """
 
     def __init__(
@@ -171,7 +172,7 @@ class Sessions:
         elif named and peer.socket == "agent" and agent != ANONYMOUS:
             base = f"id-{hashlib.sha256(named.encode()).hexdigest()[:32]}-{agent}"
         else:
-            base = f"conn-{peer.connection}-{agent}"
+            base = f"conn-{peer.connection}-{f'{peer.page_session}-' if peer.page_session else ''}{agent}"
         now = self._clock()
         session = self._open.get(base)
         if session is None:

@@ -142,10 +142,12 @@ class ResetPasskeysReply(_message.Message):
     def __init__(self, reset_at: _Optional[str] = ..., done: _Optional[bool] = ...) -> None: ...
 
 class SignInRequest(_message.Message):
-    __slots__ = ("assertion_json",)
+    __slots__ = ("assertion_json", "by_link")
     ASSERTION_JSON_FIELD_NUMBER: _ClassVar[int]
+    BY_LINK_FIELD_NUMBER: _ClassVar[int]
     assertion_json: str
-    def __init__(self, assertion_json: _Optional[str] = ...) -> None: ...
+    by_link: bool
+    def __init__(self, assertion_json: _Optional[str] = ..., by_link: _Optional[bool] = ...) -> None: ...
 
 class PageSession(_message.Message):
     __slots__ = ("id", "passkey", "name", "begun", "ends")

@@ -124,7 +124,7 @@ class PasskeysServicer:
 
     def SignIn(self, request, context):
         """Begins a session of the page at `[web] public_url`, which lasts until this call ends: after twelve hours at most,
-        when the vault is sealed, the passkey is removed, or the person ends it. It shows no presence.
+        when the vault is sealed, its passkey is removed, or the person ends it. It shows no presence.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

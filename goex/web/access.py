@@ -71,14 +71,14 @@ def _sign(key: bytes, said: str, origin: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One tab's. `passkey_session`: the daemon's id of it, which began with a passkey; "" where it began by a link.
+    """One tab's. `page_session`: the daemon's id of it, at the public page; "" on this machine.
 
     `over` is set when somebody ended it.
     """
 
     origin: str
     until: float
-    passkey_session: str = ""
+    page_session: str = ""
     over: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
 
 
@@ -108,24 +108,24 @@ class Access:
         self._used: dict[str, float] = {}  # code -> when it would have ended
         self._sessions: dict[str, Session] = {}  # by the hash of the token
 
-    def enter(self, code: str, origin: str) -> str | None:
-        """Return the token of a new session; None for a code that is wrong, too old, used, or another origin's."""
+    def enter(self, code: str, origin: str) -> bool:
+        """Whether a code opens the page at this origin, which it does once."""
         said, _, signature = code.rpartition(".")
         if not code.isascii() or not hmac.compare_digest(signature.encode(), _sign(self._key, said, origin).encode()):
-            return None
+            return False
         now, ends = self._clock(), float(said.rpartition(".")[2])
         self._used = {old: until for old, until in self._used.items() if until > now}
         if now >= ends or said in self._used:
-            return None
+            return False
         self._used[said] = ends
-        return self.begin(origin)
+        return True
 
-    def begin(self, origin: str, passkey_session: str = "") -> str:
+    def begin(self, origin: str, page_session: str = "") -> str:
         """Return the token of a new session, for somebody who has proven to be the person."""
         while len(self._sessions) >= MOST_SESSIONS:
             self._end(next(iter(self._sessions)))
         token = secrets.token_urlsafe(32)
-        self._sessions[_hash(token)] = Session(origin, self._clock() + SESSION_SECONDS, passkey_session)
+        self._sessions[_hash(token)] = Session(origin, self._clock() + SESSION_SECONDS, page_session)
         return token
 
     def of(self, token: str, origin: str) -> Session | None:

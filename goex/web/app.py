@@ -1,7 +1,8 @@
 """The page as a Starlette application: static files for everybody, calls of the daemon for a session.
 
 Rules: each request is for exactly the page's own host, which ends DNS rebinding; one that comes from a page comes from
-ours, by Origin and Sec-Fetch-Site. Nothing is loaded from elsewhere, nothing is shown in a frame, a body has a bound.
+ours at that very host, by Origin and Sec-Fetch-Site, so nobody beyond the tunnel speaks as this machine's page. Nothing
+is loaded from elsewhere, nothing is shown in a frame, a body has a bound.
 Who has no session may come with a link's code or, at the public origin alone, sign in with a passkey: that is asked
 seldom enough, learns nothing of what is there, and the daemon judges it.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
 from goex.web.access import Access, Session, Strangers
-from goex.web.daemon_calls import BY_LINK, STREAMED, UNARY, DaemonCalls
+from goex.web.daemon_calls import STREAMED, UNARY, DaemonCalls
 from policies.errors import Denied, GoexError, InvalidInput
 
 STATIC = Path(__file__).with_name("static")
@@ -56,8 +57,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, origins: frozenset[str]) -> None:
         self._app = app
-        self._origins = origins
-        self._hosts = frozenset(origin.partition("://")[2] for origin in origins)
+        self._at = {origin.partition("://")[2]: origin for origin in origins}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,11 +76,12 @@ class Guard:
             await self._app(scope, receive, with_headers)
 
     def _check(self, request: Request) -> None:
-        if request.headers.getlist("host") not in [[host] for host in self._hosts]:
+        hosts = request.headers.getlist("host")
+        if len(hosts) != 1 or hosts[0] not in self._at:
             raise _Misdirected("This page isn't reached by that name.")
         if request.method in ("GET", "HEAD"):
             return
-        if request.headers.get("origin", "") not in self._origins:
+        if request.headers.getlist("origin") != [self._at[hosts[0]]]:
             raise Denied("This request comes from another page.")
         if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
             raise Denied("This request comes from another page.")
@@ -114,10 +115,12 @@ class Page:
         return Guard(Starlette(routes=routes, exception_handlers=handlers), self._origins)
 
     async def _enter(self, request: Request) -> Response:
-        token = self._access.enter(await _text_in(request, "code"), request.headers["origin"])
-        if token is None:
+        origin = request.headers["origin"]
+        if not self._access.enter(await _text_in(request, "code"), origin):
             raise _NoSession("This link was used already, or is too old.")
-        return _token(token)
+        if origin == self._here:
+            return _token(self._access.begin(origin))
+        return _token(self._begun(origin, *await self._calls.begin_by_link()))
 
     async def _challenge(self, request: Request) -> Response:
         """Options for an assertion that begins a session here; to whoever asks."""
@@ -136,18 +139,27 @@ class Page:
             session, ended = await self._calls.sign_in(assertion)
         except GoexError:
             raise _NoSession("This passkey begins no session here now.") from None
+        return _token(self._begun(origin, session, ended))
+
+    def _begun(self, origin: str, session: str, ended: Callable[[], Coroutine[Any, Any, None]]) -> str:
+        """The token of a tab's session, which ends with the daemon's, and the daemon's with it."""
         token = self._access.begin(origin, session)
+        mine = self._access.of(token, origin)
+        assert mine is not None
 
         async def hold() -> None:
+            either = {asyncio.create_task(ended()), asyncio.create_task(self._access.lasting(mine))}
             try:
-                await ended()
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             finally:
+                for each in either:
+                    each.cancel()
                 self._access.leave(token)
 
         task = asyncio.create_task(hold())
         self._signed_in.add(task)
         task.add_done_callback(self._signed_in.discard)
-        return _token(token)
+        return token
 
     def _may_sign_in(self, request: Request) -> str:
         origin = request.headers["origin"]
@@ -158,24 +170,20 @@ class Page:
         return origin
 
     async def _leave(self, request: Request) -> Response:
-        token, session = self._session(request)
+        token, _ = self._session(request)
         self._access.leave(token)
-        if session.passkey_session:
-            ended = json.dumps({"id": session.passkey_session}).encode()
-            await self._calls.call("Passkeys/EndSession", ended, session.passkey_session)
         return Response("{}", media_type="application/json")
 
     async def _call(self, request: Request) -> Response:
         _, session = self._session(request)
-        away = "" if session.origin == self._here else session.passkey_session or BY_LINK
         method = f"{request.path_params['service']}/{request.path_params['method']}"
         body = await _body(request)
         if method in STREAMED:
-            stream = self._lasting(self._calls.stream(method, body, away), session)
+            stream = self._lasting(self._calls.stream(method, body, session.page_session), session)
             return StreamingResponse(_lines(stream), media_type="application/x-ndjson")
         if method not in UNARY:
             raise _Unknown("The page doesn't offer this call.")
-        return Response(await self._calls.call(method, body, away), media_type="application/json")
+        return Response(await self._calls.call(method, body, session.page_session), media_type="application/json")
 
     async def _lasting(self, stream: AsyncGenerator[bytes], session: Session) -> AsyncIterator[bytes]:
         """What is streamed, until the session ends."""

@@ -7,7 +7,7 @@ call for somebody at the public page says so, and for which session; the daemon 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput, Unavailable
 
 _SECONDS = 60.0
-AWAY_KEY, BY_LINK = "goex-away", "link"  # as goex.daemon.rpc_context reads them
+AWAY_KEY = "goex-away"  # as goex.daemon.rpc_context reads it
 
 UNARY: dict[str, tuple[type[Message], type[Message]]] = {
     "Person/Status": (pb.StatusRequest, pb.StatusReply),
@@ -62,6 +62,10 @@ STREAMED: dict[str, tuple[type[Message], type[Message]]] = {
 }
 
 
+Begun = tuple[str, Callable[[], Coroutine[Any, Any, None]]]
+"""The id of a session at the public page, and what waits until it has ended."""
+
+
 class DaemonCalls:
     """One channel to user.sock, for all sessions of the page."""
 
@@ -72,7 +76,7 @@ class DaemonCalls:
         await self._channel.close()
 
     async def call(self, method: str, body: bytes, away: str = "") -> bytes:
-        """Make one unary call. `away`: the session at the public page that it is for, or BY_LINK. Raises GoexError."""
+        """Make one unary call. `away`: the session at the public page that it is for. Raises GoexError."""
         request, reply = UNARY[method]
         made = self._channel.unary_unary(
             f"/goex.v1.{method}", request_serializer=_to_bytes, response_deserializer=reply.FromString
@@ -82,14 +86,21 @@ class DaemonCalls:
         except grpc.RpcError as error:
             raise translate(error) from error
 
-    async def sign_in(self, assertion: str) -> tuple[str, Callable[[], Awaitable[None]]]:
-        """Begin a session with a passkey. Returns its id, and what waits until it has ended. Raises GoexError."""
+    async def sign_in(self, assertion: str) -> Begun:
+        """Begin a session at the public page with a passkey. Raises GoexError."""
+        return await self._begin(passkeys_pb2.SignInRequest(assertion_json=assertion))
+
+    async def begin_by_link(self) -> Begun:
+        """Begin a session at the public page for whoever has a link, which was looked at. Raises GoexError."""
+        return await self._begin(passkeys_pb2.SignInRequest(by_link=True))
+
+    async def _begin(self, request: passkeys_pb2.SignInRequest) -> Begun:
         made = self._channel.unary_stream(
             "/goex.v1.Passkeys/SignIn",
             request_serializer=_to_bytes,
             response_deserializer=passkeys_pb2.PageSession.FromString,
         )
-        call: Any = made(passkeys_pb2.SignInRequest(assertion_json=assertion))
+        call: Any = made(request)
         try:
             session = await call.read()
         except grpc.RpcError as error:

@@ -152,7 +152,9 @@ def _object(url: str, reply: Reply) -> dict[str, Any]:
     """The JSON object in a reply; {} for an error's page that isn't one. Raises AuthorizationServerBroken."""
     read: Any = None
     with contextlib.suppress(InvalidInput, UnicodeError):  # which hold the answer, and with it what may be a token
-        read = parse(reply.body.decode("utf-8"), limit=LIMIT, what="The answer")
+        found = parse(reply.body.decode("utf-8"), limit=LIMIT, what="The answer")
+        canonical(found)  # half a character in a text of it could be neither kept nor sent
+        read = found
     if isinstance(read, dict):
         return read
     if reply.status != 200:

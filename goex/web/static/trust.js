@@ -110,6 +110,6 @@ async function passkeys(after) {
     list(found.map((one) => entry(one.name, [["For", one.rp_id], ["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one), after))), "None is registered."),
     window.PublicKeyCredential ? h("p", { class: "buttons" }, act("Register a passkey", add, after)) : h("p", { class: "quiet" }, "This browser has no passkeys."),
     place,
-    told.sessions.length ? [h("h3", {}, "Signed in with a passkey"), list(told.sessions.map((one) =>
-      entry(one.name, [["Since", when(one.begun)], ["Until", when(one.ends)]], act("End this session", () => call("Passkeys/EndSession", { id: one.id }), after))))] : ""];
+    told.sessions.length ? [h("h3", {}, "Signed in at the public page"), list(told.sessions.map((one) =>
+      entry(one.name || "By a link", [["Since", when(one.begun)], ["Until", when(one.ends)]], act("End this session", () => call("Passkeys/EndSession", { id: one.id }), after))))] : ""];
 }

@@ -186,27 +186,29 @@ class TestLinks:
         now = 1000.0
         access = Access(b"k" * 32, lambda: now)
         late, soon = link_code(b"k" * 32, now, HERE), link_code(b"k" * 32, now, HERE)
-        token = access.enter(soon, HERE)
-        assert token is not None and access.of(token, HERE)
+        assert access.enter(soon, HERE)
+        token = access.begin(HERE)
+        assert access.of(token, HERE)
         now += LINK_SECONDS
-        assert access.enter(late, HERE) is None
+        assert not access.enter(late, HERE)
         now += SESSION_SECONDS
         assert not access.of(token, HERE)
 
     @pytest.mark.parametrize("code", ["", ".", "a.b.c", "x" * 10_000, "é.1.2", "a.99999999999.b", "a.nan.00"])
     def test_a_forged_link_opens_nothing(self, code: str) -> None:
-        assert Access(b"k" * 32).enter(code, HERE) is None
+        assert not Access(b"k" * 32).enter(code, HERE)
 
     def test_a_link_of_another_key_opens_nothing(self) -> None:
         access = Access(b"k" * 32, lambda: 1000.0)
-        assert access.enter(link_code(b"x" * 32, 1000.0, HERE), HERE) is None
+        assert not access.enter(link_code(b"x" * 32, 1000.0, HERE), HERE)
         said, _, signature = link_code(b"k" * 32, 1000.0, HERE).rpartition(".")
-        assert access.enter(f"{said}0.{signature}", HERE) is None
-        assert access.enter(f"{said}.{signature}", HERE) is not None
+        assert not access.enter(f"{said}0.{signature}", HERE)
+        assert access.enter(f"{said}.{signature}", HERE)
+        assert not access.enter(f"{said}.{signature}", HERE)  # a second time
 
     def test_the_oldest_session_ends_when_there_are_too_many(self) -> None:
         access = Access(b"k" * 32, lambda: 1000.0)
-        tokens = [access.enter(link_code(b"k" * 32, 1000.0, HERE), HERE) or "" for _ in range(MOST_SESSIONS + 1)]
+        tokens = [access.begin(HERE) for _ in range(MOST_SESSIONS + 1)]
         assert [access.of(token, HERE) is not None for token in tokens] == [False] + [True] * MOST_SESSIONS
 
     def test_one_page_holds_the_key_file(self, tmp_path: Path) -> None:

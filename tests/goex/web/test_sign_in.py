@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
 
+from goex.daemon.app import App
 from goex.daemon.page_sessions import LASTS, MOST, NoPageSession, PageSessions
-from goex.daemon.rpc_context import AWAY_KEY, BY_LINK
+from goex.daemon.rpc_context import AWAY_KEY
+from goex.daemon.waiting_calls import WaitingCalls
+from goex.engine.peers import Peer, Presence, Sessions, Terminal
 from goex.journal.verify import Signatures
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import passkeys_pb2 as ppb
 from goex.web import daemon_calls
-from goex.web.access import AT_ONCE, Access, Strangers, link_code
+from goex.web.access import AT_ONCE, MOST_SESSIONS, Access, Strangers, link_code
 from goex.web.daemon_calls import UNARY
 from tests.goex.web.test_access import HERE, send, session_of
 from tests.support.authenticator import PRESENT, Authenticator, Page, decoded, encoded
@@ -72,13 +78,13 @@ class Refused(AssertionError):
     pass
 
 
-def sign_in(daemon: Daemon, answer: str) -> Any:
+def sign_in(daemon: Daemon, answer: str, *, by_link: bool = False) -> Any:
     """The call that a session lives as long as, with its first message. Raises Refused."""
     call = daemon.channel(daemon.user_socket).unary_stream(
         "/goex.v1.Passkeys/SignIn",
         request_serializer=ppb.SignInRequest.SerializeToString,
         response_deserializer=ppb.PageSession.FromString,
-    )(ppb.SignInRequest(assertion_json=answer))
+    )(ppb.SignInRequest(assertion_json=answer, by_link=by_link))
     try:
         return call, next(call)
     except grpc.RpcError as error:
@@ -197,7 +203,8 @@ def test_a_session_isnt_presence_and_no_passphrase_counts_away(daemon: Daemon, p
             made(request, metadata=((AWAY_KEY, by),), timeout=60)
         return str(problem(caught.value).code)
 
-    for by in (session.id, BY_LINK):
+    other_call, linked = sign_in(daemon, "", by_link=True)
+    for by in (session.id, linked.id):
         ask_for_update(daemon, _token(daemon), f"by {by}")
         question = daemon.person("Approvals", pb.ApprovalsRequest()).approvals[0]
         assert away("Person/Decide", page.yes(question), by) == "passkey"
@@ -207,6 +214,37 @@ def test_a_session_isnt_presence_and_no_passphrase_counts_away(daemon: Daemon, p
         assert away("Person/VaultUnlock", pb.VaultUnlockRequest(passphrase=VAULT_PASSPHRASE), by) == "denied"
         page.decide(page.yes(question, passphrase=APPROVAL_PASSPHRASE))  # the control: where GoEx runs
     call.cancel()
+    other_call.cancel()
+
+
+def test_what_was_confirmed_for_one_session_is_for_no_other_of_the_pages_process(
+    daemon: Daemon, page: Page, key: Authenticator
+) -> None:
+    """The page's process speaks for all of them, and for the page on this machine."""
+    call, session = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
+    other_call, other = sign_in(daemon, "", by_link=True)
+    removed = page.add(phone_key(), by=key, name="lost").id
+    ask = daemon.channel(daemon.user_socket).unary_unary(
+        "/goex.v1.Passkeys/Remove",
+        request_serializer=ppb.RemovePasskeyRequest.SerializeToString,
+        response_deserializer=ppb.RemovePasskeyReply.FromString,
+    )
+
+    def remove(*metadata: tuple[str, str]) -> str:
+        try:
+            ask(ppb.RemovePasskeyRequest(id=removed), metadata=metadata, timeout=60)
+        except grpc.RpcError as error:
+            return str(problem(error).code)
+        return ""
+
+    mine = (AWAY_KEY, session.id)
+    assert remove(mine) == "passkey"
+    page.confirm(page.list().waiting[0].id, key)
+    assert remove((AWAY_KEY, other.id)) == "passkey"
+    assert remove() == "passkey"
+    assert remove(mine) == ""  # the control
+    call.cancel()
+    other_call.cancel()
 
 
 def test_a_copied_authenticator_begins_nothing(daemon: Daemon, page: Page, key: Authenticator) -> None:
@@ -238,20 +276,26 @@ def test_a_sealed_vault_ends_sessions_and_begins_none(
     daemon: Daemon, page: Page, key: Authenticator, web: WebPage
 ) -> None:
     call, session = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
+    linked_call, linked = sign_in(daemon, "", by_link=True)
     early = key.get(page.challenge(**SIGN_IN))
     daemon.person("VaultSeal", pb.VaultSealRequest())
     try:
         assert status_as(daemon, session.id) == "session"
         assert ended(call)
+        assert status_as(daemon, linked.id) == "session"
+        assert ended(linked_call)
         with pytest.raises(Refused, match="sealed"):
             sign_in(daemon, early)
+        with pytest.raises(Refused, match="sealed"):
+            sign_in(daemon, "", by_link=True)
+        assert at_public(web, "/enter", {"code": public_code(daemon)})[0] == 400
         with pytest.raises(grpc.RpcError):
             page.challenge(**SIGN_IN)
         status, _, body = at_public(web, "/sign-in/challenge")
         assert (status, b"sealed" in body) == (401, False)
     finally:
         daemon.unlock()
-    assert status_as(daemon, session.id) == "session"
+    assert {status_as(daemon, one.id) for one in (session, linked)} == {"session"}
     call, session = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
     daemon.person("VaultSeal", pb.VaultSealRequest())
     daemon.unlock()  # before anybody asked for it
@@ -323,6 +367,53 @@ def test_over_http_a_session_holds_at_its_origin_alone(
     assert at_public(web, "/call/Person/Status", token=token)[0] == 401
 
 
+def public_code(daemon: Daemon) -> str:
+    return str(daemon.goex("web", "--phone").stdout.strip().partition("#")[2])
+
+
+def test_a_link_s_session_ends_with_the_vault_and_where_the_person_ends_it(
+    daemon: Daemon, page: Page, web: WebPage
+) -> None:
+    def begun() -> tuple[str, str]:
+        before = {one.id for one in page.list().sessions}
+        token = json.loads(at_public(web, "/enter", {"code": public_code(daemon)})[2])["token"]
+        assert at_public(web, "/call/Person/Status", token=token)[0] == 200  # the control
+        (made,) = [one.id for one in page.list().sessions if one.id not in before]
+        return token, made
+
+    token, made = begun()
+    page.call("EndSession", ppb.EndSessionRequest(id=made))
+    assert at_public(web, "/call/Person/Status", token=token)[0] == 401
+    token, _ = begun()
+    daemon.person("VaultSeal", pb.VaultSealRequest())
+    daemon.unlock()
+    assert at_public(web, "/call/Person/Status", token=token)[0] == 401
+    token, made = begun()
+    assert at_public(web, "/leave", token=token)[0] == 200
+    until_ended(daemon, made)
+
+
+def test_no_session_goes_on_at_the_daemon_that_the_page_has_ended(daemon: Daemon, page: Page, web: WebPage) -> None:
+    """The page has room for as many, those on this machine among them: the oldest ends."""
+    before = {one.id for one in page.list().sessions}
+    at_public(web, "/enter", {"code": public_code(daemon)})
+    (made,) = [one.id for one in page.list().sessions if one.id not in before]
+    for _ in range(MOST_SESSIONS):
+        session_of(web)
+    until_ended(daemon, made)
+
+
+def test_an_empty_answer_is_no_link(page: Page, web: WebPage) -> None:
+    assert at_public(web, "/sign-in", {"assertion_json": ""})[0] == 401
+
+
+def test_nobody_beyond_the_tunnel_speaks_as_the_page_on_this_machine(daemon: Daemon, page: Page, web: WebPage) -> None:
+    token = session_of(web)
+    assert send(web, "/call/Person/Status", token=token)[0] == 200  # the control
+    assert send(web, "/call/Person/Status", token=token, Host=HOST)[0] == 403
+    assert send(web, "/enter", {"code": web.link().partition("#")[2]}, Host=HOST)[0] == 403
+
+
 def test_a_link_opens_the_page_where_it_leads_alone(daemon: Daemon, page: Page, web: WebPage) -> None:
     here = web.link().partition("#")[2]
     assert at_public(web, "/enter", {"code": here})[0] == 401
@@ -342,6 +433,12 @@ def test_another_host_or_origin_begins_nothing(page: Page, web: WebPage, path: s
         {"Host": HOST, "Origin": "https://evil.example"},
         {"Host": HOST, "Origin": f"http://{HOST}"},
         {"Host": HOST, "Origin": PUBLIC, "Sec_Fetch_Site": "cross-site"},
+        {"Host": HOST, "Origin": web.origin},
+        {"Host": f"localhost:{web.port}", "Origin": PUBLIC},
+        {"Host": f"{HOST}.", "Origin": f"{PUBLIC}."},
+        {"Host": f"{HOST}:443", "Origin": f"{PUBLIC}:443"},
+        {"Host": HOST.upper(), "Origin": PUBLIC.upper()},
+        {"Host": f"[::1]:{web.port}", "Origin": f"http://[::1]:{web.port}"},
     ):
         assert send(web, path, {"assertion_json": "{}"}, **headers)[0] in (403, 421)
     status, _, body = send(web, path, {"assertion_json": "{}"})  # the loopback page
@@ -424,16 +521,51 @@ class TestClocks:
     def test_none_is_open_while_the_vault_is_sealed(self) -> None:
         now = datetime(2026, 1, 1, tzinfo=UTC)
         passkey = Passkey(id="pk-1", name="x", credential_id=b"1", public_key=b"1", rp_id=HOST, created=now)
-        known = Passkeys(all=(passkey,))
+        known: Passkeys | None = Passkeys(all=(passkey,))
         sessions = PageSessions(lambda: now, lambda: known)
         with sessions.begun(passkey) as session:
             assert sessions.get(session.id)
-            known = NONE
+            known = None
             with pytest.raises(NoPageSession):
                 sessions.get(session.id)
             known = Passkeys(all=(passkey,))
             with pytest.raises(NoPageSession):
                 sessions.get(session.id)
+
+    def test_a_link_s_session_needs_no_passkey_and_an_open_vault(self) -> None:
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        known: Passkeys | None = NONE
+        sessions = PageSessions(lambda: now, lambda: known)
+        with sessions.begun(None) as session:
+            assert sessions.get(session.id)
+            known = None
+            with pytest.raises(NoPageSession):
+                sessions.get(session.id)
+
+    def test_a_session_that_begins_while_the_vault_is_being_sealed_ends_with_it(self) -> None:
+        """What sealing waits for takes seconds; and the vault may be opened again before anybody asks."""
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        peer = Peer(socket="user", uid=1, gid=1, pid=1, connection="c", terminal=Terminal(1, 1, 1), program="x")
+        sealing = App.__new__(App)
+        sealing.page_sessions = sessions = PageSessions(lambda: now, lambda: NONE)
+        sealing.presence = Presence(60, lambda: now)
+        sealing.waiting = WaitingCalls(lambda: now)
+        sealing.journal = SimpleNamespace(unlocked=False)  # type: ignore[assignment]
+        calls, made = ExitStack(), []
+
+        def meanwhile() -> None:
+            sealing.presence.remember(peer)
+            made.append(calls.enter_context(sessions.begun(None)))
+
+        nothing = SimpleNamespace(actions=SimpleNamespace(in_states=lambda states: ()))
+        sealing.engine = SimpleNamespace(core=nothing)  # type: ignore[assignment]
+        sealing.vault_state = SimpleNamespace(flush_uses=meanwhile, seal=lambda why: None)  # type: ignore[assignment]
+        with calls:
+            asyncio.run(sealing.seal())
+            assert made[0].over.is_set()
+            with pytest.raises(NoPageSession):
+                sessions.get(made[0].id)
+        assert not sealing.presence.holds(peer)
 
     def test_strangers_may_ask_again_after_a_while(self) -> None:
         now = 0.0
@@ -444,14 +576,15 @@ class TestClocks:
 
     def test_a_token_of_one_origin_is_none_of_another(self) -> None:
         access = Access(b"k" * 32, lambda: 1000.0)
-        assert access.enter(link_code(b"k" * 32, 1000.0, HERE), PUBLIC) is None
-        token = access.enter(link_code(b"k" * 32, 1000.0, PUBLIC), PUBLIC) or ""
+        assert not access.enter(link_code(b"k" * 32, 1000.0, HERE), PUBLIC)
+        assert access.enter(link_code(b"k" * 32, 1000.0, PUBLIC), PUBLIC)
+        token = access.begin(PUBLIC, "ps-1")
         assert access.of(token, PUBLIC) is not None
         assert access.of(token, HERE) is None
 
 
 def test_both_ends_name_the_session_alike() -> None:
-    assert (daemon_calls.AWAY_KEY, daemon_calls.BY_LINK) == (AWAY_KEY, BY_LINK)
+    assert daemon_calls.AWAY_KEY == AWAY_KEY
 
 
 _tokens: dict[int, str] = {}
@@ -461,3 +594,16 @@ def _token(daemon: Daemon) -> str:
     if daemon.pid not in _tokens:
         _tokens[daemon.pid] = daemon.add_agent("other")
     return _tokens[daemon.pid]
+
+
+def test_each_session_at_the_public_page_has_grants_of_its_own() -> None:
+    """All of them, and the page on this machine, come by the one connection of the page's process."""
+    over: list[str] = []
+    sessions = Sessions(lambda: datetime(2026, 1, 1, tzinfo=UTC), over.append)
+    here = Peer(socket="user", uid=1, gid=1, pid=1, connection="c1", terminal=None, program="goex")
+    phone, other = (replace(here, away="x", page_session=f"ps-{each}") for each in "12")
+    made = [sessions.of(each, "person") for each in (here, phone, other)]
+    assert len(set(made)) == 3
+    assert [sessions.of(each, "person") for each in (here, phone, other)] == made
+    sessions.disconnected("c1")
+    assert sorted(over) == sorted(made)

@@ -126,3 +126,24 @@ def test_an_endpoint_that_cannot_be_one(hostile: Hostile, endpoint: Any) -> None
     assert from_metadata(found, issuer, private=False).registration_endpoint == f"{issuer}/reg"  # the control
     with pytest.raises(AuthorizationServerBroken):
         from_metadata({**found, "registration_endpoint": endpoint}, issuer, private=False)
+
+
+HALF = "\ud800"  # half a character, which JSON can write and UTF-8 can't
+
+
+@pytest.mark.parametrize("name", ["client_id", "client_secret", "token_endpoint_auth_method"])
+def test_half_a_character_is_refused_in_words(hostile: Hostile, name: str) -> None:
+    said = {"client_id": "made", "client_secret": "theirs", "token_endpoint_auth_method": "client_secret_post"}
+    assert register(at(hostile, said), REDIRECT, http()).client_id == "made"  # the control
+    with pytest.raises(AuthorizationServerBroken):
+        register(at(hostile, {**said, name: HALF}), REDIRECT, http())
+
+
+def test_half_a_character_in_metadata_is_refused_before_it_would_be_kept(hostile: Hostile) -> None:
+    places = hostile.metadata(token_endpoint_auth_methods_supported=["none"])
+    hostile.replies["/.well-known/oauth-authorization-server"] = answer(places)
+    assert discover(hostile.issuer, http()).auth_methods == ("none",)  # the control
+    places["token_endpoint_auth_methods_supported"] = [HALF]
+    hostile.replies["/.well-known/oauth-authorization-server"] = answer(places)
+    with pytest.raises(AuthorizationServerBroken):
+        discover(hostile.issuer, http())
