@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,12 +20,17 @@ from policies.errors import Unavailable
 
 # sun_path holds 108 bytes with its final NUL.
 MAX_SOCKET_PATH = 107
+_MOST_LINKS = 40  # that the kernel follows
 
 
 class UnsafePlace(Unavailable):
     """A folder, file or socket of GoEx's isn't private, or isn't ours."""
 
     code = "unsafe-place"
+
+
+class OpenToOthers(UnsafePlace):
+    """A file's mode lets others in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +137,7 @@ class Paths:
     def files(self) -> tuple[Path, ...]:
         """The files that must be private where they are there. The vault's and the catalog's are looked at when they
         are opened."""
-        beside = (self.state_db.with_name(f"{self.state_db.name}{end}") for end in ("-wal", "-shm", "-journal"))
-        return (self.state_db, *beside, self.journal_head, self.log_file, self.lock_file)
+        return (*_with_logs(self.state_db), self.journal_head, self.log_file, self.lock_file)
 
     def create(self) -> None:
         """Make every folder that is missing, and check all of them and the files in them.
@@ -141,16 +146,14 @@ class Paths:
         """
         for folder in self.folders:
             _make(folder)
-        for file in self.files:
-            check_file(file)
+        check_files(self.files)
 
     def check(self) -> None:
-        """Check every folder and file that exists. Raises UnsafePlace."""
+        """Check every folder and file that exists, the vault's and the catalog's too. Raises UnsafePlace."""
         for folder in self.folders:
             if os.path.lexists(folder):
                 check_folder(folder)
-        for file in self.files:
-            check_file(file)
+        check_files((*self.files, *_with_logs(self.vault_db), *_with_logs(self.catalog)))
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
@@ -182,33 +185,72 @@ def check_folder(folder: Path) -> None:
         )
 
 
+def check_files(files: Iterable[Path]) -> None:
+    """Raise UnsafePlace unless each is a regular file of ours that nobody else can open, or isn't there. All that are
+    open are named at once: whoever copied a state folder has to close each."""
+    loose: list[UnsafePlace] = []
+    names: list[str] = []
+    for file in files:
+        try:
+            check_file(file)
+        except OpenToOthers as error:
+            loose.append(error)
+            names.append(shlex.quote(str(file)))
+    if loose:
+        more = (
+            f" So {'is another file' if len(loose) == 2 else f'are {len(loose) - 1} other files'}." if loose[1:] else ""
+        )
+        raise OpenToOthers(f"{loose[0].message}{more}", next_step=_close(names))
+
+
 def check_file(file: Path) -> None:
     """Raise UnsafePlace unless `file` is a regular file of ours that nobody else can open, or isn't there."""
-    if not os.path.lexists(file):
+    try:
+        found = file.lstat()
+    except FileNotFoundError:  # SQLite's own come and go
         return
-    found = _lstat(file)
+    except OSError as error:
+        raise _unseen(file, error) from error
     if not stat.S_ISREG(found.st_mode):
         raise UnsafePlace(f"{file} isn't a regular file.", next_step="Move it away, or put the file back itself.")
     _check_owner(file, found)
     if found.st_mode & 0o077:
-        raise UnsafePlace(
+        raise OpenToOthers(
             f"{file} is open to others (mode {stat.S_IMODE(found.st_mode):04o}).",
-            next_step=f"If nobody changed it, close it with: chmod 600 {file}",
+            next_step=_close([shlex.quote(str(file))]),
         )
 
 
 def check_held(folder: Path) -> None:
     """Raise UnsafePlace where another user could put something in the place of what is ours in `folder`, now or while
     we aren't there: an agent would give its token to whoever listens in our socket's place."""
-    folder = folder.resolve()
-    for place in (folder, *folder.parents):
+    for place in _passed(folder):
         found = _lstat(place)
-        sticky = place != folder and found.st_mode & stat.S_ISVTX
-        if found.st_uid not in (os.geteuid(), 0) or (found.st_mode & 0o022 and not sticky):
+        if stat.S_ISLNK(found.st_mode):
+            loose = False  # it can't be changed, and the folder that it is in says who replaces it
+        else:
+            last = place == folder.resolve()
+            loose = bool(found.st_mode & 0o022) and (last or not found.st_mode & stat.S_ISVTX)
+        if found.st_uid not in (os.geteuid(), 0) or loose:
+            close = f"Close it with: chmod go-w {place}, or name" if loose else "Name"
             raise UnsafePlace(
                 f"Other users can change {place}, so a socket below it may be replaced.",
-                next_step=f"Close it with: chmod go-w {place}, or name a place in a folder of your own.",
+                next_step=f"{close} a place in a folder of your own.",
             )
+
+
+def _passed(folder: Path) -> Iterator[Path]:
+    """Every folder and link on the way to `folder`, as the kernel goes it, and the folder itself."""
+    at, rest, links = Path("/"), list(folder.absolute().parts[1:]), 0
+    yield at
+    while rest:
+        part = rest.pop(0)
+        at = at.parent if part == ".." else at / part
+        yield at
+        if at.is_symlink() and links < _MOST_LINKS:
+            target = at.readlink()
+            at, links = Path("/") if target.is_absolute() else at.parent, links + 1
+            rest[:0] = target.parts[1:] if target.is_absolute() else target.parts
 
 
 def check_socket(socket: Path) -> None:
@@ -255,11 +297,21 @@ def _make(folder: Path) -> None:
     check_folder(folder)
 
 
+def _with_logs(database: Path) -> tuple[Path, ...]:
+    """A database's file, and what SQLite puts beside it."""
+    return (database, *(database.with_name(f"{database.name}{end}") for end in ("-wal", "-shm", "-journal")))
+
+
+def _close(names: Sequence[str]) -> str:
+    return f"If nobody changed {'it' if len(names) == 1 else 'them'}, close with: chmod 600 {' '.join(names)}"
+
+
 def _check_owner(path: Path, found: os.stat_result) -> None:
     if found.st_uid != os.geteuid():
+        take = f" If it should be yours: sudo chown -R {os.geteuid()} {shlex.quote(str(path))}" if os.geteuid() else ""
         raise UnsafePlace(
             f"{path} belongs to user {found.st_uid}, not to you (user {os.geteuid()}).",
-            next_step="Run goex as its owner, or point the XDG variables at folders of your own.",
+            next_step=f"Run goex as its owner, or point the XDG variables at folders of your own.{take}",
         )
 
 
@@ -267,9 +319,11 @@ def _lstat(path: Path) -> os.stat_result:
     try:
         return path.lstat()
     except OSError as error:
-        raise UnsafePlace(
-            f"{path} can't be looked at: {error.strerror}.", next_step="See what is wrong with: goex doctor"
-        ) from error
+        raise _unseen(path, error) from error
+
+
+def _unseen(path: Path, error: OSError) -> UnsafePlace:
+    return UnsafePlace(f"{path} can't be looked at: {error.strerror}.", next_step="See what is wrong with: goex doctor")
 
 
 def _absolute(text: str) -> Path | None:

@@ -208,8 +208,11 @@ def _folders(paths: Paths) -> Check:
 
 def _config(paths: Paths) -> Check:
     from goex.config import load
+    from goex.paths import check_held
 
-    load(paths.config_file)
+    for socket in load(paths.config_file).agent_sockets:
+        if socket.path.parent.exists():
+            check_held(socket.path.parent)
     return Check(
         name="config", ok=True, says=str(paths.config_file) if paths.config_file.exists() else "none: the defaults"
     )
@@ -280,6 +283,9 @@ def _daemon(paths: Paths, status: list[pb.StatusReply]) -> Check:
 
 
 def _vault(paths: Paths, status: pb.StatusReply | None) -> Check:
+    from goex.paths import check_file
+
+    check_file(paths.vault_db)
     if status is None:
         there = paths.vault_db.exists()
         return Check(

@@ -411,6 +411,30 @@ def test_doctor_names_what_is_open_or_misspelt(fake: Fake, paths: Paths, env: di
     assert stat.S_IMODE(paths.state_dir.stat().st_mode) == 0o755, "it mends nothing itself"
 
 
+def test_doctor_closes_a_vault_that_is_open_to_others_and_puts_no_backup_in_its_place(
+    inside: Inside, fake: Fake, paths: Paths, env: dict[str, str]
+) -> None:
+    paths.vault_db.touch(mode=0o600)
+    paths.vault_db.chmod(0o644)
+    for fake.status.vault in ("broken", "unsealed"):
+        found = names(doctor.checks(env, quick=True))
+        assert not found["vault"].ok
+        assert found["vault"].mend == f"If nobody changed it, close with: chmod 600 {paths.vault_db}"
+        assert not found["folders"].ok
+
+
+def test_doctor_looks_where_the_sockets_for_others_lie(
+    fake: Fake, paths: Paths, env: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    paths.config_file.write_text(f'[[agent_socket]]\npath = "{tmp_path}/open/agent.sock"\nusers = [65534]\n')
+    paths.config_file.chmod(0o600)
+    found = names(doctor.checks(env, quick=True))["config"]
+    assert not found.ok
+    assert f"chmod go-w {tmp_path}/open" in found.mend
+
+
 def test_doctor_without_git(inside: Inside, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     check = names(doctor.checks(env, quick=True))["git"]

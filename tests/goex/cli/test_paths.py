@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -188,6 +189,59 @@ def test_a_file_of_ours_is_a_file_and_nobody_elses(tmp_path: Path) -> None:
             places.create()
         file.unlink()
         check_file(file)
+
+
+def test_a_copied_state_folder_is_closed_by_one_command(tmp_path: Path) -> None:
+    places = made(tmp_path)
+    places.create()
+    copied = [places.state_db, places.journal_head, places.vault_db, places.catalog]
+    for file in copied:
+        file.touch(mode=0o600)
+        file.chmod(0o644)
+    with pytest.raises(UnsafePlace, match=r"state\.db is open to others.*3 other files") as caught:
+        places.check()
+    subprocess.run(caught.value.next_step.partition(": ")[2], shell=True, check=True)
+    places.check()
+
+
+def test_a_file_that_sqlite_removes_meanwhile_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon that ends removes the log beside its database while a command looks at it."""
+    places = made(tmp_path)
+    places.create()
+    log = places.state_db.with_name("state.db-wal")
+    log.touch(mode=0o600)
+    lstat = Path.lstat
+
+    def gone(path: Path) -> os.stat_result:
+        if path == log:
+            log.unlink(missing_ok=True)
+        return lstat(path)
+
+    monkeypatch.setattr(os.path, "lexists", lambda path: Path(path) in (log, places.state_dir))
+    monkeypatch.setattr(Path, "lstat", gone)
+    places.check()
+
+
+@pytest.mark.parametrize("target", ["real", "../held/real"])
+def test_a_link_to_a_sockets_folder_lies_where_nobody_replaces_it(tmp_path: Path, target: str) -> None:
+    """The folder itself is safe, and agents come to it by the link."""
+    for name in ("held", "open"):
+        make_open(tmp_path / name / "real")
+    (tmp_path / "held" / "link").symlink_to(target)
+    check_held(tmp_path / "held" / "link")
+    (tmp_path / "open" / "link").symlink_to(f"{tmp_path}/held/link")
+    (tmp_path / "held" / "way").symlink_to("../open/link")
+    check_held(tmp_path / "held" / "way")
+    (tmp_path / "open").chmod(0o777)
+    for link in (tmp_path / "open" / "link", tmp_path / "held" / "way", tmp_path / "open" / ".." / "open" / "link"):
+        with pytest.raises(UnsafePlace, match="may be replaced"):
+            check_held(link)
+    (tmp_path / "open").chmod(0o1777)
+    check_held(tmp_path / "held" / "way")
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "open" / "link", 1234, 1234, follow_symlinks=False)
+        with pytest.raises(UnsafePlace, match="may be replaced"):
+            check_held(tmp_path / "held" / "way")
 
 
 def test_a_socket_for_others_lies_where_nobody_else_can_put_one(tmp_path: Path) -> None:
