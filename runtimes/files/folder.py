@@ -46,8 +46,10 @@ _SYSTEM_VAR = ("/var/backups", "/var/cache", "/var/lib", "/var/lock", "/var/log"
 _TOPS = frozenset(
     {"/", "/home", "/lost+found", "/media", "/mnt", "/opt", "/root", "/snap", "/srv", "/tmp", "/var", "/var/tmp"}
 )
-# File systems that keep change times as the walk's shortcut needs it.
-_KEEPING = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "tmpfs", "f2fs", "overlay", "zfs", "bcachefs"})
+# File systems that keep change times as the walk's shortcut needs it. tmpfs doesn't: a file that is mapped into
+# memory can be written there without any of its times being moved.
+_KEEPING = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "zfs", "bcachefs"})
+_UPPER = re.compile(r"(?:^|,)upperdir=((?:[^,\\]|\\.)*)")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
@@ -103,7 +105,10 @@ def open_pinned(path: str, device: int, inode: int) -> int:
 
 def keeps_change_times(path: str) -> bool:
     """Whether the file system that holds this real path keeps change times as the walk's shortcut needs it."""
-    return _file_system(path) in _KEEPING
+    kind, options = _file_system(path)
+    if kind == "overlay" and (upper := _UPPER.search(options)):  # what is written there lies in this folder
+        return _file_system(_plain(upper[1]))[0] in _KEEPING
+    return kind in _KEEPING
 
 
 def refuse_mounts(path: str) -> None:
@@ -207,28 +212,34 @@ def _refuse_by_owner(path: str, at: os.stat_result) -> None:
 
 
 def _refuse_by_mounts(path: str) -> None:
-    for mounted, _ in _mounts():
+    for mounted, _, _ in _mounts():
         if mounted != path and _inside(mounted, path):
             raise _refused(path, f"something else is mounted at {mounted}", "Unmount it, or choose another folder.")
 
 
-def _file_system(path: str) -> str:
-    best, kind = "", ""
-    for mounted, found in _mounts():
+def _file_system(path: str) -> tuple[str, str]:
+    """The kind of the file system that holds this real path, and its options."""
+    best, kind, options = "", "", ""
+    for mounted, found, given in _mounts():
         if _inside(path, mounted) and len(mounted) >= len(best):
-            best, kind = mounted, found
-    return kind
+            best, kind, options = mounted, found, given
+    return kind, options
 
 
-def _mounts() -> list[tuple[str, str]]:
-    """Mount points and their file systems, in the order in which they were mounted."""
+def _mounts() -> list[tuple[str, str, str]]:
+    """Mount points, their file systems and the options of these, in the order in which they were mounted."""
     mounts = []
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
-            before, _, after = line.partition(" - ")
-            where = _ESCAPE.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
-            mounts.append((where, after.split(" ")[0]))
+            before, _, after = line.rstrip("\n").partition(" - ")
+            kind, _, options = after.split(" ", 2)
+            mounts.append((_plain(before.split(" ")[4]), kind, options))
     return mounts
+
+
+def _plain(written: str) -> str:
+    """A path as it is, of what mountinfo writes for it."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), written)
 
 
 def _inside(path: str, folder: str) -> bool:

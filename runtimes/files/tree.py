@@ -35,7 +35,8 @@ from runtimes.files.path_text import shown
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _MOST_LISTED = 300_000
 _SETTLED_NS = 2_000_000_000  # where change times may be whole seconds
-_FINE_NS = 50_000_000  # five ticks of the slowest clock that the kernel takes them from
+_FINE_NS = 50_000_000  # five of the slowest clock's ticks
+_CHANGE_CLOCK = 5  # CLOCK_REALTIME_COARSE: the kernel takes change times from it, and it stands still where ticks wait
 _HASHED_ATTRIBUTES = ("security.ima", "security.evm", "trusted.overlay.")  # made by the kernel from the rest
 
 KINDS = {
@@ -177,7 +178,7 @@ class Walk:
     def run(self, root: int) -> Manifest:
         """Walk the folder open as `root`. Raises TooLarge, InvalidInput (unreadable, another file system in it),
         Conflict (something changed while it was read)."""
-        taken = time.time_ns()
+        taken = time.clock_gettime_ns(_CHANGE_CLOCK)
         if self.known is not None:
             self._old = self.known.entries
             if self.known.settled and self.trusted:
