@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from runtimes.gateway.redaction_prefilter import encodings_alphabet
 from runtimes.gateway.redactor import (
     BASE64_CHARS,
-    HEAD,
+    SHORT_RUN,
     SHORTEST_ENCODED,
     WRAP,
     base64_char,
     base64_core,
+    escapes,
     hex_of,
     unit,
     units_of,
@@ -30,7 +31,7 @@ Part = tuple[bytes, bytes]  # how it is spelled, and how what has begun of it ma
 
 # An escape whose last character isn't there yet.
 _NUMBERED = rb"%[0-9a-fA-F]*+|&(?:#[xX]?[0-9a-fA-F]*+|[a-z]{0,4})"
-_BACKSLASHED = rb"\\++(?:[ux][0-9a-fA-F]{0,4}(?:\\*+(?:u[0-9a-fA-F]{0,3})?)?)?"
+_ESCAPED = rb"(?:[ux][0-9a-fA-F]{0,4}(?:\\*+(?:u[0-9a-fA-F]{0,3})?)?)?"
 _SEPARATED = rb"(?:[ :,\-]|\\x|%|0x)*"
 
 
@@ -90,8 +91,8 @@ def _patterns(secret: bytes) -> list[tuple[list[Part], bool]]:
     units = units_of(secret)
     text = "".join(chr(point) for _, point in units)
     spelled = [
-        (unit(raw, point, b"" if place else HEAD), _opened_unit(raw, b"" if place else HEAD))
-        for place, (raw, point) in enumerate(units)
+        (unit(raw, point, escape), _opened_unit(raw, escape))
+        for (raw, point), escape in zip(units, escapes(units), strict=True)
     ]
     found: list[tuple[list[Part], bool]] = [(spelled, False)]
     literals = {secret, json.dumps(text)[1:-1].encode("ascii")}
@@ -108,9 +109,10 @@ def _patterns(secret: bytes) -> list[tuple[list[Part], bool]]:
     return found
 
 
-def _opened_unit(raw: bytes, head: bytes) -> bytes:
-    # As in `unit`: only a backslash has to be the head of its run, and not where it is the character itself.
-    ways = [_NUMBERED, (b"" if raw == b"\\" else head) + _BACKSLASHED]
+def _opened_unit(raw: bytes, escape: bytes) -> bytes:
+    # As in `unit`; a backslash that is the character itself may be anywhere in its run.
+    escape = b"(?:" + escape + b"|" + SHORT_RUN + b")" if raw == b"\\" else escape
+    ways = [_NUMBERED, escape + _ESCAPED]
     spelled = [b"(?:%(?:25)*" + hex_of(byte) + b"|" + re.escape(bytes([byte])) + b")" for byte in raw]
     for count in range(1, len(raw)):
         ways.append(b"".join(spelled[:count]) + b"(?:%[0-9a-fA-F]*+)?")

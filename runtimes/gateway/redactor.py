@@ -29,6 +29,8 @@ JSON_SHORT = {0x08: b"b", 0x0C: b"f", 0x0A: b"n", 0x0D: b"r", 0x09: b"t", 0x22: 
 HTML_NAMES = {0x26: b"amp", 0x3C: b"lt", 0x3E: b"gt", 0x22: b"quot", 0x27: b"apos"}
 WRAP = rb"(?:[\r\n\t ]|\\[rnt]){0,24}+"  # a line's end and its indentation
 HEAD = rb"(?<!\\)"  # of a run of backslashes
+RUN = rb"\\++"
+SHORT_RUN = rb"\\{1,64}+"  # after a backslash of the secret, which any place in a run may be
 BASE64_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
 
@@ -207,7 +209,14 @@ def base64_char(byte: int) -> bytes:
 
 def _escaped(secret: bytes) -> bytes:
     """The secret with each character plain or escaped, independently of the others."""
-    return b"".join(unit(raw, point, b"" if place else HEAD) for place, (raw, point) in enumerate(units_of(secret)))
+    units = units_of(secret)
+    return b"".join(unit(raw, point, escape) for (raw, point), escape in zip(units, escapes(units), strict=True))
+
+
+def escapes(units: list[tuple[bytes, int]]) -> list[bytes]:
+    """What finds the backslashes before each character's number or letter, in time in proportion to a text's length."""
+    leading = next((place for place, (_, point) in enumerate(units) if point != 0x5C), len(units))
+    return [RUN if place > leading else SHORT_RUN if place else HEAD + RUN for place in range(len(units))]
 
 
 def units_of(secret: bytes) -> list[tuple[bytes, int]]:
@@ -218,18 +227,17 @@ def units_of(secret: bytes) -> list[tuple[bytes, int]]:
         return [(bytes([byte]), byte) for byte in secret]
 
 
-def unit(raw: bytes, point: int, before: bytes) -> bytes:
-    """One character in each of its spellings. `before` stands before backslashes."""
-    escape = before + rb"\\++"
+def unit(raw: bytes, point: int, escape: bytes) -> bytes:
+    """One character in each of its spellings. `escape` finds the backslashes that one begins with."""
     ways = [b"".join(rb"(?:%(?:25)*" + hex_of(byte) + b"|" + re.escape(bytes([byte])) + b")" for byte in raw)]
     halves = [b"u" + b"".join(hex_of(byte) for byte in half) for half in _utf16(point)]
-    ways.append(escape + rb"\\++".join(halves))
+    ways.append(escape + RUN.join(halves))
     if point < 0x100:
         ways.append(escape + b"x" + hex_of(point))
     if point in JSON_SHORT:
         ways.append(escape + re.escape(JSON_SHORT[point]))
     if point == 0x5C:
-        return rb"(?>\\++u005[cC]|\\\\|\\|%(?:25)*5[cC]|&#0*92;?|&#[xX]0*5[cC];?)"
+        return rb"(?>" + escape + rb"u005[cC]|\\\\|\\|%(?:25)*5[cC]|&#0*92;?|&#[xX]0*5[cC];?)"
     if point == 0x20:
         ways.append(rb"\+")
     ways.append(rb"&#(?:0*%d|[xX]0*%s);?" % (point, b"".join(_any_case(char) for char in b"%x" % point)))

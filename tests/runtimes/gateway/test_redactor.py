@@ -137,6 +137,8 @@ def test_no_secret_no_change() -> None:
         (b"\x9f\xff\xff abcdefghijk", b"\\n"),  # its base64 begins with the letter of an escaped line end
         (b"\xff\xff\xff abcdefghijk", b"\\"),  # its base64 begins with an escapable slash
         (b"\xfb\xef\xbe abcdefghijk", b"\\"),  # and with a plus sign
+        (b"\\xoxb-1234567890", b"\\"),
+        (b"\\\\n-1234567890", b"\\"),
         (b"x%2525252525", b"%25"),
         (b"xoxb-1234567890-abcdef", b"x %"),
     ],

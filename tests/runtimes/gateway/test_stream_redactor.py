@@ -7,12 +7,14 @@ import json
 import os
 import random
 import sys
+import time
 from collections.abc import Iterable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtimes.gateway.partial_echo import PartialEcho
 from runtimes.gateway.redaction_prefilter import Prefilter
 from runtimes.gateway.redactor import Redactor
 from runtimes.gateway.stream_redactor import MAX_WAITING, Overlong, RedactedStream, StreamRedactor
@@ -206,6 +208,18 @@ def test_ordinary_repetition_flows_in_bounded_memory(piece: bytes) -> None:
         came += len(one.feed(block))
         assert one.waiting <= MAX_WAITING
     assert came + len(one.end()) == 40 * len(block)
+
+
+@pytest.mark.parametrize("secret", [b"\\xoxb-1234567890", b"\\\\n-1234567890", b"ab\\-1234567890"])
+@pytest.mark.parametrize("end", [b"", b"1", b"\\1"])
+def test_what_has_begun_is_found_in_time_in_proportion(secret: bytes, end: bytes) -> None:
+    """Quadratic patterns would need minutes for this, and the service chooses what it answers."""
+    partial = PartialEcho([secret])
+    began = time.process_time()
+    partial.find(b"\\" * 300_000 + end)
+    assert time.process_time() - began < 5
+    for cut in range(1, len(secret)):
+        assert partial.find(b"<" + secret[:cut]) <= 1
 
 
 @pytest.mark.parametrize("which", SECRETS)
