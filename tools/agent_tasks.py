@@ -196,7 +196,7 @@ def by_client(client: Any, module: Any) -> Door:
             case "goex_cancel":
                 return client.cancel(given["action"])
             case "goex_result":
-                return client.get(given["action"])
+                return client.result(**given)
             case "goex_actions":
                 return client.actions()
         calls = [module.Call(each["method"], each["arguments"]) for each in given["calls"]]
@@ -286,8 +286,9 @@ async def main() -> int:
         print("| " + " | ".join(str(each) for each in (*one, *other[1:])) + " |")
     for when, text in texts.items():
         print(f"\n{when}:\n  " + text.replace("\n", "\n  "))
-    over = [name for name, _, _, longest in rows["MCP"] if longest > MOST_TOKENS + 100]
-    if over or rows["MCP"][0][1] != 1:
+    measures = [row for each in rows.values() for row in each]
+    over = [name for name, _, _, longest in measures if longest > MOST_TOKENS + 100]
+    if over or any(each[0][1] != 1 for each in rows.values()):
         print(f"error: over the bound: {', '.join(over) or 'discovery takes more than one trip'}")
         return 1
     return 0

@@ -14,6 +14,7 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import Daemon
 from tests.support.journey import answer_next
+from tests.support.mcp import connect_slack
 
 SOURCE = Path(__file__).resolve().parents[2] / "clients" / "python"
 
@@ -78,6 +79,32 @@ with Client() as goex:
     except NotRunning as gone:
         said += [gone.code, gone.who]
 print(json.dumps(said))
+"""
+PARTS = """
+import asyncio, json, sys
+from goex_client import AsyncClient, Call, Client, Refused
+from goex_client.tools import TOOLS, answer
+tools = {each.name: each for each in TOOLS}
+send = [Call("slack.chat.postMessage", {"channel": "C0123456789", "text": "hi"})]
+with Client() as goex:
+    made = goex.run("seq 1 20000; echo x > file", folders=[sys.argv[1]])
+    part = goex.result(made, path="$.stdout", offset=100, limit=20)
+    more = goex.result(made, path="$.stdout", max_bytes=50_000)
+    said = [len(json.dumps(made.data)), made.cut, part.data, part.next_offset, len(json.dumps(more.data))]
+    told = answer(goex, tools["goex_result"], {"action": made.action, "path": "$.stdout", "offset": 100, "limit": 20})
+    said += [told.splitlines()[-1], "goex_result from offset 120" in told]
+    said += ["postMessage" in answer(goex, tools["goex_preview"], {"calls": [vars(each) for each in send]})]
+    said += [each.text for each in goex.preview(send).lines]
+    for refused in (made, "a-000000000000"):
+        try:
+            goex.preview(refused)
+        except Refused as why:
+            said.append([why.code, why.who, "file" in str(why)])
+async def same():
+    async with AsyncClient() as goex:
+        there = await goex.result(made, path="$.stdout", offset=100, limit=20)
+        return [there.data == part.data, (await goex.preview(send)).ok]
+print(json.dumps(said + asyncio.run(same())))
 """
 TOOLS = """
 import json, sys
@@ -177,6 +204,26 @@ def test_leaving_a_loop_and_time_outs_withdraw(
     assert rest[-4:] == ["invalid", "agent", "daemon", "person"]
     assert rest[1:-4] in (["withdrawn"], [])  # on a busy machine the time may be over before the first event
     assert not (folder / "y").exists()
+
+
+@pytest.mark.docker
+def test_an_answer_is_bounded_and_read_in_parts(
+    python: Path, daemon: Daemon, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    """What calls would send is told, too; of a program nothing is, after it ran neither."""
+    connect_slack(daemon)
+    process = begin(python, daemon, PARTS, folder, daemon.add_agent("parts"))
+    running.append(process)
+    answer_next(daemon)
+    said, wrong = process.communicate(timeout=60)
+    assert not wrong
+    all_of_it = "".join(f"{number}\n" for number in range(1, 20_001))
+    size, cut, part, following, more, told, leads, previewed, *rest = json.loads(said)
+    assert size <= 7000 and cut and 7000 < more <= 50_000
+    assert (part, following, json.loads(told), leads, previewed) == (all_of_it[100:120], 120, part, True, True)
+    *lines, program, unknown, same, ok = rest
+    assert any("chat.postMessage" in line for line in lines) and (same, ok) == (True, True)
+    assert (program[1:], unknown[1:]) == (["agent", False], ["agent", False])
 
 
 def test_its_tools_say_what_is_wrong(

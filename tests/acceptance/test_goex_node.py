@@ -16,6 +16,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.acceptance.notes_service import CA, serving
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import answer_next
+from tests.support.mcp import connect_slack
 
 SOURCE = Path(__file__).resolve().parents[2] / "clients" / "node"
 PACKAGES = {"goex-client", "@bufbuild/protobuf", "@connectrpc/connect", "@connectrpc/connect-node"}
@@ -50,6 +51,20 @@ console.log(JSON.stringify({
   wrong: wrong.map((error) => [error.name, error.code, error.retry, error.who, Boolean(error.next)]),
   types: wrong[1] instanceof Refused && wrong[2] instanceof NotRunning, risk: found.methods[0].risk,
 }));
+"""
+PARTS = """
+import { Client, requests } from "goex-client";
+const goex = new Client(), said = [];
+const send = [{ method: "slack.chat.postMessage", arguments: { channel: "C0123456789", text: "hi" } }];
+const made = await goex.run("seq 1 20000", { folders: [process.argv[2]] });
+const part = await goex.result(made, { path: "$.stdout", offset: 100, limit: 20 });
+const more = await goex.result(made.action, { path: "$.stdout", maxBytes: 50000 });
+const lines = (await goex.preview(send)).lines.map(({ text }) => text);
+const program = await goex.preview(made).catch((error) => error);
+const bounds = { channel: { is: "C0123456789" }, text: { any: true } };
+const task = await goex.task("notes", [{ method: send[0].method, arguments: bounds, times: 2 }], { minutes: 5 });
+console.log(JSON.stringify([JSON.stringify(made.data).length, made.nextOffset > 0, part.data, part.nextOffset,
+  JSON.stringify(more.data).length, lines, program.name, task.status]));
 """
 LEFT = """
 import { Client, requests } from "goex-client";
@@ -166,6 +181,25 @@ def test_calls_errors_keys_and_sessions(
         ["Refused", "invalid", "changed", "agent", True],
         ["NotRunning", "daemon", "later", "person", True],
     ]
+
+
+@pytest.mark.docker
+def test_an_answer_is_bounded_and_read_in_parts(
+    place: Path, daemon: Daemon, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    """What calls would send is told, too; a task is proposed."""
+    connect_slack(daemon)
+    process = begin(place, daemon, PARTS, folder, daemon.add_agent("parts"))
+    running.append(process)
+    for _ in range(2):
+        answer_next(daemon)
+    said, wrong = process.communicate(timeout=60)
+    assert not wrong
+    size, goes_on, part, following, more, lines, program, task = json.loads(said)
+    assert size <= 7000 and goes_on and 7000 < more <= 50_000
+    assert part == "".join(f"{number}\n" for number in range(1, 20_001))[100:120] and following == 120
+    assert any("chat.postMessage" in line for line in lines)
+    assert (program, task) == ("Refused", "done")
 
 
 @pytest.mark.docker

@@ -84,7 +84,15 @@ def test_an_agent_writes_after_a_yes_and_undoes(
     script.check()
     assert said.rstrip().endswith("It is back."), said
     offered = {each["function"]["name"]: each["function"] for each in script.server.requests[0].body["tools"]}
-    assert set(offered) == {"goex_find", "goex_call", "goex_program", "goex_sql", "goex_undo"}
+    assert set(offered) == {
+        "goex_find",
+        "goex_call",
+        "goex_program",
+        "goex_sql",
+        "goex_undo",
+        "goex_result",
+        "goex_preview",
+    }
     assert offered["goex_program"]["parameters"]["required"] == ["program"]
 
 

@@ -9,7 +9,7 @@ import { Actions } from "../proto/goex_pb.js";
 import * as requests from "./requests.js";
 import { Result, checked } from "./results.js";
 
-const MOST_DATA = 1_000_000; // bytes of one answer
+const MAX_BYTES = 7000; // of an answer: about 2,000 tokens
 const UNARY_MS = 60_000;
 const HOST = "http://localhost"; // as HTTP/2 wants one; the socket decides who is there
 
@@ -23,20 +23,23 @@ export class Client {
   #token;
   #session;
   #told;
+  #maxBytes;
   #connection;
   #actions;
 
   /**
    * An agent's connection. `session`: what its session is called, where it has a token; else it is the connection.
-   * `told` hears every event of what is under way.
-   * @param {{token?: string, session?: string, socket?: string,
+   * `told` hears every event of what is under way. `maxBytes`: of one answer; `result` reads the rest of one that is
+   * `cut` or has a `nextOffset`.
+   * @param {{token?: string, session?: string, socket?: string, maxBytes?: number,
    *   told?: (event: import("../proto/goex_pb.js").Event) => void}} [of]
    */
-  constructor({ token, session, socket, told = () => {} } = {}) {
+  constructor({ token, session, socket, maxBytes = MAX_BYTES, told = () => {} } = {}) {
     const path = requests.path(socket);
     this.#token = token;
     this.#session = session;
     this.#told = told;
+    this.#maxBytes = maxBytes;
     this.#connection = new Http2SessionManager(HOST, {}, { createConnection: () => connect({ path }) });
     const transport = createGrpcTransport({ baseUrl: HOST, sessionManager: this.#connection });
     this.#actions = createClient(Actions, transport);
@@ -95,6 +98,16 @@ export class Client {
     return this.wait(requests.sql(database, statements, options.policy, options.key), options);
   }
 
+  /**
+   * Propose what this client may then do without being asked again; resolves when the person has answered.
+   * @param {string} title
+   * @param {import("./requests.js").AllowanceOf[]} allows
+   * @param {Options & {minutes?: number}} [options]
+   */
+  task(title, allows, options = {}) {
+    return this.wait(requests.task(title, allows, options), options);
+  }
+
   /** @param {Result | string} action @param {Options} [options] */
   undo(action, options) {
     return this.#revert(action, "undo", options);
@@ -124,6 +137,28 @@ export class Client {
    */
   async get(action) {
     return this.#withAnswer(await told(this.#actions.get({ id: action }, this.#options())));
+  }
+
+  /**
+   * A part of an action's answer: by a path like `$.stdout`, by fields of its objects, from an offset.
+   * @param {Result | string} action
+   * @param {{path?: string, fields?: string[], offset?: number, limit?: number, maxBytes?: number}} [part]
+   */
+  async result(action, { path, fields, offset = 0, limit, maxBytes = this.#maxBytes } = {}) {
+    const id = requests.idOf(action);
+    const view = await told(this.#actions.get({ id }, this.#options()));
+    const asked = { id, path, fields, offset: BigInt(offset), limit, maxBytes };
+    return new Result(view, await told(this.#actions.result(asked, this.#options())));
+  }
+
+  /**
+   * What calls, or an action of calls, would send; with a verb: what undoing it would. Nothing is sent, and nobody is
+   * asked. Not for programs and SQL, whose dry run is the person's. Throws Refused.
+   * @param {import("./requests.js").CallOf[] | Result | string} wanted
+   * @param {"undo" | "redo" | "commit"} [verb]
+   */
+  preview(wanted, verb) {
+    return told(this.#actions.preview(requests.preview(wanted, verb), this.#options()));
   }
 
   /** @param {string} action */
@@ -173,13 +208,13 @@ export class Client {
 
   /** @param {Result | string} action @param {string} verb @param {Options} [options] */
   #revert(action, verb, options = {}) {
-    return this.wait(requests.revert(typeof action === "string" ? action : action.action, verb, options.key), options);
+    return this.wait(requests.revert(requests.idOf(action), verb, options.key), options);
   }
 
   /** @param {import("../proto/goex_pb.js").ActionView} view */
   async #withAnswer(view) {
     if (!view.outcomeJson) return new Result(view);
-    const asked = { id: view.id, maxBytes: MOST_DATA };
+    const asked = { id: view.id, maxBytes: this.#maxBytes };
     return new Result(view, await told(this.#actions.result(asked, this.#options())));
   }
 

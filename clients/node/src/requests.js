@@ -4,11 +4,14 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 
-import { ExecuteRequestSchema, RevertRequestSchema } from "../proto/goex_pb.js";
+import { ExecuteRequestSchema, PreviewRequestSchema, RevertRequestSchema } from "../proto/goex_pb.js";
 
 /**
  * One call of a method. A value may be `{"$from": N, "path": "$.a.b"}`: from the answer to call N, from 0.
  * @typedef {{method: string, arguments?: Record<string, unknown>, account?: string}} CallOf
+ * One line of a task. `arguments`: their bounds by name ({is}, {in}, {least, most}, {any}); left out: any, for reads
+ * alone. `times`: how many calls; left out: any number, for reads alone.
+ * @typedef {{method: string, arguments?: Record<string, object>, times?: number, account?: string}} AllowanceOf
  * @typedef {import("../proto/goex_pb.js").ExecuteRequest | import("../proto/goex_pb.js").RevertRequest} Request
  * @typedef {import("@bufbuild/protobuf").MessageInitShape<typeof ExecuteRequestSchema>["what"]} What
  */
@@ -67,6 +70,32 @@ export function run(program, { language = "shell", folders = [], services = [], 
 /** @param {string} database @param {string} statements @param {string} [policy] @param {string} [key] */
 export function sql(database, statements, policy, key) {
   return execute({ case: "sql", value: { database, statements, policy } }, key);
+}
+
+/**
+ * @param {string} title
+ * @param {AllowanceOf[]} wanted
+ * @param {{minutes?: number, key?: string}} [of]
+ */
+export function task(title, wanted, { minutes = 30, key } = {}) {
+  const allows = wanted.map(({ method, arguments: bounds, times = 0, account = "" }) => {
+    const [service = "", ...rest] = method.split(".");
+    return { service, method: rest.join("."), argumentsJson: bounds ? JSON.stringify(bounds) : "", times, account };
+  });
+  return execute({ case: "task", value: { title, allows, seconds: minutes * 60 } }, key);
+}
+
+/** @param {CallOf[] | string | {action: string}} wanted @param {string} [verb] */
+export function preview(wanted, verb) {
+  if (Array.isArray(wanted)) return create(PreviewRequestSchema, { what: { case: "request", value: calls(wanted) } });
+  const id = idOf(wanted);
+  if (!verb) return create(PreviewRequestSchema, { what: { case: "actionId", value: id } });
+  return create(PreviewRequestSchema, { what: { case: "revert", value: revert(id, verb) } });
+}
+
+/** @param {string | {action: string}} action */
+export function idOf(action) {
+  return typeof action === "string" ? action : action.action;
 }
 
 /** @param {string} action @param {string} verb @param {string} [key] */

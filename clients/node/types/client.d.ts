@@ -6,14 +6,16 @@
 export class Client {
     /**
      * An agent's connection. `session`: what its session is called, where it has a token; else it is the connection.
-     * `told` hears every event of what is under way.
-     * @param {{token?: string, session?: string, socket?: string,
+     * `told` hears every event of what is under way. `maxBytes`: of one answer; `result` reads the rest of one that is
+     * `cut` or has a `nextOffset`.
+     * @param {{token?: string, session?: string, socket?: string, maxBytes?: number,
      *   told?: (event: import("../proto/goex_pb.js").Event) => void}} [of]
      */
-    constructor({ token, session, socket, told }?: {
+    constructor({ token, session, socket, maxBytes, told }?: {
         token?: string;
         session?: string;
         socket?: string;
+        maxBytes?: number;
         told?: (event: import("../proto/goex_pb.js").Event) => void;
     });
     /** End the connection, and withdraw what nobody has answered. */
@@ -61,6 +63,15 @@ export class Client {
     sql(database: string, statements: string, options?: Options & {
         policy?: string;
     }): Promise<Result>;
+    /**
+     * Propose what this client may then do without being asked again; resolves when the person has answered.
+     * @param {string} title
+     * @param {import("./requests.js").AllowanceOf[]} allows
+     * @param {Options & {minutes?: number}} [options]
+     */
+    task(title: string, allows: import("./requests.js").AllowanceOf[], options?: Options & {
+        minutes?: number;
+    }): Promise<Result>;
     /** @param {Result | string} action @param {Options} [options] */
     undo(action: Result | string, options?: Options): Promise<Result>;
     /** @param {Result | string} action @param {Options} [options] */
@@ -81,6 +92,25 @@ export class Client {
      * @param {string} action
      */
     get(action: string): Promise<Result>;
+    /**
+     * A part of an action's answer: by a path like `$.stdout`, by fields of its objects, from an offset.
+     * @param {Result | string} action
+     * @param {{path?: string, fields?: string[], offset?: number, limit?: number, maxBytes?: number}} [part]
+     */
+    result(action: Result | string, { path, fields, offset, limit, maxBytes }?: {
+        path?: string;
+        fields?: string[];
+        offset?: number;
+        limit?: number;
+        maxBytes?: number;
+    }): Promise<Result>;
+    /**
+     * What calls, or an action of calls, would send; with a verb: what undoing it would. Nothing is sent, and nobody is
+     * asked. Not for programs and SQL, whose dry run is the person's. Throws Refused.
+     * @param {import("./requests.js").CallOf[] | Result | string} wanted
+     * @param {"undo" | "redo" | "commit"} [verb]
+     */
+    preview(wanted: import("./requests.js").CallOf[] | Result | string, verb?: "undo" | "redo" | "commit"): Promise<import("../proto/goex_pb.js").DryRunReply>;
     /** @param {string} action */
     cancel(action: string): Promise<Result>;
     /** The latest ones. @param {number} [limit] */

@@ -1,6 +1,9 @@
 /**
  * One call of a method. A value may be `{"$from": N, "path": "$.a.b"}`: from the answer to call N, from 0.
  * @typedef {{method: string, arguments?: Record<string, unknown>, account?: string}} CallOf
+ * One line of a task. `arguments`: their bounds by name ({is}, {in}, {least, most}, {any}); left out: any, for reads
+ * alone. `times`: how many calls; left out: any number, for reads alone.
+ * @typedef {{method: string, arguments?: Record<string, object>, times?: number, account?: string}} AllowanceOf
  * @typedef {import("../proto/goex_pb.js").ExecuteRequest | import("../proto/goex_pb.js").RevertRequest} Request
  * @typedef {import("@bufbuild/protobuf").MessageInitShape<typeof ExecuteRequestSchema>["what"]} What
  */
@@ -33,14 +36,41 @@ export function run(program: string, { language, folders, services, methods, key
 }): import("../proto/goex_pb.js").ExecuteRequest;
 /** @param {string} database @param {string} statements @param {string} [policy] @param {string} [key] */
 export function sql(database: string, statements: string, policy?: string, key?: string): import("../proto/goex_pb.js").ExecuteRequest;
+/**
+ * @param {string} title
+ * @param {AllowanceOf[]} wanted
+ * @param {{minutes?: number, key?: string}} [of]
+ */
+export function task(title: string, wanted: AllowanceOf[], { minutes, key }?: {
+    minutes?: number;
+    key?: string;
+}): import("../proto/goex_pb.js").ExecuteRequest;
+/** @param {CallOf[] | string | {action: string}} wanted @param {string} [verb] */
+export function preview(wanted: CallOf[] | string | {
+    action: string;
+}, verb?: string): import("../proto/goex_pb.js").PreviewRequest;
+/** @param {string | {action: string}} action */
+export function idOf(action: string | {
+    action: string;
+}): string;
 /** @param {string} action @param {string} verb @param {string} [key] */
 export function revert(action: string, verb: string, key?: string): import("../proto/goex_pb.js").RevertRequest;
 /**
- * One call of a method. A value may be `{"$from": N, "path": "$.a.b"}`: from the answer to call N, from 0.
+ * One line of a task. `arguments`: their bounds by name ({is}, {in}, {least, most}, {any}); left out: any, for reads
+ * alone. `times`: how many calls; left out: any number, for reads alone.
  */
 export type CallOf = {
     method: string;
     arguments?: Record<string, unknown>;
+    account?: string;
+};
+/**
+ * One call of a method. A value may be `{"$from": N, "path": "$.a.b"}`: from the answer to call N, from 0.
+ */
+export type AllowanceOf = {
+    method: string;
+    arguments?: Record<string, object>;
+    times?: number;
     account?: string;
 };
 /**

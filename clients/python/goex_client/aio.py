@@ -23,12 +23,22 @@ Told = Callable[[pb.Event], None]
 
 class AsyncClient:
     """An agent's connection. `session`: what its session is called, where it has a token; else it is the connection.
-    `told` hears every event of what is under way."""
+    `told` hears every event of what is under way. `max_bytes`: of one answer, unless a call says; `result` reads the
+    rest of one that is `cut` or has a `next_offset`."""
 
-    def __init__(self, *, token: str = "", session: str = "", socket: str = "", told: Told | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        token: str = "",
+        session: str = "",
+        socket: str = "",
+        told: Told | None = None,
+        max_bytes: int = requests.MAX_BYTES,
+    ) -> None:
         self._channel = grpc.aio.insecure_channel(requests.target(socket), options=requests.OPTIONS)
         self._metadata = requests.metadata(token, session)
         self._told = told or (lambda _: None)
+        self._max_bytes = max_bytes
 
     async def close(self) -> None:
         await self._channel.close()
@@ -87,9 +97,31 @@ class AsyncClient:
         request = pb.FindRequest(query=query, service=service, method=method, limit=limit)
         return await self._unary("Find", request, pb.FindReply)
 
-    async def get(self, action: str, *, max_bytes: int = requests.MOST_DATA) -> Result:
+    async def get(self, action: str, *, max_bytes: int = 0) -> Result:
         """How an action stands, with its answer if it has one."""
         return await self._with_answer(await self._unary("Get", pb.ActionId(id=action), pb.ActionView), max_bytes)
+
+    async def result(
+        self,
+        action: Result | str,
+        *,
+        path: str = "",
+        fields: Iterable[str] = (),
+        offset: int = 0,
+        limit: int = 0,
+        max_bytes: int = 0,
+    ) -> Result:
+        """A part of an action's answer: by a path like `$.stdout`, by fields of its objects, from an offset."""
+        wanted = requests.answer_of(action, path, fields, offset, limit, max_bytes or self._max_bytes)
+        view = await self._unary("Get", pb.ActionId(id=wanted.id), pb.ActionView)
+        return of_view(view, await self._unary("Result", wanted, pb.ResultReply))
+
+    async def preview(
+        self, wanted: Iterable[requests.Call] | Result | str | pb.PreviewRequest, *, verb: str = ""
+    ) -> pb.DryRunReply:
+        """What calls, or an action of calls, would send; with a verb: what undoing it would. Nothing is sent,
+        and nobody is asked. Not for programs and SQL, whose dry run is the person's. Raises Refused."""
+        return await self._unary("Preview", requests.preview(wanted, verb), pb.DryRunReply)
 
     async def cancel(self, action: str) -> Result:
         return of_view(await self._unary("Cancel", pb.ActionId(id=action), pb.ActionView))
@@ -113,7 +145,7 @@ class AsyncClient:
         finally:
             stream.cancel()
 
-    async def wait(self, request: requests.Request, *, max_bytes: int = requests.MOST_DATA) -> Result:
+    async def wait(self, request: requests.Request, *, max_bytes: int = 0) -> Result:
         """The end of a request, with at most so much of its answer. Raises NotDone, Refused."""
         view = pb.ActionView()
         async for event in self.start(request):
@@ -125,7 +157,8 @@ class AsyncClient:
     async def _with_answer(self, view: pb.ActionView, max_bytes: int) -> Result:
         if not view.outcome_json:
             return of_view(view)
-        return of_view(view, await self._unary("Result", requests.answer_of(view, max_bytes), pb.ResultReply))
+        wanted = requests.answer_of(view.id, max_bytes=max_bytes or self._max_bytes)
+        return of_view(view, await self._unary("Result", wanted, pb.ResultReply))
 
     async def _unary(self, method: str, request: Message, reply: type[Reply]) -> Reply:
         call = self._channel.unary_unary(

@@ -54,7 +54,7 @@ class GoexTool(BaseTool):
 
     def _answer(self, config: RunnableConfig, began: Began | None, arguments: dict[str, Any]) -> str:
         call = arguments.pop(_CALL, "")
-        if not self.interrupts or self.tool.name == "goex_find":
+        if not self.interrupts or self.tool.name in made.LOOKS:
             return made.answer(self.goex, self.tool, arguments, began)
         thread = config.get("configurable", {}).get("thread_id")
         if not thread or not call:

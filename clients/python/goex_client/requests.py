@@ -15,7 +15,7 @@ from goex_client.results import Result
 
 Request = pb.ExecuteRequest | pb.RevertRequest | pb.ActionId  # an id: what is under way is followed
 METHODS = {"ExecuteRequest": "Execute", "RevertRequest": "Revert", "ActionId": "Watch"}
-MOST_DATA = 1_000_000  # bytes of one answer
+MAX_BYTES = 7000  # of an answer: about 2,000 tokens
 OPTIONS = (
     ("grpc.max_receive_message_length", 64 * 2**20),
     ("grpc.default_authority", "localhost"),
@@ -105,8 +105,29 @@ def task(title: str, allows: Iterable[Allowance], minutes: int = 30, key: str = 
 
 
 def revert(action: Result | str, verb: str, key: str = "") -> pb.RevertRequest:
-    return pb.RevertRequest(action_id=action if isinstance(action, str) else action.action, verb=verb, key=key)
+    return pb.RevertRequest(action_id=id_of(action), verb=verb, key=key)
 
 
-def answer_of(view: pb.ActionView, max_bytes: int = MOST_DATA, **asked: Any) -> pb.ResultRequest:
-    return pb.ResultRequest(id=view.id, max_bytes=max_bytes, **asked)
+def answer_of(
+    action: Result | str,
+    path: str = "",
+    fields: Iterable[str] = (),
+    offset: int = 0,
+    limit: int = 0,
+    max_bytes: int = MAX_BYTES,
+) -> pb.ResultRequest:
+    asked = pb.ResultRequest(id=id_of(action), path=path, fields=fields, offset=offset, limit=limit)
+    asked.max_bytes = max_bytes
+    return asked
+
+
+def preview(wanted: Iterable[Call] | Result | str | pb.PreviewRequest, verb: str = "") -> pb.PreviewRequest:
+    if isinstance(wanted, pb.PreviewRequest):
+        return wanted
+    if not isinstance(wanted, str | Result):
+        return pb.PreviewRequest(request=calls(wanted))
+    return pb.PreviewRequest(revert=revert(wanted, verb)) if verb else pb.PreviewRequest(action_id=id_of(wanted))
+
+
+def id_of(action: Result | str) -> str:
+    return action if isinstance(action, str) else action.action
