@@ -276,8 +276,9 @@ def run(wire: Wire, job: Job, found: Definition) -> Ran:
         )
         note.put(job.records)
         _do(wire, statement.sql)
-        note = replace(note, at="committed", definition={**note.definition, "after": _shown(wire, found.table)})
-        note.put(job.records)
+        with _committed(wire):
+            note = replace(note, at="committed", definition={**note.definition, "after": _shown(wire, found.table)})
+            note.put(job.records)
     return note.ran
 
 
@@ -289,6 +290,16 @@ def _do(wire: Wire, sql: str) -> None:
             wire.drop()
             raise errors.doubtful() from None
         raise
+
+
+@contextlib.contextmanager
+def _committed(wire: Wire) -> Iterator[None]:
+    """Inside, the statement has run: what fails now doesn't mean that nothing was changed. Raises Doubtful."""
+    try:
+        yield
+    except (GoexError, OSError):
+        wire.drop()
+        raise errors.doubtful() from None
 
 
 @contextlib.contextmanager
@@ -340,7 +351,9 @@ def revert(wire: Wire, job: Job, note: Note, verb: Literal["undo", "redo"]) -> R
         note.begin(verb, job.records)
         _do(wire, found.undo if verb == "undo" else job.program.statements[0].sql)
         wanted = str(note.definition["before" if verb == "undo" else "after"])
-        if _shown(wire, found.table) != wanted:
+        with _committed(wire):
+            left = _shown(wire, found.table)
+        if left != wanted:
             raise Conflict(f"{found.table} was changed, and isn't defined exactly as it was.", next_step="Look at it.")
     return Ran(reached=turned(note.reached) if verb == "undo" else note.reached)
 
