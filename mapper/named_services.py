@@ -42,6 +42,7 @@ _ANY_API = re.compile(
     re.IGNORECASE,
 )
 _ASKED = frozenset(("search", "browse", "query", "ask", "check"))  # whom one does this to is named
+_APART = 6  # letters of a name that may be said in two words
 _PAPERS = frozenset(("bill", "bills", "contract", "invoice", "invoices", "newsletter", "quote", "receipt", "receipts"))
 _NO_NAME = frozenset(("same", "new", "old", "right", "other", "public", "private", "following", "rest", "http", "web"))
 
@@ -114,6 +115,10 @@ class ServiceNames:
                     its.add(at + size)
                     data = is_data(text[: words[at][1]]) or (at + size < len(words) and words[at + size][0] in _PAPERS)
                     alone = alone or (name in self._own and not data) or (at > 0 and words[at - 1][0] in _BY)
+            elif apart := self._apart(words[at : at + 2], text):
+                here |= apart
+                said.update(word for word, _ in words[at : at + 2])
+                size = 2
             at += size or 1
         for host in _URL.findall(text.lower()):
             for phrase in ((label,) for label in host.split(".") if (label,) not in self._context):
@@ -154,6 +159,13 @@ class ServiceNames:
         if before in _ASKED and (after in _BEFORE or after == "for"):
             return True  # "search notion for notes"
         return after in _AFTER or (before in _BEFORE and (not after or after in _BEFORE or after in ("and", "then")))
+
+    def _apart(self, words: list[tuple[str, int]], text: str) -> set[str]:
+        """The services whose name of one word is said in these two: "circle ci"."""
+        if len(words) < 2 or text[words[0][1] + len(words[0][0]) : words[1][1]] not in (" ", "-"):
+            return set()
+        name = (words[0][0] + words[1][0],)
+        return self._phrases.get(name, set()) if len(name[0]) >= _APART and name not in self._context else set()
 
     def _things_of(self, service: str) -> frozenset[str]:
         """The words that an imported service's methods are named of; none of one that comes with GoEx."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +113,15 @@ class Documents:
         names = ("deed", "item", "many", "deprecated")
         self._facts = {name: facts[:, at].astype(np.int64) for at, name in enumerate(names)}
         self.families = frozenset(np.unique(self.family_of).tolist())
+
+    def known(self, db: sqlite3.Connection, terms: Iterable[str]) -> str:
+        """That of the terms which most methods are named or spoken of with; "" where none is."""
+        wanted = sorted(terms)
+        marks = ",".join("?" * len(wanted))
+        size = " + ".join(f"coalesce(length({field}), 0)" for field in FIELDS)
+        query = f"SELECT term FROM rank_document WHERE term IN ({marks}) ORDER BY {size} DESC, term LIMIT 1"  # noqa: S608
+        row = db.execute(query, wanted).fetchone()
+        return str(row[0]) if row else ""
 
     def features(self, db: sqlite3.Connection, wanted: Wish, families: Collection[int]) -> tuple[Any, Any]:
         """The numbers of the methods of `families`, and `document_match.FEATURES` of each."""

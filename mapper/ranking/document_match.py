@@ -9,8 +9,8 @@ vectorised with numpy.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -38,6 +38,16 @@ SIDES = ("bias", "covered", "other_covered", "share", "other_nothing", "named")
 _HTTP = {"get": "read", "head": "read", "put": "update", "patch": "update", "delete": "delete"}
 _KIN = 0.7  # how much a word of the same meaning counts
 _PAIR = 0.6
+_RESPELLED = 0.9  # how much a word counts that is what a slip of the keyboard was meant to be
+_OBJECT = 3  # words that may stand between a verb and its particle
+_POLITE = frozenset(
+    ("please", "pls", "can", "could", "would", "you", "i", "want", "need", "to", "let's", "lets", "just")
+)
+_OBJECTS = frozenset(
+    ("to", "that", "the", "a", "an", "my", "our", "on", "him", "her", "them", "us", "this", "everybody")
+)
+_SENT = frozenset(("text", "sms", "message", "email", "mail"))
+_BREAKS = frozenset(("and", "then", "that", "with", "for", "from", "in", "at", "of", "to"))
 _LISTING = frozenset(("list", "which", "who", "all", "every", "find", "search", "show", "what", "latest", "many"))
 _ID = re.compile(r"\}(?:\.\w+)?/?$")
 
@@ -60,6 +70,7 @@ class Wish:
     deed: str  # of `DEEDS`; "": not told
     lists: bool  # several things are wanted
     names: bool  # one thing is named by an id, an address, a name in quotes
+    ends: bool = False  # the verb ends something, as many a DELETE does that isn't called so: to cancel, to revoke
 
     @property
     def terms(self) -> list[str]:
@@ -85,18 +96,18 @@ def _kin() -> dict[str, dict[str, float]]:
 
 def wish(text: str, names: Collection[str] = ()) -> Wish:
     """A request's words. `names` are stems of the name of the service that it names: they say nothing within it."""
-    marked = [(word, quoted) for word, quoted in marked_words(text)]
+    marked = list(_plainly(marked_words(text)))
     named = any(word.startswith("<") and word != "<quoted>" for word, _ in marked)
     plain = [word for word, quoted in marked if not quoted and not word.startswith("<") and not word.endswith("/")]
     deeds, kin = _deeds(), _kin()
     deed, concepts, before = "", [], ""
-    lists = False
+    lists = ends = False
     for word in plain:
         stemmed = stem(word)
         if word in _LISTING:
             lists = True
         if stemmed in deeds and not deed and stemmed not in names:
-            deed = deeds[stemmed]
+            deed, ends = deeds[stemmed], stemmed in _ends()
         if word in STOP or word == "?" or stemmed in names:
             before = ""
             continue
@@ -107,8 +118,74 @@ def wish(text: str, names: Collection[str] = ()) -> Wish:
         before = stemmed
     asks = bool(plain) and (plain[0] in _LISTING or plain[0] in ("is", "are", "how", "when", "where", "did", "has"))
     if asks or (text.rstrip().endswith("?") and not deed):
-        deed = "read"
-    return Wish(tuple(concepts), deed, lists, named)
+        deed, ends = "read", False
+    return Wish(tuple(concepts), deed, lists, named, ends)
+
+
+def respelled(found: Wish, better: Mapping[str, str]) -> Wish:
+    """The wish with some of its words, slips of the keyboard, replaced by what was meant."""
+    concepts = []
+    for concept in found.concepts:
+        if concept.weight == 1.0 and concept.word in better:
+            word = better[concept.word]
+            said = {term: share * _RESPELLED for term, share in {word: 1.0, **_kin().get(word, {})}.items()}
+            concepts.append(Concept(word, said, word in _deeds(), 1.0))
+        else:
+            concepts.append(concept)
+    return replace(found, concepts=tuple(concepts))
+
+
+def _plainly(marked: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
+    """The words with two-word verbs said in one ("get rid of" is to delete, "call it off" to cancel), and with a verb
+    before a noun that says what somebody does ("text +49…" is to send a text)."""
+    words = list(marked)
+    phrases = _phrases()
+    at = 0
+    while at < len(words):
+        word, quoted = words[at]
+        if not quoted:
+            for particles, verbs in phrases.get(word, ()):
+                places = _follow(words, at + 1, particles)
+                if places:
+                    for place in reversed(places):
+                        del words[place]
+                    words[at : at + 1] = [(verb, False) for verb in verbs]
+                    break
+        at += 1
+    first = next((n for n, (word, quoted) in enumerate(words) if quoted or word not in _POLITE), len(words))
+    if first + 1 < len(words) and words[first][0] in lexicon.kin().spoken:
+        after = words[first + 1][0]
+        if after.startswith("<") or after in _OBJECTS:
+            words.insert(first, ("send" if words[first][0] in _SENT else "create", False))
+    return iter(words)
+
+
+def _follow(words: Sequence[tuple[str, bool]], at: int, particles: Sequence[str]) -> list[int]:
+    """Where these particles stand one after the other from `at` on, a short object allowed before the first."""
+    for begin in range(at, min(at + _OBJECT + 1, len(words) - len(particles) + 1)):
+        if all(words[begin + n] == (particle, False) for n, particle in enumerate(particles)):
+            return list(range(begin, begin + len(particles)))
+        if len(particles) > 1 or words[begin][0] in _deeds() or words[begin][0] in _BREAKS:
+            break
+    return []
+
+
+@cache
+def _phrases() -> dict[str, list[tuple[list[str], list[str]]]]:
+    """By its first word: the particles of each two-word verb, and the verbs that say the same."""
+    found: dict[str, list[tuple[list[str], list[str]]]] = {}
+    for meant, phrases in lexicon.kin().phrases.items():
+        for phrase in phrases:
+            first, *rest = phrase.split()
+            found.setdefault(first, []).append((rest, meant.split("_")))
+    for each in found.values():
+        each.sort(key=lambda one: -len(one[0]))
+    return found
+
+
+@cache
+def _ends() -> frozenset[str]:
+    return frozenset(stem(word) for word in lexicon.kin().ends)
 
 
 def deed(name: str, http: str, path: str) -> str:
@@ -163,6 +240,9 @@ def matched(found: Wish, postings: Mapping[tuple[str, str], Any], facts: Mapping
     wanted = DEEDS.index(found.deed) if found.deed else -1
     same = deeds == wanted if wanted >= 0 else np.zeros(count, bool)
     wrong = _wrong(found.deed, deeds)
+    if found.ends:
+        deletes = deeds == DEEDS.index("delete")
+        same, wrong = same | deletes, np.where(deletes, 0.0, wrong)
     item = facts["item"].astype(bool)
     read = deeds == 0
     scale = max(len(found.concepts), 1) ** 0.5

@@ -282,3 +282,8 @@ def slips(word: str) -> set[str]:
     found |= {a + c + b[1:] for a, b in splits if b for c in letters}
     found |= {a + c + b for a, b in splits for c in letters}
     return found - {word}
+
+
+def light_slips(word: str) -> set[str]:
+    """Those slips that leave all letters there, but for one too few or too many: one mistaken makes another word."""
+    return {slip for slip in slips(word) if len(slip) != len(word) or sorted(slip) == sorted(word)}

@@ -36,6 +36,7 @@ ServiceChooser = Callable[[str, Sequence[tuple[str, str]]], Sequence[str]]
 
 _OFFERED = 40  # families that a chooser chooses among
 _LED = 5  # first places that the likelier one of two rankings has alone
+_DOUBT = 2.0  # log odds up to which either side may be right
 _TELLING = 0.15  # likeness from which an example is named as a reason
 _FAMILIES = 10  # likeliest families whose methods are scored
 
@@ -445,16 +446,18 @@ def interleaved(hits: Sequence[Hit], limit: int) -> list[Hit]:
 def _merged(hits: Sequence[Hit], others: Sequence[Hit], sided: float, limit: int) -> tuple[Hit, ...]:
     """The lexicon's ranking and that by documents as one; `sided`: log odds that the request is for the latter.
 
-    The likelier side has the first places and two of three later ones; what is brought in stands where it was put."""
+    The likelier side has the first places and two of three later ones, and where it isn't much likelier the other's
+    best has the fourth; what is brought in stands where it was put."""
     scores = np.array([hit.score for hit in hits])
     shares = (scores - features.log_sum(scores) - _odds(sided)).tolist()
     mine = [replace(hit, score=score) for hit, score in zip(hits, shares, strict=True)]
     theirs = [replace(hit, score=hit.score - _odds(-sided)) for hit in others]
     led, left = (theirs, mine) if theirs[0].score > mine[0].score else (mine, theirs)
-    order = led[:_LED]
     rest = iter(left)
-    for number, hit in enumerate(led[_LED:]):
-        order += [hit] if number % 2 == 0 else [hit, *islice(rest, 1)]
+    doubted = abs(sided) < _DOUBT
+    order = [*led[: _LED - 2], *islice(rest, 1), *led[_LED - 2 : _LED - 1]] if doubted else led[:_LED]
+    for number, hit in enumerate(led[_LED - doubted :]):
+        order += [hit] if number % 2 == 0 or (doubted and number == 1) else [hit, *islice(rest, 1)]
     order = [*order, *rest][:limit]
     floor = np.minimum.accumulate([hit.score for hit in order]).round(4).tolist()
     return tuple(replace(hit, score=score) for hit, score in zip(order, floor, strict=True))

@@ -22,6 +22,7 @@ from mapper.ranking.terms import stem
 
 _FORM = 0.5  # how much the form of a request tells about its family
 _NEAR = 60  # nearest examples that are looked at
+_LONG = 5  # letters from which a word may be a slip of the keyboard, where only documents speak
 _RESPELLED = 6  # unknown words that are tried as misspelt ones
 _KNOWN_BETTER = 0.8  # how much a respelt word counts
 
@@ -79,6 +80,13 @@ class Reader:
 
     def by_documents(self, wanted: document_match.Wish, families: Collection[int]) -> tuple[Any, Any]:
         """The numbers of these families' methods, and `document_match.FEATURES` of each."""
+        words = [concept.word for concept in wanted.concepts if concept.weight == 1.0]
+        unknown = [word for word in words if len(word) >= _LONG and features.may_be_misspelt(word)]
+        unknown = [word for word in unknown if not self.has((word,)) and not self.documents.known(self._db, (word,))]
+        better = {word: self.documents.known(self._db, features.light_slips(word)) for word in unknown[:_RESPELLED]}
+        mended = {word: found for word, found in better.items() if found}
+        if mended:
+            wanted = document_match.respelled(wanted, mended)
         return self.documents.features(self._db, wanted, families)
 
     def asked(self, text: str, connected: Collection[str], without: int = -1) -> tuple[Request, Evidence]:

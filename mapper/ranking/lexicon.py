@@ -48,17 +48,28 @@ class GeneralLexicon:
 
 @dataclass(frozen=True, slots=True)
 class Kin:
-    """What holds for any API: verbs by what they do, and words that are used for the same thing."""
+    """What holds for any API: verbs by what they do, and words that are used for the same thing. `ends`: verbs that
+    end something; `phrases`: verbs of several words by what they mean; `spoken`: nouns that are verbs, too."""
 
     deeds: Mapping[str, tuple[str, ...]]
     groups: tuple[tuple[str, ...], ...]
+    ends: tuple[str, ...] = ()
+    phrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    spoken: frozenset[str] = frozenset()
 
 
 @cache
 def kin() -> Kin:
     """The words that hold for any API. Raises InvalidInput for a broken file."""
     found = _read("kin")
-    return Kin(_lists(found.get("deeds", {})), tuple(map(tuple, found.get("kin", {}).get("groups", ()))))
+    kin = found.get("kin", {})
+    return Kin(
+        _lists(found.get("deeds", {})),
+        tuple(map(tuple, kin.get("groups", ()))),
+        tuple(kin.get("ends", ())),
+        _lists(found.get("phrases", {})),
+        frozenset(kin.get("spoken", ())),
+    )
 
 
 @dataclass(frozen=True, slots=True)

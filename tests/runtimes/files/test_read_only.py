@@ -91,6 +91,19 @@ async def test_nothing_can_be_written(owned: Path, state: Path, sandbox: Sandbox
     assert photo(owned) != before
 
 
+async def test_a_dry_run_says_what_the_run_would_do(owned: Path, state: Path, sandbox: Sandbox) -> None:
+    (owned / "a").write_text("text\n")
+    os.chown(owned / "a", owned.stat().st_uid, owned.stat().st_gid)
+    way = reading(runtime(state, sandbox), owned, "echo new > a", "shell")
+    plan = await way.runtime.assess(way.action, way.context)
+    dry = await way.runtime.dry_run(plan, way.context)
+    assert not dry.ok
+    said = [line.text for line in dry.lines]
+    assert "Nothing in the folder would change." in said and any("Read-only" in line for line in said), said
+    outcome = await way.do()
+    assert not outcome.ok and "Read-only" in outcome.stderr
+
+
 async def test_a_root_s_folder_is_read_on_a_copy(roots: Path, state: Path, sandbox: Sandbox) -> None:
     (roots / "a").write_text("text\n")
     (roots / "a").chmod(0o600)
