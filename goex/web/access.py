@@ -83,7 +83,7 @@ class Session:
 
 
 class Strangers:
-    """How often whoever has no session may ask, all of them together: nothing tells one from another."""
+    """How often whoever has no session may ask, all of them together, where nothing tells one from another."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,8 @@ from policies.errors import Denied, GoexError, InvalidInput
 
 STATIC = Path(__file__).with_name("static")
 LARGEST_BODY = 2**20
+LARGEST_STRANGERS = 2**16  # of a body by whoever has no session
+LOOK_SECONDS = 10.0  # after which it is asked anew which passkeys there are
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -97,7 +101,9 @@ class Page:
         self._origins = frozenset(origins)
         self._access = access
         self._calls = calls
-        self._strangers = Strangers()
+        self._strangers, self._holders = Strangers(), Strangers()
+        self._passkeys: frozenset[str] = frozenset()  # the ids of those that are registered, as of `_looked`
+        self._looked = -math.inf
         self._signed_in: set[asyncio.Task[None]] = set()
 
     def app(self) -> ASGIApp:
@@ -124,7 +130,7 @@ class Page:
 
     async def _challenge(self, request: Request) -> Response:
         """Options for an assertion that begins a session here; to whoever asks."""
-        origin = self._may_sign_in(request)
+        origin = await self._may_sign_in(request, await _text_in(request, "passkey", ""))
         asked = json.dumps({"sign_in": {}, "origin": origin}).encode()
         try:
             answer = json.loads(await self._calls.call("Passkeys/Challenge", asked))
@@ -133,8 +139,8 @@ class Page:
         return Response(json.dumps({"options_json": answer["options_json"]}), media_type="application/json")
 
     async def _sign_in(self, request: Request) -> Response:
-        origin = self._may_sign_in(request)
         assertion = await _text_in(request, "assertion_json")
+        origin = await self._may_sign_in(request, _credential_in(assertion))
         try:
             session, ended = await self._calls.sign_in(assertion)
         except GoexError:
@@ -161,13 +167,26 @@ class Page:
         task.add_done_callback(self._signed_in.discard)
         return token
 
-    def _may_sign_in(self, request: Request) -> str:
+    async def _may_sign_in(self, request: Request, passkey: str) -> str:
+        """The origin. Whoever names a registered passkey, whose id no stranger is told, is counted apart from those."""
         origin = request.headers["origin"]
         if origin == self._here:
             raise _NoSession("On this machine the page is opened by its link.")
-        if not self._strangers.may():
+        holds = passkey != "" and passkey in await self._registered()
+        if not (holds and self._holders.may()) and not self._strangers.may():
             raise _TooOften("Too many try to sign in.", next_step="Wait a minute.")
         return origin
+
+    async def _registered(self) -> frozenset[str]:
+        """The ids of the passkeys, which the daemon is asked for seldom, whoever asks how often."""
+        if time.monotonic() - self._looked >= LOOK_SECONDS:
+            self._looked = time.monotonic()
+            try:
+                found = json.loads(await self._calls.call("Passkeys/List", b""))["passkeys"]
+            except GoexError:  # the vault is sealed, or no daemon is there: nobody signs in then
+                found = []
+            self._passkeys = frozenset(one["credential_id"] for one in found)
+        return self._passkeys
 
     async def _leave(self, request: Request) -> Response:
         token, _ = self._session(request)
@@ -260,26 +279,36 @@ class _TooLarge(InvalidInput):
     code = "too-large"
 
 
-async def _text_in(request: Request, name: str) -> str:
+async def _text_in(request: Request, name: str, otherwise: str | None = None) -> str:
+    """A text in the body of somebody who has no session. Raises InvalidInput without it, unless there is another."""
     try:
-        found = json.loads(await _body(request))[name]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        found = json.loads(await _body(request, LARGEST_STRANGERS)).get(name, otherwise)
+    except (ValueError, AttributeError, RecursionError):
         found = None
     if not isinstance(found, str):
         raise InvalidInput(f"The body must be an object with {name}, a text.")
     return found
 
 
+def _credential_in(assertion: str) -> str:
+    """The id of the passkey that an assertion says it is of, unproven; ""."""
+    try:
+        found = json.loads(assertion).get("id", "")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return found if isinstance(found, str) else ""
+
+
 def _token(token: str) -> Response:
     return Response(json.dumps({"token": token}), media_type="application/json")
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, most: int = LARGEST_BODY) -> bytes:
     body = bytearray()
     async for piece in request.stream():
         body += piece
-        if len(body) > LARGEST_BODY:
-            raise _TooLarge(f"The body is longer than {LARGEST_BODY} bytes.")
+        if len(body) > most:
+            raise _TooLarge(f"The body is longer than {most} bytes.")
     return bytes(body)
 
 

@@ -11,7 +11,7 @@ export class Problem extends Error {
   }
 }
 
-const KEY = "goex-session";
+const KEY = "goex-session", PASSKEY = "goex-passkey";
 
 async function post(path, body, signal) {
   let answer;
@@ -44,14 +44,20 @@ export async function enter() {
 // Options for a passkey that begins a session here; null where none does now, or on the person's own machine.
 export async function signInOptions() {
   if (location.protocol !== "https:" || !window.PublicKeyCredential) return null;
-  try { return JSON.parse((await (await post("/sign-in/challenge", {})).json()).options_json); } catch (error) {
+  try { return JSON.parse((await (await post("/sign-in/challenge", { passkey: localStorage.getItem(PASSKEY) || "" })).json()).options_json); } catch (error) {
     if (error.code === "session") return null;
     throw error;
   }
 }
 
+// The id of a passkey that was used here, which no stranger knows: who names it isn't kept waiting by a flood of them.
+export function rememberPasskey(id) {
+  localStorage.setItem(PASSKEY, id);
+}
+
 export async function signIn(assertion_json) {
   sessionStorage.setItem(KEY, (await (await post("/sign-in", { assertion_json })).json()).token);
+  rememberPasskey(JSON.parse(assertion_json).id);
 }
 
 export async function call(method, body = {}) {

@@ -1,6 +1,6 @@
 // What is allowed and connected: grants and their use, rules, accounts, agents, the vault, passkeys.
 
-import { call } from "./daemon.js";
+import { call, rememberPasskey } from "./daemon.js";
 import { facts, h, lines, pretty, put, say, when } from "./dom.js";
 import { confirmedElsewhere, lookForPasskeys, prove, proveCall, sign } from "./proof.js";
 
@@ -86,13 +86,15 @@ async function passkeys(after) {
     const name = `Passkey ${found.length + 1}`;
     const { options_json } = await call("Passkeys/Begin", { name, origin: location.origin });
     const options = PublicKeyCredential.parseCreationOptionsFromJSON(JSON.parse(options_json));
-    const credential_json = JSON.stringify(await navigator.credentials.create({ publicKey: options }));
+    const credential = await navigator.credentials.create({ publicKey: options }), credential_json = JSON.stringify(credential);
     const request = { name, credential_json };
     const attempt = (proof) => call("Passkeys/Add", { ...request, ...proof });
     const done = found.length && !found.some((one) => one.rp_id === location.hostname)
       ? await confirmedElsewhere(attempt, (text) => put(place, text))
       : await prove("Register this passkey", "From then on it can approve in your name.", found.length ? { add: request } : null, attempt);
-    if (done) say("The passkey is registered.");
+    if (!done) return;
+    rememberPasskey(credential.id);
+    say("The passkey is registered.");
   };
   const remove = (one) => async () => {
     const request = { id: one.id };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from goex.rpc import goex_pb2 as pb
+from tests.goex.web.test_access import send
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.page import (
     CHROMIUM,
@@ -201,6 +203,28 @@ def test_a_session_is_listed_and_ends_where_the_person_ends_it(phone: Device, de
         expect(ends).to_have_count(left - 1)
     phone.sign_in()  # offered again: the page reloads when its session ends
     expect(phone.tab.locator("nav a[aria-current=page]")).to_have_text("History")
+
+
+@pytest.mark.promise(94)
+def test_a_flood_of_strangers_keeps_no_phone_out_that_was_here(phone: Device, web: WebPage, public: str) -> None:
+    over, told = threading.Event(), set()
+    host = public.removeprefix("https://")
+
+    def flood() -> None:
+        while not over.is_set():
+            told.add(send(web, "/sign-in/challenge", Host=host, Origin=public)[0])
+
+    strangers = threading.Thread(target=flood)
+    strangers.start()
+    try:
+        while 429 not in told:
+            over.wait(0.05)
+        phone.new_tab(f"{public}/#history")
+        phone.sign_in()
+        expect(phone.tab.locator("nav a[aria-current=page]")).to_have_text("History")
+    finally:
+        over.set()
+        strangers.join()
 
 
 @pytest.mark.promise(94)

@@ -25,7 +25,8 @@ from goex.journal.verify import Signatures
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import passkeys_pb2 as ppb
 from goex.web import daemon_calls
-from goex.web.access import AT_ONCE, MOST_SESSIONS, Access, Strangers, link_code
+from goex.web.access import A_SECOND, AT_ONCE, MOST_SESSIONS, Access, Strangers, link_code
+from goex.web.app import LARGEST_STRANGERS, LOOK_SECONDS
 from goex.web.daemon_calls import UNARY
 from tests.goex.web.test_access import HERE, send, session_of
 from tests.support.authenticator import PRESENT, Authenticator, Page, decoded, encoded
@@ -451,6 +452,49 @@ def test_strangers_are_answered_seldom_and_a_session_goes_on(page: Page, web: We
     told = [send(web, "/sign-in", {"assertion_json": answer}, Host=HOST, Origin=PUBLIC)[0] for _ in range(3 * AT_ONCE)]
     assert set(told) == {401, 429}
     assert at_public(web, "/call/Person/Status", token=token)[0] == 200
+
+
+def test_a_flood_of_strangers_keeps_nobody_out_who_names_a_registered_passkey(
+    page: Page, web: WebPage, key: Authenticator
+) -> None:
+    mine = {"passkey": encoded(key.credential_id)}
+
+    def ask(path: str, body: object) -> tuple[int, bytes]:
+        for _ in range(20 * AT_ONCE):
+            if send(web, "/sign-in/challenge", {"passkey": "x"}, Host=HOST, Origin=PUBLIC)[0] == 429:
+                status, _, said = send(web, path, body, Host=HOST, Origin=PUBLIC)
+                return status, said
+        raise AssertionError("strangers are never refused")
+
+    for _ in range(LOOKS):  # until the page has looked which passkeys there are, and it wasn't asked for a while
+        status, said = ask("/sign-in/challenge", mine)
+        if status == 200:
+            break
+        threading.Event().wait(0.5)
+    assert status == 200
+    answer = key.get(json.loads(said)["options_json"])
+    threading.Event().wait(2.5 / A_SECOND)
+    status, said = ask("/sign-in", {"assertion_json": answer})
+    assert status == 200
+    token = json.loads(said)["token"]
+    assert at_public(web, "/call/Person/Status", token=token)[0] == 200
+    told = {ask("/sign-in/challenge", mine)[0] for _ in range(3 * AT_ONCE)}
+    assert told == {200, 429}  # they are answered seldom, too
+    for other in ("", "x", encoded(b"\1" * 32), encoded(key.credential_id)[:-1]):
+        assert 429 in {ask("/sign-in/challenge", {"passkey": other})[0] for _ in range(3)}
+
+
+def test_what_a_stranger_sends_is_short(page: Page, web: WebPage) -> None:
+    for path in ("/enter", "/sign-in", "/sign-in/challenge"):
+        assert at_public(web, path, {"code": "x" * LARGEST_STRANGERS})[0] == 413
+    for bad in (b"[]", b"null", b'"x"', b"{", b'{"passkey": 7}', b'{"assertion_json": {}}'):
+        assert at_public(web, "/sign-in/challenge", bad)[0] in (200, 400)
+        assert at_public(web, "/sign-in", bad)[0] == 400
+    for odd in ("null", "[]", '{"id": 7}', "[" * 20_000):
+        assert at_public(web, "/sign-in", {"assertion_json": odd})[0] == 401
+
+
+LOOKS = int(4 * LOOK_SECONDS)
 
 
 def test_presence_at_the_terminal_of_goex_web_is_none_away() -> None:
