@@ -11,7 +11,7 @@ from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
 from mapper.method_search import search
 from mapper.ranking import document_match
-from mapper.ranking.index import Index
+from mapper.ranking.index import Hit, Index, _merged
 from tests.mapper.test_store import document, operation, written
 from tools.ranking import imported
 
@@ -58,6 +58,69 @@ def test_the_named_service_comes_first_with_the_method(catalog: Catalog, text: s
     assert proposer.candidates(text)[0].id == method
     assert search(catalog, text)[0].id == method
     assert proposer.propose(text).readings[0].method.id == method
+
+
+@pytest.mark.parametrize(
+    ("text", "method"),
+    [
+        ("get rid of issue 12 in gitforge", "gitforge.issueDelete"),
+        ("cancel meeting 8812 in square", "square.meetingDelete"),
+        ("square: call meeting 8812 off, nobody has time", "square.meetingDelete"),
+        ("set up a square meeting", "square.meetingCreate"),
+        ("look the meetings of ann up in square", "square.meetings"),
+    ],
+)
+def test_a_verb_of_two_words_says_what_is_to_be_done(catalog: Catalog, text: str, method: str) -> None:
+    assert EmbeddedProposer(catalog).ranked(text)[0].method_id == method
+
+
+@pytest.mark.parametrize(
+    ("text", "deed", "ends"),
+    [
+        ("get rid of the branch", "delete", False),
+        ("get the branch", "read", False),
+        ("call the whole thing off", "act", True),
+        ("call the office and turn the heating off", "act", False),  # the particle belongs to the nearer verb
+        ("revoke the key", "act", True),
+        ("which keys were revoked", "read", False),
+        ("text +14155550123: hello", "create", False),
+        ("please email ann@example.org", "create", False),
+        ("email addresses of the team", "", False),
+        ("rename it to 'get rid of it'", "update", False),  # what is quoted is data
+    ],
+)
+def test_what_is_to_be_done(text: str, deed: str, ends: bool) -> None:
+    wish = document_match.wish(text)
+    assert (wish.deed, wish.ends) == (deed, ends)
+
+
+def test_a_slip_of_the_keyboard_is_read_as_what_documents_say(catalog: Catalog) -> None:
+    assert catalog.store is not None
+    index = Index.open(catalog.store.path)
+    covered = document_match.FEATURES.index("covered")
+
+    def most(text: str) -> float:
+        return float(index.documents_of(text, "gitforge")[1][:, covered].max())
+
+    assert most("the contents") >= most("the contnets") > 0  # two letters swapped
+    assert most("the conents") > 0  # one too few
+    assert most("the contexts") == 0  # another word
+
+
+def test_a_name_of_one_word_may_be_said_in_two(catalog: Catalog) -> None:
+    named = EmbeddedProposer(catalog).named
+    assert named("which issues are there in git forge").here == {"gitforge"}
+    assert not named("use git. Forge on").here
+
+
+def test_where_either_side_may_be_right_both_are_among_five() -> None:
+    mine = [Hit(f"a.m{n}", "a", -float(n)) for n in range(10)]
+    theirs = [Hit(f"b.m{n}", "b", -float(n)) for n in range(10)]
+    for sided, fourth in ((0.5, "a.m0"), (-0.5, "b.m0"), (5.0, "b.m3"), (-5.0, "a.m3")):
+        merged = _merged(mine, theirs, sided, 20)
+        assert merged[3].method_id == fourth
+        assert len({hit.method_id for hit in merged}) == len(merged) == 20
+        assert [hit.score for hit in merged] == sorted((hit.score for hit in merged), reverse=True)
 
 
 def test_an_ordinary_word_is_no_name_elsewhere(catalog: Catalog) -> None:
@@ -124,3 +187,10 @@ def test_the_requests_are_of_forty_services_and_a_third_of_these_is_held_out() -
     assert len(services) >= 40 and len(held) >= len(services) // 3
     assert not held & {each.service for each in wanted if not each.held_out}
     assert all(sum(each.service == service for each in wanted) >= 3 for service in services)
+
+
+def test_the_blind_requests_name_their_services_and_methods() -> None:
+    wanted = imported.read(VECTORS.with_name("imported_blind.jsonl"))
+    assert len(wanted) == 68 and len({each.service for each in wanted}) == 20
+    assert all(each.methods and all(name.startswith(f"{each.service}.") for name in each.methods) for each in wanted)
+    assert not {each.text for each in wanted} & {each.text for each in imported.read(VECTORS)}
