@@ -96,6 +96,7 @@ class Dry:
             files={name: (action.undo if undo else action.program).encode("utf-8")},
             env={"HOME": "/tmp"},  # noqa: S108 (the container's own tmpfs)
             folder=str(self.work / "tree"),
+            read_only=action.reads and self.plan.resolved["mode"] == "direct",  # as in the real run
             uid=self.plan.resolved["uid"],
             gid=self.plan.resolved["gid"],
         )
