@@ -241,5 +241,6 @@ def refuse_unrestorable(found: Manifest) -> None:
 
 def stopped(outcome: str, cause: GoexError) -> Outcome:
     """The outcome of a restore that stopped half way."""
-    detail = "; ".join(getattr(cause, "difference", ())[:3])
-    return Outcome(ok=False, summary=f"{outcome} {cause.message} {detail}".strip(), touched=True)
+    paths = ["the folder itself" if each == "." else each for each in getattr(cause, "difference", ())[:3]]
+    detail = f" ({'; '.join(paths)})" if paths else ""
+    return Outcome(ok=False, summary=f"{outcome} {cause.message}{detail}", touched=True)
