@@ -76,7 +76,7 @@ async def find_server(
         return Found(provider=await _completed(known, http), said_by="goex")
     if known.issuer and confirmed.issuer != known.issuer:
         return Found(provider=known, said_by="import", confirm=True)
-    whole = await _completed(known, http)
+    whole = _registering_where_agreed(await _completed(known, http))
     shown = all(getattr(confirmed, name) == getattr(whole, name) for name in ENDPOINTS)
     agreed = shown or (known.issuer != "" and _at_the_issuer(whole))
     return Found(provider=whole, said_by="import", confirm=not agreed)
@@ -174,6 +174,15 @@ def _at_the_issuer(provider: Provider) -> bool:
     """Whether every endpoint is at the issuer's own origin, so that who agreed to that agreed to all."""
     own = Origin.parse(provider.issuer)
     return all(Origin.parse(url) == own for name in ENDPOINTS if (url := getattr(provider, name)))
+
+
+def _registering_where_agreed(provider: Provider) -> Provider:
+    """The provider, without a place to register at that is no host's of those which the person is shown."""
+    places = [url for name in ENDPOINTS if (url := getattr(provider, name))]
+    wanted = provider.registration_endpoint
+    if wanted and Origin.parse(wanted) not in {Origin.parse(url) for url in places}:
+        return replace(provider, registration_endpoint="")
+    return provider
 
 
 def _same_places(one: Provider, other: Provider) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from goex.daemon.login_options import Found, client_of
+from goex.daemon.login_options import Found, client_of, find_server
+from goex.rpc import accounts_pb2 as ab
 from policies.services import OAuth, Service
 from vault.oauth.provider import Client, Provider
 from vault.oauth.token_set import Access, TokenSet
@@ -66,3 +69,26 @@ def test_another_issuer_gets_neither_id_nor_secret() -> None:
     other = replace(THERE, issuer="https://other.example.org")
     found = client_of(SERVICE, earlier(), Found(provider=other, said_by="you"), "", b"")
     assert found == Client(client_id="everybody")
+
+
+@pytest.mark.promise(40)
+def test_goex_registers_at_no_place_that_only_an_import_leads_to() -> None:
+    """The person agrees to the issuer, or to each place that they are shown; this one isn't among them."""
+    issuer, elsewhere = THERE.issuer, "https://elsewhere.example.org"
+    oauth = OAuth(issuer=issuer, resource="https://notes.example/mcp", source="imported")
+
+    def registers_at(endpoint: str, said: ab.AuthorizationServer, **shown: str) -> str:
+        places = {"issuer": issuer, "token_endpoint": THERE.token_endpoint, "registration_endpoint": endpoint, **shown}
+        http: Any = SimpleNamespace(private=False, metadata=lambda url: places)
+        agreed = ab.AuthorizationServer(issuer=issuer)
+        found = asyncio.run(find_server(replace(SERVICE, oauth=oauth), None, said, agreed, http))
+        return found.provider.registration_endpoint
+
+    nothing, named = ab.AuthorizationServer(), ab.AuthorizationServer(issuer=issuer)
+    assert registers_at(f"{elsewhere}/reg", nothing) == ""
+    for endpoint, said, shown in (  # the controls: the issuer's own; one at a place that is shown; the person's own
+        (f"{issuer}/reg", nothing, {}),
+        (f"{elsewhere}/reg", nothing, {"authorization_endpoint": f"{elsewhere}/auth"}),
+        (f"{elsewhere}/reg", named, {}),
+    ):
+        assert registers_at(endpoint, said, **shown) == endpoint
