@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
 _KEYRING_SECONDS = 5.0
+_DAEMON_ERROR = " ERROR goex.daemon "
 _DOCKER_SECONDS = 5
 
 
@@ -276,10 +277,23 @@ def _daemon(paths: Paths, status: list[pb.StatusReply]) -> Check:
             status.append(client.status())
     except NotRunning as error:
         if not os.path.lexists(paths.user_socket):
+            if said := _last_error(paths):
+                mend = "Do what it says, then: goex daemon start"
+                return Check(name="daemon", ok=False, says=f"isn't running; its log ends with: {said}", mend=mend)
             return Check(name="daemon", ok=False, says="isn't running", mend="goex daemon start", needed=False)
         return Check(name="daemon", ok=False, says=error.message, mend="goex daemon start", needed=False)
     reply = status[0]
     return Check(name="daemon", ok=True, says=f"process {reply.pid}, {reply.pending} waiting, {paths.user_socket}")
+
+
+def _last_error(paths: Paths) -> str:
+    """Why the daemon ended, where that is the last that its log says; else ""."""
+    from goex.client import log_tail
+    from goex.paths import check_file
+
+    check_file(paths.log_file)  # nothing else is opened
+    last = log_tail(paths.log_file).rpartition("\n")[2]
+    return shown(last.partition(_DAEMON_ERROR)[2])
 
 
 def _vault(paths: Paths, status: pb.StatusReply | None) -> Check:

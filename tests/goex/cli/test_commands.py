@@ -435,6 +435,21 @@ def test_doctor_looks_where_the_sockets_for_others_lie(
     assert f"chmod go-w {tmp_path}/open" in found.mend
 
 
+def test_doctor_says_why_the_daemon_ended(env: dict[str, str], paths: Paths) -> None:
+    paths.create()
+    paths.log_file.touch(mode=0o600)
+    at = "2026-11-24 03:01:21,851"
+    ended = f"{at} INFO goex.daemon hardening\n{at} ERROR goex.daemon The disk holds 'v'. Put back a copy.\n"
+    paths.log_file.write_text(ended)
+    found = names(doctor.checks(env, quick=True))["daemon"]
+    assert not found.ok and found.says == "isn't running; its log ends with: The disk holds 'v'. Put back a copy."
+    paths.log_file.write_text(f"{ended}{at} INFO goex.daemon stopping\n")
+    assert names(doctor.checks(env, quick=True))["daemon"].says == "isn't running"
+    paths.log_file.unlink()
+    os.mkfifo(paths.log_file, 0o600)  # to read one would take for ever
+    assert "isn't a regular file" in names(doctor.checks(env, quick=True))["daemon"].says
+
+
 def test_doctor_without_git(inside: Inside, env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     check = names(doctor.checks(env, quick=True))["git"]
