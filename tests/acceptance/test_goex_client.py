@@ -116,8 +116,10 @@ with Client() as goex:
             answer(goex, tools["goex_program"], {}),
             answer(goex, tools["goex_call"], {"calls": [{"method": "a.b", "digest": "x"}]}),
             answer(goex, tools["goex_undo"], {"action": "a-000000000000"}), answer(goex, tools["goex_find"], {})]
+    long = [answer(goex, tools["goex_find"], {"service": name}) for name in ("github", "gmail", "slack")]
+    long += [answer(goex, tools["goex_find"], {"query": "create an event with a meeting"})]
 loaded = sorted({"langchain_core", "agents", "google.adk", "pydantic_ai"} & set(sys.modules))
-print(json.dumps([[json.loads(each) for each in told], loaded]))
+print(json.dumps([[json.loads(each) for each in told], loaded, [len(each.encode()) for each in long]]))
 """
 
 
@@ -234,7 +236,8 @@ def test_its_tools_say_what_is_wrong(
     running.append(process)
     said, wrong = process.communicate(timeout=60)
     assert not wrong
-    (unknown, missing, deep, gone, found), loaded = json.loads(said)
+    (unknown, missing, deep, gone, found), loaded, sizes = json.loads(said)
+    assert all(500 < size <= 7000 for size in sizes)
     assert loaded == []
     assert "approve" in unknown["summary"] and "program" in missing["summary"] and "digest" in deep["summary"]
     assert [each["retry"] for each in (unknown, missing, deep, gone)] == ["changed"] * 4

@@ -267,7 +267,9 @@ def of_error(error: GoexError) -> str:
 
 
 def of_found(found: pb.FindReply) -> str:
-    methods = [
+    """What was found in at most MAX_BYTES where there are several: schemas go first, from the last one on, then whole
+    methods. What is left out is said."""
+    methods: list[dict[str, Any]] = [
         {
             "method": each.id,
             "description": each.description,
@@ -283,4 +285,21 @@ def of_found(found: pb.FindReply) -> str:
     facts["folders"] = list(found.folders) or "any that the person allows"
     if found.vault != "unsealed":
         facts["next"] = f"The vault is {found.vault}; only the person can open it."
-    return json.dumps({name: value for name, value in facts.items() if value}, ensure_ascii=False)
+    made = {name: value for name, value in facts.items() if value}
+    for each in reversed(methods[1:]):
+        if _fits(made):
+            break
+        if each.pop("arguments", None):
+            each["arguments"] = "left out: goex_find with this method"
+    while len(methods) > 1 and not _fits(made):
+        methods.pop()
+        made["left_out"] = made.get("left_out", 0) + 1
+    return _said(made)
+
+
+def _fits(made: dict[str, Any]) -> bool:
+    return len(_said(made).encode()) <= MAX_BYTES
+
+
+def _said(made: dict[str, Any]) -> str:
+    return json.dumps(made, ensure_ascii=False)
