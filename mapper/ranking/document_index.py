@@ -113,15 +113,15 @@ class Documents:
         names = ("deed", "item", "many", "deprecated")
         self._facts = {name: facts[:, at].astype(np.int64) for at, name in enumerate(names)}
         self.families = frozenset(np.unique(self.family_of).tolist())
+        self._sizes: dict[str, int] | None = None
 
     def known(self, db: sqlite3.Connection, terms: Iterable[str]) -> str:
         """That of the terms which most methods are named or spoken of with; "" where none is."""
-        wanted = sorted(terms)
-        marks = ",".join("?" * len(wanted))
-        size = " + ".join(f"coalesce(length({field}), 0)" for field in FIELDS)
-        query = f"SELECT term FROM rank_document WHERE term IN ({marks}) ORDER BY {size} DESC, term LIMIT 1"  # noqa: S608
-        row = db.execute(query, wanted).fetchone()
-        return str(row[0]) if row else ""
+        if self._sizes is None:  # read when a word is unknown for the first time
+            size = " + ".join(f"coalesce(length({field}), 0)" for field in FIELDS)
+            self._sizes = dict(db.execute(f"SELECT term, {size} FROM rank_document"))  # noqa: S608 # names of ours
+        sizes = self._sizes
+        return min((term for term in terms if term in sizes), key=lambda term: (-sizes[term], term), default="")
 
     def features(self, db: sqlite3.Connection, wanted: Wish, families: Collection[int]) -> tuple[Any, Any]:
         """The numbers of the methods of `families`, and `document_match.FEATURES` of each."""

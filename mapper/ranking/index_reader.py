@@ -82,7 +82,7 @@ class Reader:
         """The numbers of these families' methods, and `document_match.FEATURES` of each."""
         words = [concept.word for concept in wanted.concepts if concept.weight == 1.0]
         unknown = [word for word in words if len(word) >= _LONG and features.may_be_misspelt(word)]
-        unknown = [word for word in unknown if not self.has((word,)) and not self.documents.known(self._db, (word,))]
+        unknown = [word for word in unknown if not self.documents.known(self._db, (word,)) and not self.has((word,))]
         better = {word: self.documents.known(self._db, features.light_slips(word)) for word in unknown[:_RESPELLED]}
         mended = {word: found for word, found in better.items() if found}
         if mended:
