@@ -169,8 +169,11 @@ def test_two_browsers_that_narrow_it_otherwise_settle_it_once(
         tab.evaluate("document.getElementById('proof-yes').click()")
     for tab in tabs.values():
         expect(tab.locator("main")).to_contain_text("settled: approved")
-    if keyed.tab.locator("#proof").is_visible():  # the one that came second was told so
-        keyed.tab.click("#proof-no")
+    # The one that came second is told so, and leaves.
+    keyed.tab.wait_for_function(
+        "!document.getElementById('proof').open || !document.getElementById('proof-no').disabled"
+    )
+    keyed.tab.evaluate("if (document.getElementById('proof').open) document.getElementById('proof-no').click()")
     other.context.close()
     assert journey.finished().action.state == "done"
     rows = desk.daemon.person("Log", pb.LogRequest(limit=200)).rows
