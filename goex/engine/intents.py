@@ -144,13 +144,13 @@ class Mappings:
                 next_step="Answer it, or say the request again with what it asks for.",
             )
         if mapping.best is None:
-            raise NothingFits(
-                "Nothing in the catalog fits these words.", next_step="See what there is: goex catalog list"
-            )
+            step = "goex catalog list" if principal.owns_all else "look it up without words, or name the service"
+            raise NothingFits("Nothing in the catalog fits these words.", next_step=f"See what there is: {step}")
         if not mapping.sure:
+            shows = "`goex map` shows the readings" if principal.owns_all else "or call the method that is meant"
             raise Ambiguous(
                 "These words aren't clear enough to act on.",
-                next_step="Choose a reading of them, or say it more exactly; `goex map` shows the readings.",
+                next_step=f"Choose a reading of them, or say it more exactly; {shows}.",
             )
         return ApiCalls(calls=mapping.best.calls)
 

@@ -8,6 +8,7 @@ without an answer is said to be just that.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from policies.actions import Outcome
@@ -19,6 +20,16 @@ from runtimes.rest.steps import Step
 
 MAX_RESULTS = 500_000  # bytes of all results together: they are journaled, and handed to whoever asked
 MAX_SAID = 200  # characters of an answer in a summary
+_MOST_ERRORS = 20  # of a list of errors that are looked at
+_ERRORS = ("error", "errors", "details")  # where answers keep why
+# Their codes (Slack, Dropbox; RFC 6750 and Spotify; Google) and where the scopes stand.
+_LACKING = frozenset(
+    {
+        "missing_scope", "insufficient_scope", "insufficient client scope", "access_token_scope_insufficient",
+        "insufficientpermissions",
+    }
+)  # fmt: skip
+_NAMED = ("needed", "required_scope", "required_scopes", "scope", "scopes")
 NO_ANSWER = "was sent, but no answer to it is known, so it can't be known whether it happened"
 
 
@@ -67,6 +78,8 @@ def why_not(step: Step, ledger: Ledger, report: Report) -> str:
     """Why `step` isn't done, in words, escaped."""
     answer = ledger.answers.get(step.id)
     if answer is not None:
+        if not answer.doubtful and (lacking := missing_scopes(answer.body)) is not None:
+            return escape(f"was refused (status {answer.status}): the credential lacks {lacking}")
         unsure = ", so it can't be known whether it happened" if answer.doubtful and not step.read else ""
         return escape(f"answered {answer.status}{_said(answer)}{unsure}")
     if step.id in ledger.sent or step.id in report.sent:
@@ -76,6 +89,24 @@ def why_not(step: Step, ledger: Ledger, report: Report) -> str:
     if report.refused:
         return escape(f"was refused by the gateway: {report.refused[0].reason}")
     return escape(f"wasn't sent: {report.ending}" if report.ending else "wasn't sent")
+
+
+def missing_scopes(body: JsonValue, depth: int = 3) -> str | None:
+    """What a refusal says that the credential lacks, in words; None where it gives another reason.
+
+    Services say it by a code (RFC 6750, section 3.1: `insufficient_scope`) and most name the scopes beside it.
+    """
+    if isinstance(body, list):
+        found = (missing_scopes(each, depth - 1) for each in body[:_MOST_ERRORS] if depth)
+        return next((each for each in found if each is not None), None)
+    if not isinstance(body, dict):
+        return None
+    if any(isinstance(said, str) and said.casefold() in _LACKING for said in body.values()):
+        named = next((body[name] for name in _NAMED if body.get(name)), "")
+        scopes = " ".join(map(str, named)) if isinstance(named, list) else str(named)
+        text, cut = shorten(" ".join(re.split(r"[\s,]+", scopes)), MAX_SAID)
+        return f"{text}{'…' if cut else ''}" if text else "a permission that this call needs"
+    return missing_scopes([body[name] for name in _ERRORS if name in body], depth) if depth else None
 
 
 def _said(answer: Answer) -> str:

@@ -13,6 +13,7 @@ from goex.rpc import rules_pb2 as rb
 from tests.adversarial.state_scene import rules
 from tests.support import mcp
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.journey import Journey
 
 CHANNEL = {"channel": "C0123456789"}
 POST: dict[str, Any] = {"method": "slack.chat.postMessage", "arguments": {**CHANNEL, "text": "hi"}}
@@ -78,3 +79,15 @@ async def test_a_sealed_vault_is_the_persons_to_open(own: Daemon, token: str) ->
         own.unlock()
     assert (facts["status"], facts["changed"], facts["retry"], facts["who"]) == ("failed", "no", "later", "person")
     assert first.endswith("The vault is sealed.") and "Only the person can mend this; tell them, and stop" in then
+
+
+@pytest.mark.parametrize("words", ["knit me a sweater", "knit"])
+def test_words_that_nothing_fits_send_no_agent_to_a_command_line(own: Daemon, token: str, words: str) -> None:
+    """The person is told the command: the control."""
+    said = {}
+    for who in ("agent", "person"):
+        journey = Journey(own, pb.ExecuteRequest(intent=words), token=token, person=who == "person")
+        said[who] = journey.finished().problem
+    assert said["agent"].code == said["person"].code == "nothing-fits"
+    assert "goex" not in said["agent"].next_step
+    assert said["person"].next_step == "See what there is: goex catalog list"

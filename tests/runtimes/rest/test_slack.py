@@ -66,6 +66,17 @@ async def test_undo_of_what_someone_deleted_is_a_conflict(
     assert sent(slack)[1:] == ["chat.getPermalink"]
 
 
+async def test_a_scope_that_the_credential_lacks_is_named(
+    runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench
+) -> None:
+    slack.override = lambda _: (200, {"ok": False, "error": "missing_scope", "needed": "chat:write,chat:\u202ewrite"})
+    _, outcome = await run(runtime, slack_bench, POST)
+    assert not outcome.ok and not outcome.touched
+    lacking = "the credential lacks chat:write chat:\\u{202e}write"
+    assert outcome.summary == f"slack.chat.postMessage failed. It was refused (status 200): {lacking}."
+    assert not slack.messages
+
+
 async def test_undo_that_a_failing_service_keeps_from_comparing_is_no_conflict(
     runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench
 ) -> None:
