@@ -209,7 +209,7 @@ class Door:
             fields=arguments.get("fields", ()),
             offset=arguments.get("offset", 0),
             limit=arguments.get("limit", 0),
-            max_bytes=results.bytes_of(arguments.get("max_tokens", MAX_TOKENS)),
+            max_bytes=results.page_bytes(arguments.get("max_tokens", MAX_TOKENS)),
         )
         return await self.link.call("Result", request, pb.ResultReply, caller)
 

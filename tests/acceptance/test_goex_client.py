@@ -221,7 +221,7 @@ def test_an_answer_is_bounded_and_read_in_parts(
     assert not wrong
     all_of_it = "".join(f"{number}\n" for number in range(1, 20_001))
     size, cut, part, following, more, told, leads, previewed, *rest = json.loads(said)
-    assert size <= 7000 and cut and 7000 < more <= 50_000
+    assert size <= 6400 and cut and 6400 < more <= 50_000
     assert (part, following, json.loads(told), leads, previewed) == (all_of_it[100:120], 120, part, True, True)
     *lines, program, unknown, same, ok = rest
     assert any("chat.postMessage" in line for line in lines) and (same, ok) == (True, True)

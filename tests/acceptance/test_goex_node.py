@@ -196,7 +196,7 @@ def test_an_answer_is_bounded_and_read_in_parts(
     said, wrong = process.communicate(timeout=60)
     assert not wrong
     size, goes_on, part, following, more, lines, program, task = json.loads(said)
-    assert size <= 7000 and goes_on and 7000 < more <= 50_000
+    assert size <= 6400 and goes_on and 6400 < more <= 50_000
     assert part == "".join(f"{number}\n" for number in range(1, 20_001))[100:120] and following == 120
     assert any("chat.postMessage" in line for line in lines)
     assert (program, task) == ("Refused", "done")

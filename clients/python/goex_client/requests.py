@@ -15,7 +15,7 @@ from goex_client.results import Result
 
 Request = pb.ExecuteRequest | pb.RevertRequest | pb.ActionId  # an id: what is under way is followed
 METHODS = {"ExecuteRequest": "Execute", "RevertRequest": "Revert", "ActionId": "Watch"}
-MAX_BYTES = 7000  # of an answer: about 2,000 tokens
+MAX_BYTES = 6400  # of an answer: with what stands around it, below 2,000 tokens
 OPTIONS = (
     ("grpc.max_receive_message_length", 64 * 2**20),
     ("grpc.default_authority", "localhost"),
