@@ -200,7 +200,16 @@ class Catalog:
             self.check_callable(method.id)
         if len(call.account) > 100 or not call.account.isprintable():
             raise validation.InvalidArguments(f"{method.id}: the account's name isn't one.")
-        return replace(call, arguments=validation.check(method, call.arguments, self._checker(method)))
+        try:
+            return replace(call, arguments=validation.check(method, call.arguments, self._checker(method)))
+        except validation.WrongForm as error:
+            # What lists things like it shows their ids; what it must be told itself, it can't show.
+            name = f"{method.name.rpartition('.')[0]}.list"
+            found = self.service(call.service).methods.get(name)
+            if found is None or found is method or error.argument in found.parameters.get("properties", {}):
+                raise
+            step = f"{error.next_step} Find it: {found.id}."
+            raise validation.WrongForm(error.message, next_step=step) from None
 
     def check_callable(self, method_id: str) -> None:
         """Raise Unsupported when GoEx can't make such a call at all, UnknownName when there is none."""

@@ -54,6 +54,12 @@ class InvalidArguments(InvalidInput):
     code = "arguments"
 
 
+class WrongForm(InvalidArguments):
+    """A value isn't formed as `argument` wants it: a name stands where an id is wanted, most often."""
+
+    argument = ""
+
+
 def is_reference(value: JsonValue) -> bool:
     """Whether `value` stands for a value of an earlier answer. A malformed one is none (and fits no schema)."""
     if not isinstance(value, Mapping) or set(value) != {"$from", "path"}:
@@ -152,7 +158,11 @@ def check(method: Method, arguments: JsonObject, validator: Draft202012Validator
         ) from error
     if problems:
         worst = min(problems, key=lambda error: ([str(part) for part in error.absolute_path], str(error.validator)))
-        raise InvalidArguments(f"{method.id}: {_words(worst)}.", next_step=_usage(method))
+        kind = WrongForm if worst.validator == "pattern" else InvalidArguments
+        made = kind(f"{method.id}: {_words(worst)}.", next_step=_usage(method))
+        if isinstance(made, WrongForm) and worst.absolute_path:
+            made.argument = str(worst.absolute_path[0])
+        raise made
     return whole
 
 

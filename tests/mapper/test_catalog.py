@@ -119,6 +119,21 @@ def test_arguments_that_do_not_fit(bad: Call, says: str) -> None:
     assert says in str(caught.value) and bad.id in str(caught.value) and len(str(caught.value)) < 1200
 
 
+@pytest.mark.parametrize(
+    ("bad", "found"),
+    [
+        (call("slack.conversations.archive", channel="ops"), "Find it: slack.conversations.list."),
+        (call("matrix.rooms.send", roomId="ops", body="x"), "Find it: matrix.rooms.list."),
+        (call("github.issues.get", owner="a/b", repo="b", issue_number=1), ""),  # whose issues these are, no list says
+        (call("github.issues.get", owner="a", repo="b", issue_number="x"), ""),  # no form, another type
+    ],
+)
+def test_an_id_that_isnt_one_is_found_by_the_list_of_its_things(bad: Call, found: str) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        CATALOG.validate(bad)
+    assert caught.value.next_step.partition("Find it")[1:] == tuple(found.partition("Find it")[1:])
+
+
 def test_deep_arguments_are_refused() -> None:
     deep: Any = "x"
     for _ in range(5000):
