@@ -216,14 +216,8 @@ def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence
     lines = plan_text.changes(before.entries, after.entries)
     granted = rights.told(before.entries, after.entries)
     shown, cut = plan_text.capped([*granted, *remarks, *lines])
-    return Outcome(
-        ok=result.ended is Ended.EXITED and result.exit_code == 0,
-        summary=f"{ending(result)}: {plan_text.tally(lines)}.{GRANTED if granted else ''}",
-        ended=result.ended,
-        exit_code=result.exit_code,
-        stdout=result.stdout.decode("utf-8", "replace"),
-        stderr=result.stderr.decode("utf-8", "replace"),
-        cut=result.cut,
+    return replace(
+        _ended(result, f"{ending(result)}: {plan_text.tally(lines)}.{GRANTED if granted else ''}"),
         changes=shown,
         changes_cut=cut,
         touched=not equal(before, after),
@@ -232,15 +226,18 @@ def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence
 
 def read_outcome(result: Result) -> Outcome:
     """What a program that only reads makes."""
+    return replace(_ended(result, f"{ending(result)}. It could change nothing."), touched=False)
+
+
+def _ended(result: Result, summary: str) -> Outcome:
     return Outcome(
         ok=result.ended is Ended.EXITED and result.exit_code == 0,
-        summary=f"{ending(result)}. It could change nothing.",
+        summary=summary,
         ended=result.ended,
         exit_code=result.exit_code,
         stdout=result.stdout.decode("utf-8", "replace"),
         stderr=result.stderr.decode("utf-8", "replace"),
         cut=result.cut,
-        touched=False,
     )
 
 

@@ -48,18 +48,22 @@ def public(listener: socket.socket) -> str:
 
 
 @pytest.fixture(scope="module")
-def daemon(public: str) -> Iterator[Daemon]:
+def port() -> int:
+    """Of the page on this machine."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def daemon(public: str, port: int) -> Iterator[Daemon]:
     with Daemon(config=f'[web]\nport = {port}\npublic_url = "{public}"\n') as running:
-        running.page_port = port  # type: ignore[attr-defined]
         yield running
 
 
 @pytest.fixture(scope="module")
-def web(daemon: Daemon, listener: socket.socket) -> Iterator[WebPage]:
-    with page_of(daemon, daemon.page_port) as made, tunnel(NAME, listener, made.port):  # type: ignore[attr-defined]
+def web(daemon: Daemon, listener: socket.socket, port: int) -> Iterator[WebPage]:
+    with page_of(daemon, port) as made, tunnel(NAME, listener, made.port):
         yield made
 
 

@@ -47,18 +47,22 @@ def phone_key(**more: Any) -> Authenticator:
 
 
 @pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
+def port() -> int:
+    """Of the page on this machine."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def daemon(port: int) -> Iterator[Daemon]:
     with Daemon(config=f'[web]\nport = {port}\npublic_url = "{PUBLIC}"\n') as running:
-        running.page_port = port  # type: ignore[attr-defined]
         yield running
 
 
 @pytest.fixture(scope="module")
-def web(daemon: Daemon) -> Iterator[WebPage]:
-    with page_of(daemon, daemon.page_port) as made:  # type: ignore[attr-defined]
+def web(daemon: Daemon, port: int) -> Iterator[WebPage]:
+    with page_of(daemon, port) as made:
         yield made
 
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+
+from policies.errors import Unavailable
+from runtimes.sandbox.contract import Profile, Sandbox
+from runtimes.sandbox.docker import DockerSandbox
 
 
 @pytest.fixture
@@ -18,6 +22,19 @@ def state() -> Iterator[Path]:
     """GoEx's state folder."""
     with tempfile.TemporaryDirectory(prefix="state-") as made:
         yield Path(made)
+
+
+@pytest.fixture
+async def sandbox(state: Path) -> AsyncIterator[Sandbox]:
+    """The real one; skips where Docker isn't there."""
+    made = DockerSandbox(f"files-tests-{os.getpid()}", scratch_dir=state / "scratch")
+    try:
+        await made.image_id(Profile())
+    except Unavailable as error:
+        await made.close()
+        pytest.skip(str(error))
+    yield made
+    await made.close()
 
 
 @pytest.fixture

@@ -5,32 +5,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from policies.actions import Ended, Files
-from policies.errors import Unavailable
 from runtimes.sandbox.contract import Limits, Profile, Sandbox
-from runtimes.sandbox.docker import DockerSandbox
 from tests.runtimes.files.desk import Way, runtime
 from tests.runtimes.files.photo import photo
 from tests.runtimes.files.test_round import PROGRAM, furnish
 
 pytestmark = pytest.mark.docker
-
-
-@pytest.fixture
-async def sandbox(state: Path) -> AsyncIterator[Sandbox]:
-    made = DockerSandbox(f"files-tests-{os.getpid()}", scratch_dir=state / "scratch")
-    try:
-        await made.image_id(Profile())
-    except Unavailable as error:
-        await made.close()
-        pytest.skip(str(error))
-    yield made
-    await made.close()
 
 
 @pytest.fixture(params=["owned", "roots"])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +13,11 @@ from pathlib import Path
 import pytest
 
 from policies.actions import Files, UndoClass
-from policies.errors import Conflict, Unavailable
+from policies.errors import Conflict
 from policies.services import Risk
 from runtimes.files import workcopy
 from runtimes.files.runtime import FilesRuntime
-from runtimes.sandbox.contract import Profile, Sandbox
-from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.contract import Sandbox
 from tests.runtimes.files.desk import Way, runtime
 from tests.runtimes.files.photo import photo
 
@@ -50,18 +48,6 @@ attempt("truncate", lambda: os.truncate("a", 0))
 attempt("through proc", lambda: open(f"/proc/self/fd/{os.open('a', os.O_RDONLY)}", "w").write("x"))
 print(json.dumps(ran))
 """
-
-
-@pytest.fixture
-async def sandbox(state: Path) -> AsyncIterator[Sandbox]:
-    made = DockerSandbox(f"files-tests-{os.getpid()}", scratch_dir=state / "scratch")
-    try:
-        await made.image_id(Profile())
-    except Unavailable as error:
-        await made.close()
-        pytest.skip(str(error))
-    yield made
-    await made.close()
 
 
 def reading(made: FilesRuntime, folder: Path, program: str, language: str = "python") -> Way:
