@@ -79,6 +79,24 @@ def chromium(*arguments: str) -> Iterator[Any]:
             browser.close()
 
 
+def view(tab: Any, name: str) -> None:
+    """Go to a view by its link, and wait until it is what is shown, not the one before it."""
+    tab.click(f"nav a[href='#{name}']")
+    until_view(tab, name)
+
+
+def until_view(tab: Any, name: str) -> None:
+    tab.wait_for_selector(f"nav a[aria-current=page][href='#{name}']")
+    tab.wait_for_selector("main:not([aria-busy])")
+
+
+def question_of(daemon: Daemon, action: str) -> str:
+    """The id of the question that an action waits for."""
+    found = daemon.person("Approvals", pb.ApprovalsRequest()).approvals
+    (id,) = [one.id for one in found if one.action_id == action]
+    return str(id)
+
+
 def add_shop(daemon: Daemon) -> Path:
     """Make a database of two orders, which the daemon knows as `shop`."""
     database = daemon.home / "shop.db"

@@ -26,6 +26,8 @@ function links(name, count) {
 let count = 0, shown = "", drawing = null, lost = false; // lost: the view found no daemon
 async function draw() {
   const place = drawing = h("div"); // a view that is left before it is ready is never shown
+  main.inert = true; // and what still stands there of the one that was left takes no click
+  main.setAttribute("aria-busy", "true");
   const [name, id = ""] = location.hash.slice(1).split("/");
   shown = VIEWS[name] ? name : "waiting";
   links(shown, count);
@@ -36,7 +38,10 @@ async function draw() {
     put(place, problem(error));
     lost ||= error.code === "daemon";
   }
-  if (drawing === place) put(main, place);
+  if (drawing !== place) return;
+  put(main, place);
+  main.removeAttribute("aria-busy");
+  main.inert = false;
 }
 
 const problem = (error) => h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error));

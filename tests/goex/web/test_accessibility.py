@@ -13,7 +13,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, decide
 from tests.support.npm import node_modules
-from tests.support.page import CHROMIUM, SECONDS, WebPage, ask_for_update, needs_browser
+from tests.support.page import CHROMIUM, SECONDS, WebPage, ask_for_update, needs_browser, until_view
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -80,14 +80,11 @@ def test_no_view_has_a_serious_barrier(
     wrong = []
     for view in (*VIEWS, f"history/{questions['ran']}"):
         tab.evaluate("view => { location.hash = view }", view)
-        tab.wait_for_selector(f"nav a[aria-current][href='#{view.partition('/')[0]}']")
-        tab.wait_for_function("document.querySelector('main').children.length > 0")
+        until_view(tab, view.partition("/")[0])
         wrong += found(tab, axe, view)
     for kind in ("sql", "task"):
         tab.evaluate("view => { location.hash = view }", f"waiting/{questions[kind]}")
-        tab.wait_for_function(
-            "id => document.querySelector(`li.item[aria-current] button[data-id='${id}']`)", arg=questions[kind]
-        )
+        expect(tab.locator(f"li.item[aria-current] button[data-id='{questions[kind]}']")).to_be_attached()
         try:
             expect(tab.locator("article button.yes")).to_be_enabled()
         except AssertionError as error:

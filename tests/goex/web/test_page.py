@@ -22,6 +22,7 @@ from tests.support.page import (
     needs_browser,
     page_of,
     status_of,
+    until_view,
 )
 
 if CHROMIUM:
@@ -210,7 +211,7 @@ def test_every_view_can_be_opened_and_used_at_390_pixels(tab: Any) -> None:
     tab.set_viewport_size({"width": 390, "height": 800})
     for view in ("waiting", "history", "grants", "rules", "accounts", "agents", "system"):
         tab.goto(tab.url.partition("#")[0] + f"#{view}")
-        expect(tab.locator("nav a[aria-current]")).to_have_attribute("href", f"#{view}")
+        until_view(tab, view)
         expect(tab.locator("main")).not_to_be_empty()
         assert tab.locator("main .problem").count() == 0, view
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390, view
@@ -230,10 +231,17 @@ def test_a_daemon_that_is_restarted_is_found_again(daemon: Daemon, token: str, t
 def test_a_click_that_came_with_the_question_allows_nothing(daemon: Daemon, token: str, tab: Any) -> None:
     """A second click of a double click lands where the question just came to stand."""
     action = ask_for_update(daemon, token, "early")
-    tab.click("li.item button.open")
-    tab.wait_for_selector("article")
-    early = tab.evaluate("document.querySelector('article button.yes').disabled")
-    tab.evaluate("document.querySelector('article button.yes').click()")
+    tab.wait_for_selector("li.item button.open")
+    early = tab.evaluate("""() => new Promise((resolve) => {
+      new MutationObserver((_, watching) => {
+        const yes = document.querySelector("article button.yes");
+        if (!yes) return;
+        watching.disconnect();
+        yes.click();
+        resolve(yes.disabled);
+      }).observe(document.querySelector("main"), { childList: true, subtree: true });
+      document.querySelector("li.item button.open").click();
+    })""")
     assert early
     assert not tab.locator("#proof").is_visible()
     tab.wait_for_selector("article button.yes:not([disabled])")
@@ -244,6 +252,23 @@ def test_a_click_that_came_with_the_question_allows_nothing(daemon: Daemon, toke
     assert [one.action_id for one in pending(daemon)] == [action]
     tab.click("article button:has-text('Deny')")
     expect(tab.locator("main")).to_contain_text("denied")
+
+
+@pytest.mark.promise(27)
+def test_a_view_that_was_left_takes_no_click(daemon: Daemon, token: str, tab: Any) -> None:
+    """It stands until the next is ready, whose answer is held here."""
+    action = ask_for_update(daemon, token, "left")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article button.yes:not([disabled])")
+    held: list[Any] = []
+    tab.route("**/call/Person/ListAgents", lambda route: held.append(route))
+    with tab.expect_request("**/call/Person/ListAgents"):
+        tab.click("nav a:has-text('Agents')")
+    box = tab.locator("article button[data-width=no]").bounding_box()
+    tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    held[0].continue_()
+    until_view(tab, "agents")
+    assert [one.action_id for one in pending(daemon)] == [action]
 
 
 @pytest.mark.promise(27)
@@ -301,6 +326,7 @@ def test_two_tabs_that_race_settle_it_once(daemon: Daemon, shop: Path, token: st
     contexts = [browser.new_context() for _ in range(2)]
     tabs = [context.new_page() for context in contexts]
     for tab in tabs:
+        tab.set_default_timeout(SECONDS * 1000)
         tab.goto(web.link())
         tab.click("li.item button.open")
         tab.wait_for_selector("article button.yes:not([disabled])")

@@ -21,6 +21,7 @@ from tests.support.page import (
     ask_for_update,
     needs_browser,
     page_of,
+    question_of,
     status_of,
     until_status,
 )
@@ -82,10 +83,10 @@ class Keyed:
         expect(self.tab.locator("#said")).to_have_text("The passkey is registered.")
         assert len(self.credentials()) == 1
 
-    def open(self) -> None:
-        """The one question that waits, until it can be allowed."""
+    def open(self, question: str) -> None:
+        """A question, until it can be allowed."""
         self.tab.click("nav a:has-text('Waiting')")
-        self.tab.click("li.item button.open")
+        self.tab.click(f"button.open[data-id='{question}']")
         self.tab.wait_for_selector("article button.yes:not([disabled])")
         self.tab.click("article button.yes")
 
@@ -101,8 +102,8 @@ def keyed(browser: Any, web: WebPage, daemon: Daemon) -> Iterator[Keyed]:
 
 @pytest.mark.promise(87)
 def test_a_write_is_approved_by_a_signature_that_the_log_verifies(daemon: Daemon, shop: Path, keyed: Keyed) -> None:
-    ask_for_update(daemon, daemon.add_agent("one"), "signed")
-    keyed.open()
+    action = ask_for_update(daemon, daemon.add_agent("one"), "signed")
+    keyed.open(question_of(daemon, action))
     keyed.tab.click("#proof-passkey")
     expect(keyed.tab.locator("main")).to_contain_text("settled: approved")
     until_status(shop, "signed")
@@ -118,8 +119,8 @@ def test_a_cloned_authenticator_is_refused(daemon: Daemon, shop: Path, keyed: Ke
     credential = keyed.credentials()[0]
     send = keyed.devtools.send
     behind = {**credential, "signCount": 0}
-    ask_for_update(daemon, token, "counted")
-    keyed.open()
+    action = ask_for_update(daemon, token, "counted")
+    keyed.open(question_of(daemon, action))
     keyed.tab.click("#proof-passkey")
     expect(keyed.tab.locator("main")).to_contain_text("settled: approved")
     until_status(shop, "counted")  # the control
@@ -129,7 +130,7 @@ def test_a_cloned_authenticator_is_refused(daemon: Daemon, shop: Path, keyed: Ke
     )
     send("WebAuthn.addCredential", {"authenticatorId": keyed.authenticator, "credential": behind})
     action = ask_for_update(daemon, token, "cloned")
-    keyed.open()
+    keyed.open(question_of(daemon, action))
     keyed.tab.click("#proof-passkey")
     expect(keyed.tab.locator("#proof-problem")).not_to_be_empty()
     keyed.tab.click("#proof-no")

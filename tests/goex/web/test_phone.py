@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +13,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import goex.journal.verify as verify
 from goex.rpc import goex_pb2 as pb
+from tests.goex.daemon.test_passkey_rows import remade, signed
 from tests.goex.web.test_access import send
+from tests.support.authenticator import Page, decoded, encoded
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.page import (
     CHROMIUM,
@@ -26,6 +31,7 @@ from tests.support.page import (
     page_of,
     status_of,
     until_status,
+    view,
 )
 from tests.support.tunnel import tunnel
 
@@ -137,8 +143,8 @@ def phone(browser: Any, daemon: Daemon, desk: Device, public: str) -> Iterator[D
     made.tab.click("nav a:has-text('System')")
     made.tab.click("button:has-text('Register a passkey')")
     expect(made.tab.locator("main")).to_contain_text("Now confirm it where GoEx runs")
-    desk.tab.click("nav a:has-text('Accounts')")
-    desk.tab.click("nav a:has-text('System')")
+    view(desk.tab, "accounts")
+    view(desk.tab, "system")  # drawn anew
     expect(desk.tab.locator("main")).to_contain_text(f"Adding a passkey for {NAME}")
     desk.tab.click("button:has-text('Confirm with a passkey')")
     expect(made.tab.locator("#said")).to_have_text("The passkey is registered.")
@@ -165,6 +171,34 @@ def test_a_phone_signs_in_and_approves_a_write(daemon: Daemon, shop: Path, phone
     assert any("for the public page (passkey pk-" in row.facts_json for row in rows if row.kind == "grant")
     verified = daemon.goex("log", "--verify")
     assert verified.returncode == 0, verified.stderr
+
+
+@pytest.mark.promise(88, 94)
+def test_what_a_phone_signed_is_checked_elsewhere_by_one_file(daemon: Daemon, phone: Device, tmp_path: Path) -> None:
+    """And a byte of the signature that is changed, with every hash made anew, shows."""
+    exported, alone = tmp_path / "journal.jsonl", tmp_path / "verify.py"
+    assert daemon.goex("log", "--export", str(exported)).returncode == 0
+    alone.write_bytes(Path(verify.__file__).read_bytes())
+
+    def check(file: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-I", str(alone), str(file)], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+
+    def flip(rows: list[dict[str, Any]]) -> None:
+        said = signed(rows, "grant")["facts"]["assertion"]
+        assert NAME in said["statement"], "the yes was the phone's"
+        raw = bytearray(decoded(said["signature"]))
+        raw[-1] ^= 1
+        said["signature"] = encoded(bytes(raw))
+
+    whole = check(exported)
+    assert whole.returncode == 0, whole.stderr
+    assert "signed by passkeys" in whole.stdout
+    assert check(remade(exported, tmp_path / "same", lambda rows: None)).returncode == 0  # the control
+    bent = check(remade(exported, tmp_path / "bent", flip))
+    assert bent.returncode == 1, bent.stdout
+    assert "isn't what the passkey signed" in bent.stderr
 
 
 @pytest.mark.promise(94)
@@ -194,17 +228,21 @@ def test_nothing_is_shown_and_no_passphrase_counts_away(daemon: Daemon, shop: Pa
 
 
 @pytest.mark.promise(94)
-def test_a_session_is_listed_and_ends_where_the_person_ends_it(phone: Device, desk: Device, public: str) -> None:
+def test_a_session_is_listed_and_ends_where_the_person_ends_it(
+    daemon: Daemon, phone: Device, desk: Device, public: str
+) -> None:
     phone.new_tab(f"{public}/#history")
     phone.sign_in()
-    desk.tab.click("nav a:has-text('Accounts')")
-    desk.tab.click("nav a:has-text('System')")
+    view(desk.tab, "accounts")
+    view(desk.tab, "system")  # drawn anew
     ends = desk.tab.locator("button:has-text('End this session')")
-    expect(ends.first).to_be_visible()
-    while ends.count():
-        left = ends.count()
+    listed = len(Page(daemon).list().sessions)
+    assert listed > 0
+    for left in range(listed, 0, -1):
+        expect(ends).to_have_count(left)
         ends.first.click()
-        expect(ends).to_have_count(left - 1)
+    expect(ends).to_have_count(0)
+    assert not Page(daemon).list().sessions
     phone.sign_in()  # offered again: the page reloads when its session ends
     expect(phone.tab.locator("nav a[aria-current=page]")).to_have_text("History")
 

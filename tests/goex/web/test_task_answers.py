@@ -15,7 +15,7 @@ from tests.adversarial.test_tasks import line, post, task
 from tests.goex.web.test_passkeys import Keyed
 from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.journey import Journey
-from tests.support.page import CHROMIUM, SECONDS, needs_browser, page_of
+from tests.support.page import CHROMIUM, SECONDS, needs_browser, page_of, question_of
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -157,7 +157,7 @@ def test_two_browsers_that_narrow_it_otherwise_settle_it_once(
     other = browser.new_context().new_page()
     other.set_default_timeout(SECONDS * 1000)
     other.goto(desk.daemon.goex("web", "--no-browser").stdout.strip())
-    other.click("li.item button.open")
+    other.click(f"button.open[data-id='{question_of(desk.daemon, journey.action_id)}']")
     tabs = {"1": keyed.tab, "2": other}
     for times, tab in tabs.items():
         tab.wait_for_selector("article button.yes:not([disabled])")
@@ -169,16 +169,16 @@ def test_two_browsers_that_narrow_it_otherwise_settle_it_once(
         tab.evaluate("document.getElementById('proof-yes').click()")
     for tab in tabs.values():
         expect(tab.locator("main")).to_contain_text("settled: approved")
-    # The one that came second is told so, and leaves.
-    keyed.tab.wait_for_function(
-        "!document.getElementById('proof').open || !document.getElementById('proof-no').disabled"
-    )
-    keyed.tab.evaluate("if (document.getElementById('proof').open) document.getElementById('proof-no').click()")
-    other.context.close()
     assert journey.finished().action.state == "done"
     rows = desk.daemon.person("Log", pb.LogRequest(limit=200)).rows
     assert len([row for row in rows if row.action_id == journey.action_id and row.kind == "grant"]) == 1
     (given,) = grants(desk, journey.action_id).values()
+    # The one that came second is told so, and leaves.
+    first, second = (tabs.pop(str(given.times)), *tabs.values())
+    expect(first.locator("#proof")).to_be_hidden()
+    expect(second.locator("#proof-problem")).not_to_be_empty()
+    second.click("#proof-no")
+    other.context.close()
     done = [desk.unasked(post()) for _ in range(3)]
     assert done == [True] * given.times + [False] * (3 - given.times)
     assert given.times in (1, 2)
