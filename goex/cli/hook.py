@@ -26,7 +26,7 @@ def run(
     undo is denied with the tool to use instead. All else, and every error, is left to the client's own question.
     """
     from goex.client import Client
-    from goex.coding_agents.hook_formats import LONGEST, answer, read_event, unjudged
+    from goex.coding_agents.hook_formats import LONGEST, judged, read_event, unjudged
     from goex.rpc import goex_pb2 as pb
     from policies.jsonvalue import canonical
 
@@ -36,7 +36,7 @@ def run(
     try:
         with Client(agent_socket(socket), token=agent_token(token_file)) as client:
             reply = client.call("Actions/Judge", use.request, pb.JudgeReply, seconds=SECONDS)
-        said = answer(use, reply.verdict, reply.reason)
+        said = judged(use, reply.verdict, reply.reason)
     except GoexError as error:
         said = unjudged(use, error.message)
     if said is not None:

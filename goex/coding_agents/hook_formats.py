@@ -1,14 +1,16 @@
 """The hooks of coding agents: what each sends about a tool that it is about to run, and how each is answered.
 
 Rules: "allow" is said for the verdict `permit` alone; whatever can't be read or judged is left to the client's own
-question. An answer never changes a tool's arguments.
+question, which is wanted where it may change something or reach out. What a tool works on is read as the client reads
+it; an address that the two could read differently names no host. An answer never changes a tool's arguments.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,14 @@ from policies.jsonvalue import parse as parse_json
 LONGEST = 4 * 2**20  # characters of one event
 _MOST_PATHS = 16
 # GoEx's own tools, as each client names those of the MCP server `goex`: the daemon asks about them itself.
-_GOEX = re.compile(r"mcp__goex__|mcp_goex_|goex[-/]goex_")
-_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+)$", re.MULTILINE)
+# A server that is called goex__something isn't it.
+_GOEX = re.compile(r"mcp__goex__(?!.*__)|mcp_goex_|goex[-/]goex_")
+# Codex takes such a line with blanks around it.
+_PATCHED = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to):(.+)$", re.MULTILINE | re.IGNORECASE)
+_PATCHES = ("command", "input", "patch")
+_WILD = re.compile(r"[*?\[{]")  # from here on a pattern names no one place
+_ADDRESS = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
+_PLAIN_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
 
 # tool -> kind; the argument that holds what it works on comes from `_PATHS`.
 _KINDS: Mapping[str, str] = {
@@ -34,16 +42,20 @@ _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("WebFetch", "WebSearch", "web_fetch", "google_web_search"), "fetch"),
 }
 _PATHS = ("file_path", "notebook_path", "absolute_path", "path", "dir_path")
+_SEVERAL = ("paths", "include")  # each may be a pattern
+_PATTERNS = ("Glob", "glob")  # whose `pattern` is of paths
 _CHANGING = ("shell", "write", "fetch")
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One use of a tool, as a hook tells it. `client`: whose terms the answer is in."""
+    """One use of a tool, as a hook tells it. `client`: whose terms the answer is in. `unread`: why what it works on
+    can't be told; ""."""
 
     client: str  # "claude", "codex", "gemini" or "copilot"
     event: str
     request: pb.JudgeRequest
+    unread: str = ""
 
 
 def read_event(text: str) -> Use | None:
@@ -70,7 +82,12 @@ def read_event(text: str) -> Use | None:
         raise InvalidInput("The event doesn't say which tool is used how.", next_step="See: goex hook --help")
     if _GOEX.match(tool):
         return None
-    return Use(client, name, _request(tool, given, str(event.get("cwd") or Path.cwd())))
+    request = _request(tool, str(event.get("cwd") or Path.cwd()))
+    try:
+        _fill(request, given)
+    except InvalidInput as error:
+        return Use(client, name, request, unread=error.message)
+    return Use(client, name, request)
 
 
 def answer(use: Use, verdict: str, reason: str) -> dict[str, Any] | None:
@@ -93,38 +110,78 @@ def answer(use: Use, verdict: str, reason: str) -> dict[str, Any] | None:
     return {"hookSpecificOutput": {"hookEventName": use.event, **made}}
 
 
+def judged(use: Use, verdict: str, reason: str) -> dict[str, Any] | None:
+    """What the client reads for the daemon's verdict, which for a use that wasn't read whole can't permit anything."""
+    if use.unread and verdict not in ("forbid", "ask"):
+        return unjudged(use, use.unread)
+    return answer(use, verdict, reason)
+
+
 def unjudged(use: Use, why: str) -> dict[str, Any] | None:
     """What the client reads when the daemon didn't answer: ask, for what may change something or reach out."""
     return answer(use, "ask" if use.request.kind in _CHANGING else "", f"GoEx didn't judge this: {why}")
 
 
-def _request(tool: str, given: Mapping[str, Any], folder: str) -> pb.JudgeRequest:
-    kind = _KINDS.get(tool, "other")
-    made = pb.JudgeRequest(tool=tool[:300], kind=kind, folder=_absolute(folder, "/"))
-    command = given.get("command")
-    if isinstance(command, list):
-        command = " ".join(map(str, command))
-    if kind == "shell":
-        made.program = command if isinstance(command, str) else ""
+def _request(tool: str, folder: str) -> pb.JudgeRequest:
+    return pb.JudgeRequest(tool=tool[:300], kind=_KINDS.get(tool, "other"), folder=_absolute(folder, "/"))
+
+
+def _fill(request: pb.JudgeRequest, given: Mapping[str, Any]) -> None:
+    """Say what the tool works on. Raises InvalidInput where that can't be told."""
+    if request.kind == "shell":
+        request.program = " ".join(map(str, _listed(given.get("command"))))
         for name in ("directory", "dir_path", "workdir"):
             if isinstance(given.get(name), str) and given[name]:
-                made.folder = _absolute(given[name], made.folder)
-        return made
-    if kind == "fetch":
-        made.host = _host(given.get("url"))
-        return made
-    if tool == "apply_patch" and isinstance(command, str):
-        named = _PATCHED.findall(command)
-    else:
-        named = [given[name] for name in _PATHS if isinstance(given.get(name), str) and given[name]]
+                request.folder = _absolute(given[name], request.folder)
+        if (real := os.path.realpath(request.folder)) != request.folder:
+            request.paths.extend((request.folder, real))
+        return
+    if request.kind == "fetch":
+        request.host = _fetched(given)
+        return
     paths: dict[str, None] = {}
-    for path in named:
-        written = _absolute(path, made.folder)
+    for path in _named(request, given):
+        written = _absolute(path, request.folder)
         paths |= dict.fromkeys((written, os.path.realpath(written)))  # a link is judged as both
     if len(paths) > _MOST_PATHS:
-        raise InvalidInput(f"{tool} works on more than {_MOST_PATHS} paths.", next_step="Do it in smaller steps.")
-    made.paths.extend(paths)
-    return made
+        raise InvalidInput(
+            f"{request.tool} works on more than {_MOST_PATHS} paths.", next_step="Do it in smaller steps."
+        )
+    if request.kind == "write" and not paths:
+        raise InvalidInput(f"{request.tool} names no file that is known here.", next_step="Answer the client yourself.")
+    request.paths.extend(paths)
+
+
+def _named(request: pb.JudgeRequest, given: Mapping[str, Any]) -> Iterator[str]:
+    """The paths that a tool names: of a pattern, the folder that all it fits is in."""
+    if request.tool == "apply_patch":
+        for name in _PATCHES:
+            text = "\n".join(_texts(given.get(name)))
+            yield from (path.strip() for path in _PATCHED.findall(text))
+        return
+    found = [one for name in _PATHS for one in _texts(given.get(name))]
+    yield from found
+    yield from (_plain(one) for name in _SEVERAL for one in _texts(given.get(name)))
+    if request.tool in _PATTERNS:
+        yield from (_plain(str(Path(*found[:1], one))) for one in _texts(given.get("pattern")))
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value] if value else []
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in _listed(value) if isinstance(one, str) and one]
+
+
+def _plain(path: str) -> str:
+    """A path; of a pattern, what stands before its first wild name. Raises InvalidInput for one that goes up behind it."""
+    wild = _WILD.search(path)
+    if wild is None:
+        return path
+    if re.search(r"\.\.|[{,]/", path[wild.start() :]):
+        raise InvalidInput("The pattern may lead anywhere.", next_step="Answer the client yourself.")
+    return path[: wild.start()].rpartition("/")[0] or ("/" if path.startswith("/") else ".")
 
 
 def _absolute(path: str, folder: str) -> str:
@@ -132,8 +189,38 @@ def _absolute(path: str, folder: str) -> str:
     return "/" + made.lstrip("/")
 
 
-def _host(url: object) -> str:
-    try:
-        return (urlsplit(url).hostname or "")[:300] if isinstance(url, str) else ""
-    except ValueError:
+def _fetched(given: Mapping[str, Any]) -> str:
+    """The host that is fetched from; "" for a search, which names none. Raises InvalidInput."""
+    if "query" in given and "url" not in given:
         return ""
+    found = _texts(given.get("url")) or [url for one in _texts(given.get("prompt")) for url in _ADDRESS.findall(one)]
+    hosts = {_host(url) for url in found}
+    if len(hosts) != 1:
+        raise InvalidInput("It isn't one host that is fetched from.", next_step="Answer the client yourself.")
+    return hosts.pop()
+
+
+def _host(url: str) -> str:
+    """An address's host, where every reader finds the same. Raises InvalidInput."""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").removesuffix(".")
+    except ValueError:
+        parts, host = None, ""
+    strange = parts is None or parts.scheme not in ("http", "https") or "\\" in url or not url.isprintable() or " " in url
+    if strange or not (_is_ip(host) or (_PLAIN_HOST.fullmatch(host) and not _counts(host))):
+        raise InvalidInput("The address can be read as more than one.", next_step="Answer the client yourself.")
+    return host[:300]
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        return str(ipaddress.ip_address(host)) == host
+    except ValueError:
+        return False
+
+
+def _counts(host: str) -> bool:
+    """Whether it ends in a number, which a client takes as an address of IPv4."""
+    last = host.rpartition(".")[2]
+    return last.isdecimal() or re.fullmatch(r"0x[0-9a-f]*", last) is not None

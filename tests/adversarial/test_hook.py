@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from goex.coding_agents import hook_formats
 from goex.coding_agents.configurations import Program, changes
+from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import Daemon
 from tests.support.hooks import apply_rules, before, decision, hook
 
@@ -18,6 +20,8 @@ RULES = """
 @id("everything") permit (principal, action, resource);
 @id("named") permit (principal == Agent::"one", action == Action::"tool", resource in Folder::"/tmp/named");
 @id("all-agents") permit (principal, action == Action::"tool", resource in Folder::"/tmp/all");
+@id("docs") permit (principal, action == Action::"tool", resource in Folder::"/tmp/docs")
+when { ["docs.example"].containsAll(context.hosts) };
 @id("no-prod") forbid (principal, action == Action::"files", resource in Folder::"/tmp/goex-prod");
 """
 
@@ -164,3 +168,95 @@ def test_token_kept(tmp_path: Path) -> None:
 
 def test_control_token_kept(tmp_path: Path) -> None:
     assert "goex_secret" in _configured(tmp_path / "goex_secret", tmp_path)
+
+
+def said(daemon: Daemon, token: str, event: dict[str, Any]) -> str:
+    """As `hook`, without a process for it; "" for a tool that isn't looked at."""
+    use = hook_formats.read_event(json.dumps(event))
+    if use is None:
+        return ""
+    reply: pb.JudgeReply = daemon.actions("Judge", use.request, token=token)
+    return decision(hook_formats.judged(use, reply.verdict, reply.reason))
+
+
+_PATCH = "*** Begin Patch\n*** Add File: a\n+a\n{}*** Add File: /tmp/goex-prod/x\n+a\n*** End Patch"
+_MANY = {"hook_event_name": "BeforeTool", "tool_name": "read_many_files", "cwd": "/tmp/all"}
+_FETCHED = {"hook_event_name": "BeforeTool", "tool_name": "web_fetch", "cwd": "/tmp/docs"}
+# name: the attack, what it comes to, its control, what that comes to
+WORKED_ON: dict[str, tuple[dict[str, Any], str, dict[str, Any], str]] = {
+    "patch": (
+        before("apply_patch", "/tmp/all", command=_PATCH.format("  ")),
+        "deny",
+        before("apply_patch", "/tmp/all", command="*** Begin Patch\n*** Add File: a\n+a\n*** End Patch"),
+        "allow",
+    ),
+    "patch-elsewhere": (
+        before("apply_patch", "/tmp/all", note=_PATCH.format("")),
+        "ask",
+        before("apply_patch", "/tmp/all", input="*** Begin Patch\n*** Add File: a\n+a\n*** End Patch"),
+        "allow",
+    ),
+    "pattern": (
+        before("Glob", "/tmp/all", pattern="/tmp/goex-prod/**"),
+        "deny",
+        before("Glob", "/tmp/all", pattern="a/**"),
+        "allow",
+    ),
+    "pattern-up": (
+        before("Glob", "/tmp/all", pattern="{a,/tmp/other}/../../**"),
+        "",
+        before("Glob", "/tmp/all", pattern="{a,b}/**"),
+        "allow",
+    ),
+    "many": (
+        {**_MANY, "tool_input": {"paths": ["a", "/tmp/other/*"]}},
+        "",
+        {**_MANY, "tool_input": {"paths": ["a", "b/*"]}},
+        "allow",
+    ),
+    "address": (
+        before("WebFetch", "/tmp/docs", url="https://evil.example\\@docs.example/x"),
+        "ask",
+        before("WebFetch", "/tmp/docs", url="https://docs.example/x"),
+        "allow",
+    ),
+    "address-in-words": (
+        {**_FETCHED, "tool_input": {"prompt": "Read https://docs.example/a and https://evil.example/b"}},
+        "ask",
+        {**_FETCHED, "tool_input": {"prompt": "Read https://docs.example/a and https://docs.example/b"}},
+        "allow",
+    ),
+    "own-server": (
+        before("mcp__goex__x__run", "/tmp/goex-prod"),
+        "deny",
+        before("mcp__goex__goex_call", "/tmp/goex-prod"),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORKED_ON)
+def test_worked_on(daemon: Daemon, tokens: tuple[str, str], name: str) -> None:
+    """What a tool works on is read as its client reads it."""
+    attack, expected, _, _ = WORKED_ON[name]
+    assert said(daemon, tokens[0], attack) == expected
+
+
+@pytest.mark.parametrize("name", WORKED_ON)
+def test_control_worked_on(daemon: Daemon, tokens: tuple[str, str], name: str) -> None:
+    _, _, control, expected = WORKED_ON[name]
+    assert said(daemon, tokens[0], control) == expected
+
+
+def _in_link(daemon: Daemon, token: str, tmp_path: Path, target: str) -> str:
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    return said(daemon, token, before("Bash", link, command="make"))
+
+
+def test_linked_folder(daemon: Daemon, tokens: tuple[str, str], tmp_path: Path) -> None:
+    assert _in_link(daemon, tokens[0], tmp_path, "/tmp/goex-prod") == "deny"
+
+
+def test_control_linked_folder(daemon: Daemon, tokens: tuple[str, str], tmp_path: Path) -> None:
+    assert _in_link(daemon, tokens[0], tmp_path, "/tmp/goex-free") == ""
