@@ -192,8 +192,9 @@ class PasskeyPresence:
                 return replace(passkeys.with_(used), reset_at=None)
 
             await in_thread(vault.change_passkeys, note)
-            if was is not None:
-                self._journal.append("passkeys-reset-cancel", facts={"by": f"the passkey {id}"})
+            # A copy of the vault from before would bring back the earlier count, and the reset that this ended.
+            kind = "passkey-use" if was is None else "passkeys-reset-cancel"
+            self._journal.append(kind, facts={**rollback.noted(vault), "by": f"the passkey {id}"})
         return Shown(passkey=used, statement=asked.statement, facts=statements.facts(found, asked.text))
 
     # ---- changes
@@ -258,7 +259,7 @@ class PasskeyPresence:
         vault = self._vault_state.vault
         if vault.passkeys.reset_at is not None:
             await in_thread(vault.change_passkeys, lambda known: replace(known, reset_at=None))
-            self._journal.append("passkeys-reset-cancel", facts={"by": by})
+            self._journal.append("passkeys-reset-cancel", facts={**rollback.noted(vault), "by": by})
 
     # ---- when the vault is opened
 

@@ -13,13 +13,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from goex.daemon import rollback
 from goex.daemon.actions_service import ActionsService
 from goex.daemon.page_sessions import PageSessions
 from goex.daemon.passkey_statements import Statement
 from goex.daemon.passkeys import PasskeyPresence, Shown
 from goex.daemon.polkit import Polkit
 from goex.daemon.rpc_context import Callers, current_call
-from goex.daemon.vault_state import VaultState
+from goex.daemon.vault_state import VaultState, WrongApproval
 from goex.daemon.waiting_calls import PasskeyDue, WaitingCalls
 from goex.engine.engine import Engine
 from goex.engine.peers import Peer, Presence
@@ -106,7 +107,7 @@ class PersonContext:
         if peer.away:
             raise PasskeyDue(what)
         if passphrase:
-            await self.vault_state.prove(Secret(passphrase))
+            await self.proven(passphrase)
             await self.confirm(peer, what)
         elif self.presence.holds(peer):
             return peer
@@ -119,7 +120,17 @@ class PersonContext:
         """Raises PresenceDue without the approval passphrase, WrongApproval for another."""
         if not passphrase:
             raise PresenceDue(f"{what} needs your approval passphrase.", next_step="Type it when you are asked.")
-        await self.vault_state.prove(Secret(passphrase))
+        await self.proven(passphrase)
+
+    async def proven(self, passphrase: str) -> None:
+        """Raises WrongApproval unless this is the approval passphrase. A wrong one is journaled, so that an older vault
+        file, which counts fewer of them, is refused."""
+        try:
+            await self.vault_state.prove(Secret(passphrase))
+        except WrongApproval:
+            if passphrase:
+                self.engine.core.journal.append("approval-wrong", facts=rollback.noted(self.vault_state.vault))
+            raise
 
     def _here(self, context: Any) -> Peer:
         peer = self.callers.peer(context)

@@ -1,8 +1,8 @@
 """Whether the vault's file is the one that the journal knows, or was put back from a copy. `goex.daemon.anchor` is the
 other direction.
 
-Rules: the journal notes the vault's id and generation whenever it is opened, sealed or changed by the person. A file
-whose generation is smaller was put back. So was one with another id: a vault gets a new id only when it is restored
+Rules: the journal notes the vault's id and generation whenever it is opened, sealed or changed by the person, and with
+each attempt to show presence that the vault counts. A file whose generation is smaller was put back. So was one with another id: a vault gets a new id only when it is restored
 from a backup, and says so itself, in what only its key opens. A restored vault is taken once; then it is noted, with
 who did it, and any file of before is refused.
 """
@@ -23,11 +23,20 @@ _KINDS = (
     "account-remove",
     "account-login",
     "account-logout",
+    "approval-change",
+    "approval-wrong",
+    "database-add",
+    "database-policy",
+    "database-remove",
     "passkey-add",
     "passkey-remove",
+    "passkey-use",
     "passkeys-required",
     "passkeys-reset",
     "passkeys-reset-ask",
+    "passkeys-reset-cancel",
+    "vault-backup",
+    "vault-payloads-anew",
     "vault-rotate",
     "vault-unlock",
     "vault-seal",

@@ -59,3 +59,17 @@ ROWS += (
         f"{_FILES}::test_control_trigger",
     ),
 )
+
+_VAULT = "tests/adversarial/test_vault_put_back.py"
+
+
+def _put_back(name: str, tries: str) -> Attack:
+    tests = (f"{_VAULT}::test_it_is_refused[{name}]", f"{_VAULT}::test_control[{name}]")
+    return Attack(name, tries, Where.STATE, ("what the log notes of the vault",), *tests)
+
+
+ROWS += (
+    _put_back("an_approval_passphrase_of_before", "put vault.db back, so that an approval passphrase that leaked counts"),
+    _put_back("guesses_that_are_forgotten", "put vault.db back, so that wrong passphrases aren't counted"),
+    _put_back("a_reset_that_was_ended", "put vault.db back, so that the passkeys' reset, which a passkey ended, goes on"),
+)

@@ -48,6 +48,12 @@ def _what_the_vault_knows() -> None:
     Anchor.write = write  # type: ignore[method-assign]
 
 
+def _older_vaults() -> None:
+    from goex.daemon import rollback
+
+    rollback.check = lambda journal, vault: False  # type: ignore[assignment]
+
+
 def _private_files() -> None:
     import goex.paths
 
@@ -185,6 +191,7 @@ _DEFENCES: dict[str, Any] = {
     "each bounds": _each_bounds,
     "task counts": _task_counts,
     "what the vault knows": _what_the_vault_knows,
+    "older vaults": _older_vaults,
     "private files": _private_files,
     "own tables": _own_tables,
     "task bounds": _task_bounds,
