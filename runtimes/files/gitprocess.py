@@ -1,9 +1,16 @@
-"""git, as the snapshots use it: by GitPython, in one repository, hearing of nothing but what it is told."""
+"""git, as the snapshots use it: by GitPython, in one repository, hearing of nothing but what it is told.
+
+Rules: a repository's own files can name programs that git runs (hooks, remotes that it fetches from, another
+configuration). Whoever could once write there isn't obeyed: hooks are off, and one that isn't configured as it was made
+isn't used at all, nor one that leads elsewhere.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
+import stat
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +20,7 @@ from policies.errors import Unavailable
 from runtimes.files.workers import translated
 
 _SETTINGS = (
+    "core.hooksPath=/dev/null",
     "core.compression=1",
     "core.fsync=all",
     "core.fsyncMethod=fsync",
@@ -22,6 +30,13 @@ _SETTINGS = (
     "maintenance.auto=false",
 )
 _OPTIONS = tuple(part for setting in _SETTINGS for part in ("-c", setting))
+# What `git init` writes, and what snapshots add to it: what kind of repository it is, and nothing that it does.
+_CONFIG = re.compile(
+    r"(?:[ \t]*(?:\[(?:core|extensions)\]|(?:repositoryformatversion|filemode|bare|symlinks|ignorecase|objectformat|"
+    r"refstorage|preciousobjects) = [a-z0-9]+)?\n)*",
+    re.IGNORECASE,
+)
+_LONGEST_CONFIG = 4096
 _LITTLE = 1 << 18  # bytes free on a disk that is as good as full
 
 
@@ -54,10 +69,13 @@ class Git:
             from git.exc import GitError
         except ImportError as error:  # GitPython looks for git when it is imported
             raise _NO_GIT from error
+        if here:
+            self.check()
         where = (f"--git-dir={self.path}",) if here else ()
         # GitPython hands the daemon's environment on, where GIT_* variables could point anywhere: env -i ends that.
         command = ["env", "-i", f"PATH={os.environ.get('PATH', os.defpath)}", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1"]
-        command += ["GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "git", *where, *_OPTIONS, *arguments]
+        command += ["GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1"]
+        command += ["git", *where, *_OPTIONS, *arguments]
         try:
             held = Git(str(self.path.parent)).execute(command, istream=subprocess.PIPE, as_process=True)
         except GitError as error:
@@ -66,6 +84,32 @@ class Git:
         if process is None:
             raise self.failed(arguments[0], b"it has ended")
         return process
+
+    def _places(self) -> tuple[Path, ...]:
+        """The folders that contents come into."""
+        return (self.path, *(self.path / name for name in ("objects", "objects/pack", "lfs")))
+
+    def check(self) -> None:
+        """Raise Unavailable where the repository isn't configured as it was made, or lies elsewhere."""
+        try:
+            with (self.path / "config").open(encoding="ascii", errors="replace") as file:
+                plain = _CONFIG.fullmatch(file.read(_LONGEST_CONFIG)) and not file.read(1)
+        except OSError:
+            plain = None
+        if not plain or os.path.lexists(self.path / "commondir") or not all(map(_is_ours, self._places())):
+            raise Unavailable(
+                f"Somebody changed how the snapshots in {self.path} are kept, so they aren't used.",
+                next_step="Put the folder back from a backup, or move it away: what it kept can't be undone then.",
+            )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether it is a folder of our own, and no link to one; or isn't there."""
+    try:
+        found = folder.lstat()
+    except FileNotFoundError:
+        return True
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def stream_of(stream: IO[bytes] | None) -> IO[bytes]:

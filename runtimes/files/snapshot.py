@@ -427,6 +427,7 @@ class Repository(Git):
                 file.write("[extensions]\n\tpreciousObjects = true\n")  # git itself deletes nothing
             new.rename(self.path)
             fsync(self.path.parent)
+        self.check()
         self.clean()
 
 

@@ -73,3 +73,25 @@ ROWS += (
     _put_back("guesses_that_are_forgotten", "put vault.db back, so that wrong passphrases aren't counted"),
     _put_back("a_reset_that_was_ended", "put vault.db back, so that the passkeys' reset, which a passkey ended, goes on"),
 )
+
+_SNAPSHOTS = "tests/adversarial/test_snapshot_files.py"
+
+
+def _planted(name: str, tries: str) -> Attack:
+    tests = (f"{_SNAPSHOTS}::test_nothing_of_it_runs[{name}]", f"{_SNAPSHOTS}::test_control[{name}]")
+    return Attack(name, tries, Where.STATE, ("snapshots are used as they were made",), *tests)
+
+
+ROWS += (
+    _planted("a_hook", "leave a hook in a folder of snapshots, which git runs"),
+    _planted("a_remote", "leave a remote there, which git asks by a command once a snapshot is missing"),
+    _planted("another_configuration", "leave the name of another configuration there, which has a hook"),
+    Attack(
+        "snapshots_elsewhere",
+        "leave a link to a place of others where contents of snapshots come into",
+        Where.STATE,
+        ("snapshots are used as they were made",),
+        f"{_SNAPSHOTS}::test_nothing_comes_elsewhere",
+        f"{_SNAPSHOTS}::test_control_elsewhere",
+    ),
+)
