@@ -175,7 +175,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _plain(path: str) -> str:
-    """A path; of a pattern, what stands before its first wild name. Raises InvalidInput for one that goes up behind it."""
+    """A path; of a pattern, what stands before its first wild name. Raises InvalidInput where it goes up behind it."""
     wild = _WILD.search(path)
     if wild is None:
         return path
@@ -205,10 +205,10 @@ def _host(url: str) -> str:
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").removesuffix(".")
+        plain = parts.scheme in ("http", "https") and url.isprintable() and not {"\\", " "} & set(url)
     except ValueError:
-        parts, host = None, ""
-    strange = parts is None or parts.scheme not in ("http", "https") or "\\" in url or not url.isprintable() or " " in url
-    if strange or not (_is_ip(host) or (_PLAIN_HOST.fullmatch(host) and not _counts(host))):
+        host, plain = "", False
+    if not plain or not (_is_ip(host) or (_PLAIN_HOST.fullmatch(host) and not _counts(host))):
         raise InvalidInput("The address can be read as more than one.", next_step="Answer the client yourself.")
     return host[:300]
 

@@ -2,9 +2,9 @@
 other direction.
 
 Rules: the journal notes the vault's id and generation whenever it is opened, sealed or changed by the person, and with
-each attempt to show presence that the vault counts. A file whose generation is smaller was put back. So was one with another id: a vault gets a new id only when it is restored
-from a backup, and says so itself, in what only its key opens. A restored vault is taken once; then it is noted, with
-who did it, and any file of before is refused.
+each attempt to show presence that the vault counts. A file whose generation is smaller was put back. So was one with
+another id: a vault gets a new id only when it is restored from a backup, and says so itself, in what only its key
+opens. A restored vault is taken once; then it is noted, with who did it, and any file of before is refused.
 """
 
 from __future__ import annotations

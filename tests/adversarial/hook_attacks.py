@@ -41,7 +41,7 @@ ROWS: tuple[Attack, ...] = (
     _row("other-agent", "use the permit of another agent", "a permit is its agent's, by token", "other_agent"),
     _row("no-name", "use a permit for every agent without a name", "no name, no permit", "no_name"),
     _row("link", "write a forbidden folder through a link", "a link is judged as both", "link"),
-    _row("linked-folder", "run in a forbidden folder through a link to it", "a link is judged as both", "linked_folder"),
+    _row("linked-folder", "run in a forbidden folder through a link", "a link is judged as both", "linked_folder"),
     _row("dots", "reach out of a permitted folder by ..", "paths are judged in full", "dots"),
     _row("no-daemon", "have the daemon away, so that all passes", "an error allows nothing", "no_daemon"),
     _row("sealed", "ask before the rules are known", "an error allows nothing", "sealed"),

@@ -69,9 +69,9 @@ def _put_back(name: str, tries: str) -> Attack:
 
 
 ROWS += (
-    _put_back("an_approval_passphrase_of_before", "put vault.db back, so that an approval passphrase that leaked counts"),
+    _put_back("an_approval_passphrase_of_before", "put vault.db back, so that a passphrase that leaked counts"),
     _put_back("guesses_that_are_forgotten", "put vault.db back, so that wrong passphrases aren't counted"),
-    _put_back("a_reset_that_was_ended", "put vault.db back, so that the passkeys' reset, which a passkey ended, goes on"),
+    _put_back("a_reset_that_was_ended", "put vault.db back, so that a reset of passkeys that one ended goes on"),
 )
 
 _SNAPSHOTS = "tests/adversarial/test_snapshot_files.py"

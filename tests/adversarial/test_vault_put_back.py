@@ -67,7 +67,9 @@ class PutBack:
 
 
 CHANGES = {
-    "an_approval_passphrase_of_before": PutBack(_change, lambda daemon: not _with_passphrase(daemon, APPROVAL_PASSPHRASE)),
+    "an_approval_passphrase_of_before": PutBack(
+        _change, lambda daemon: not _with_passphrase(daemon, APPROVAL_PASSPHRASE)
+    ),
     "guesses_that_are_forgotten": PutBack(_guess, lambda daemon: _with_passphrase(daemon, "is it this") == "presence"),
     "a_reset_that_was_ended": PutBack(_used, lambda daemon: bool(Page(daemon).list().reset_at), _asked_for),
 }
