@@ -306,7 +306,7 @@ class Engine:
             return Arrived(row, plan)
         self.core.hub.publish(row.id, Progressed("putting the result into words"))
         with suppress(GoexError):  # the action is done; a model that can't be reached doesn't change that
-            return Arrived(row, plan, await self.mapping.words(row.intent, parse(row.outcome)))
+            return Arrived(row, plan, await self.mapping.words(row))
         return Arrived(row, plan)
 
     async def assess(self, row: ActionRow, action: Action) -> tuple[Runtime, Plan]:

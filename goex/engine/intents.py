@@ -17,7 +17,7 @@ from goex.journal.actions import ActionRow
 from mapper.context import NOTHING_TOLD, Context
 from policies.actions import Action, ApiCalls, Intent, IntentMapping
 from policies.errors import ExitStatus, InvalidInput
-from policies.jsonvalue import JsonObject, canonical
+from policies.jsonvalue import canonical, parse
 
 if TYPE_CHECKING:
     from mapper.mapper import Mapper
@@ -154,12 +154,13 @@ class Mappings:
             )
         return ApiCalls(calls=mapping.best.calls)
 
-    async def words(self, intent: str, outcome: JsonObject) -> str:
-        """The configured model's answer over a redacted outcome; "" without a model."""
+    async def words(self, row: ActionRow) -> str:
+        """The configured model's answer over an action's redacted outcome; "" without a model. Raises Exhausted."""
         mapper = self.mapper()
         if mapper.model is None:
             return ""
-        return await mapper.answer(Intent(text=intent), canonical(dict(outcome)).decode("utf-8"))
+        self.core.quotas.model(row.agent, row.session, 1)  # a chosen reading asks for nothing else of the model
+        return await mapper.answer(Intent(text=row.intent), canonical(parse(row.outcome)).decode("utf-8"))
 
 
 _agents = ThreadPoolExecutor(1, thread_name_prefix="goex-words")  # one: what reads words holds the interpreter's lock

@@ -46,4 +46,5 @@ ROWS: tuple[Attack, ...] = (
     ),
     _row("long-words", "have long words read while the person waits", "a thread for agents' words", "words"),
     _row("model-bill", "map words until the model's bill hurts", "model calls an hour", "model"),
+    _row("model-words", "have results put into words, which no mapping pays for", "model calls an hour", "model_words"),
 )

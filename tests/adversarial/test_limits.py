@@ -10,9 +10,10 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -23,7 +24,7 @@ from goex.daemon.person_threads import in_thread
 from goex.engine import breaker, quota
 from goex.engine.breaker import Counts
 from goex.engine.core import Principal
-from goex.engine.intents import _beside
+from goex.engine.intents import Mappings, _beside
 from goex.engine.quota import Exhausted, Quotas
 from goex.journal import actions as journal_actions
 from goex.journal.chain import Journal
@@ -456,3 +457,30 @@ def test_model(journal: Journal) -> None:
 
 def test_control_model(journal: Journal) -> None:
     assert _mapped(Quotas(journal, lambda: NOW, Quota(model_calls=10**6))) == 100
+
+
+async def _answered(quotas: Quotas) -> int:
+    """How often the model is asked for words over what a reading that was chosen beforehand brought."""
+    asked = 0
+
+    async def answer(intent: object, outcome: str) -> str:
+        nonlocal asked
+        asked += 1
+        return "there are two"
+
+    mapper = SimpleNamespace(model="one", answer=answer)
+    mapping: Any = SimpleNamespace(core=SimpleNamespace(quotas=quotas), mapper=lambda: mapper)
+    row: Any = SimpleNamespace(agent="scout", session="s", intent="how many are there", outcome='{"ok": true}')
+    for _ in range(100):
+        with suppress(Exhausted):
+            await Mappings.words(mapping, row)
+    return asked
+
+
+@pytest.mark.promise(16)
+async def test_model_words(journal: Journal) -> None:
+    assert await _answered(Quotas(journal, lambda: NOW, Quota(model_calls=50))) == 50
+
+
+async def test_control_model_words(journal: Journal) -> None:
+    assert await _answered(Quotas(journal, lambda: NOW, Quota(model_calls=10**6))) == 100
