@@ -104,7 +104,8 @@ class ActionsService(rpc.ActionsServicer):
         self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
         from goex.daemon.undo_to import way_back  # loaded by its first call
 
-        return await way_back(self._engine, principal, request)
+        with self._engine.core.quotas.doing(principal.agent, principal.session):
+            return await way_back(self._engine, principal, request)
 
     @streaming
     async def Watch(self, request: pb.ActionId, context: Any) -> AsyncIterator[pb.Event]:
@@ -138,7 +139,11 @@ class ActionsService(rpc.ActionsServicer):
         agent = "" if principal.owns_all else principal.agent
         session = principal.session if principal.agent == ANONYMOUS else ""
         rows = self._engine.core.actions.newest(
-            agent=agent, session=session, before=request.before, limit=min(request.limit or 50, MOST_LISTED)
+            agent=agent,
+            session=session,
+            before=request.before,
+            since=principal.since,
+            limit=min(request.limit or 50, MOST_LISTED),
         )
         views = []
         for row in rows:

@@ -86,7 +86,13 @@ class Callers:
         peer = self.peer(context)
         agent = PERSON if peer.socket == "user" else self._agent(context)
         session = self.sessions.of(peer, agent, _session(context))
-        return Principal(agent=agent, session=session, source=peer.describe(), process=peer.process)
+        return Principal(
+            agent=agent,
+            session=session,
+            source=peer.describe(),
+            process=peer.process,
+            since=self.grant_store.named_since(agent),
+        )
 
     def _agent(self, context: Any) -> str:
         for key, value in context.invocation_metadata() or ():

@@ -70,6 +70,7 @@ class Principal:
     session: str
     source: str
     process: str = ""  # `Peer.process` of it
+    since: str = ""  # when the agent got its name, which another may have had before
 
     @property
     def owns_all(self) -> bool:
@@ -79,6 +80,8 @@ class Principal:
         """The person sees all; an agent its own; agents without a name only what their session asked for."""
         if self.owns_all:
             return True
+        if row.created < self.since:
+            return False
         return row.agent == self.agent and (self.agent != ANONYMOUS or row.session == self.session)
 
 

@@ -133,13 +133,17 @@ class Engine:
         if not wish.key:
             return ""
         id = _id(wish, principal)
-        if id not in self.core.actions.those((id,)):
+        if (found := self.core.actions.those((id,)).get(id)) is None:
             return ""
         (received,) = self.core.journal.rows(action_id=id, kind="receive", limit=1)
         facts = parse(received.facts)
         action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
         asked = wish_hashes(wish.intent, action)
-        if received.agent != principal.agent or (facts["intent_sha256"], facts["request_sha256"]) != asked:
+        if (
+            not principal.owns(found)
+            or received.agent != principal.agent
+            or (facts["intent_sha256"], facts["request_sha256"]) != asked
+        ):
             raise InvalidInput(
                 f"This key was used for another request ({id}).", next_step="Use a fresh key for each new request."
             )
@@ -189,6 +193,7 @@ class Engine:
         """Forget an agent, and withdraw what it asked for and nothing has begun of: whoever gets its name later isn't
         the one that asked. Raises InvalidInput."""
         self.core.grant_store.remove_agent(name, by=by)
+        self.stages.forget(name)
         for row in self.core.actions.in_states({*BEFORE_DECISION, State.ASKING, State.ALLOWED, State.PREPARED}):
             if row.agent == name:
                 await self.cancel(row.id, why="its agent was removed")

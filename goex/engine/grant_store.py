@@ -175,6 +175,7 @@ class GrantStore:
             grants.c.service == need.service,
             grants.c.account == need.account,
             grants.c.scope == need.scope,
+            grants.c.created >= self.named_since(agent),  # not another's of that name
         )
         with self._journal.read() as connection:
             rows = [dict(row._mapping) for row in connection.execute(query.limit(_MOST_COUNTED))]
@@ -231,6 +232,10 @@ class GrantStore:
             if hmac.compare_digest(agent.token_hash, wanted):
                 found = agent.name
         return found
+
+    def named_since(self, name: str) -> str:
+        """When an agent got its name; "" for who has none."""
+        return self._agents[name].created if name in self._agents else ""
 
     # ---- changing
 

@@ -78,6 +78,10 @@ class Stages:
         """How many of its calls are read first; 0: none."""
         return first_stage(action.calls, self.core.catalog.is_read)
 
+    def forget(self, agent: str) -> None:
+        """Drop an agent's questions, and what was read for them."""
+        self._waiting = {key: waiting for key, waiting in self._waiting.items() if key[0][0] != agent}
+
     def answered(self, row: ActionRow, wish: Request) -> Staged | None:
         """The second stage that the answer to an earlier question makes; None where it answers no such question.
         Raises Ambiguous for the next question."""

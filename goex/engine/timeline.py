@@ -4,13 +4,15 @@ Rules: an action's place in time is where its effect began: its last `run`, or t
 later action depends on an earlier one when it changed something, and read or wrote what the earlier one wrote, as far
 as their footprints say (`Runtime.footprint`; what can't be known counts as dependent). Then the earlier one isn't
 taken back alone, unless the person says so: the comparison before an undo wouldn't see what was only read. What is
-taken back is compared all the same, whatever is decided here.
+taken back is compared all the same, whatever is decided here. While one question is answered each action is read once,
+and others' calls come in between.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
@@ -31,6 +33,7 @@ IN_EFFECT = frozenset({State.DONE, State.PARTIAL, State.UNKNOWN, State.COMMITTED
 MOST_STEPS = 500
 _NAMED = 5  # dependents that a refusal names
 _EFFECTS = ("run", "redo")
+_AT_ONCE = 20  # actions that are looked at before others' calls come in between
 _LIMIT = 64 * 2**20  # our own rows come back whole
 
 
@@ -51,6 +54,15 @@ class Step:
     undo_class: UndoClass
     can: bool
     why: str = ""
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read of actions while one question is answered."""
+
+    rows: dict[str, ActionRow] = field(default_factory=dict)
+    footprints: dict[str, Footprint | None] = field(default_factory=dict)
+    changing: dict[str, bool] = field(default_factory=dict)  # whether there may be something that they changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +93,36 @@ class Timeline:
             difference=tuple(f"{each.row.id}: {each.why}" for each in found),
         )
 
-    async def dependents(self, row: ActionRow, verb: str = "undo") -> tuple[Dependent, ...]:
+    async def dependents(self, row: ActionRow, verb: str = "undo", read: _Read | None = None) -> tuple[Dependent, ...]:
         """The actions in effect that came after `row` and depend on it, newest first. For redo: those that came after
         its undo, unless they were in effect when it ran: what it then saw was only brought back."""
-        own = await self._footprint(row)
+        read = read or _Read()
+        own = await self._footprint(row, read)
         if own is None:
             return ()  # its own runtime says so when it is asked to take it back
         ran = self._last(row.id, _EFFECTS)
         since = ran if verb == "undo" else self._last(row.id, ("undo",))
         found = []
-        for other in self._after(since, {need.service for need in row.the_plan().needs}):
+        for number, other in enumerate(self._after(since, {need.service for need in row.the_plan().needs}, read)):
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
             if other.id == row.id or (verb == "redo" and self._was_in_effect(other.id, ran)):
                 continue
-            if why := await self._stands_on(other, own, row):
+            if why := await self._stands_on(other, own, row, read):
                 found.append(Dependent(other, why))
         return tuple(found)
 
     async def back(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
         """The way back over `chosen` and whatever else depends on one of them, newest effect first. Raises InvalidInput
         for more than `MOST_STEPS`."""
-        wanted = {row.id: row for row in chosen if _takes_back(row) and await self._wrote(row)}
+        read = _Read()
+        wanted: dict[str, ActionRow] = {}
+        for row in chosen:
+            await asyncio.sleep(0)
+            if _takes_back(row) and await self._wrote(row, read):
+                wanted[row.id] = row
+            if len(wanted) > MOST_STEPS:
+                break
         others: dict[str, str] = {}  # ids of those that weren't asked for, and why they have to go
         stays = {row.id: "it can't be taken back" for row in wanted.values() if not _reversible(row)}
         standing: dict[str, tuple[Dependent, ...]] = {}
@@ -111,7 +133,7 @@ class Timeline:
                 raise InvalidInput(
                     f"More than {MOST_STEPS} actions would have to be taken back.", next_step="Choose a later point."
                 )
-            standing[row.id] = await self.dependents(row)
+            standing[row.id] = await self.dependents(row, read=read)
             for each in standing[row.id]:
                 if each.row.id not in wanted and _takes_back(each.row) and _reversible(each.row):
                     wanted[each.row.id] = each.row
@@ -133,11 +155,12 @@ class Timeline:
         since, and one that stays, keep those that would stand on them."""
         undone = [row for row in chosen if row.state is State.UNDONE]
         undone.sort(key=lambda row: self._last(row.id, ("undo",)), reverse=True)
+        read = _Read()
         steps: list[Step] = []
         stays: list[ActionRow] = []
         for row in undone[:MOST_STEPS]:
-            since = await self.dependents(row, "redo")
-            why = f"{since[0].row.id} came since: {since[0].why}" if since else await self._stood_on(row, stays)
+            since = await self.dependents(row, "redo", read)
+            why = f"{since[0].row.id} came since: {since[0].why}" if since else await self._stood_on(row, stays, read)
             if why:
                 stays.append(row)
             steps.append(Step(row, _class(row), can=not why, why=why))
@@ -181,7 +204,7 @@ class Timeline:
         with self.core.journal.read() as connection:
             return connection.execute(query).scalar() in _EFFECTS
 
-    def _after(self, number: int, services: Iterable[str] = ()) -> Iterator[ActionRow]:
+    def _after(self, number: int, services: Iterable[str] = (), read: _Read | None = None) -> Iterator[ActionRow]:
         """The actions whose effect began after that row, newest first: all that ran, or those in effect that touched
         one of the services. Two actions without a service in common can't meet."""
         newest = func.max(journal.c.number)
@@ -197,17 +220,20 @@ class Timeline:
             )
         with self.core.journal.read() as connection:
             ids = list(connection.execute(query).scalars())
-        rows = self.core.actions.those(ids)
+        rows = {} if read is None else read.rows
+        rows |= self.core.actions.those([id for id in ids if id not in rows])
         for id in ids:
             row = rows.get(id)
             if row is not None and row.kind != "revert" and (not services or row.state in IN_EFFECT):
                 yield row
 
-    async def _stands_on(self, other: ActionRow, own: Footprint, row: ActionRow) -> str:
+    async def _stands_on(self, other: ActionRow, own: Footprint, row: ActionRow, read: _Read) -> str:
         """Why `other`, which is later, depends on what `own` wrote; "" when it doesn't."""
-        if _class(other) is UndoClass.NOTHING or untouched(other):
+        if other.id not in read.changing:
+            read.changing[other.id] = _class(other) is not UndoClass.NOTHING and not untouched(other)
+        if not read.changing[other.id]:
             return ""
-        footprint = await self._footprint(other)
+        footprint = await self._footprint(other, read)
         if footprint is None:
             return "what it read and wrote isn't known"
         if not footprint.writes:
@@ -219,26 +245,29 @@ class Timeline:
             return f"it could read {_words(place)}, which {row.id} changed"
         return ""
 
-    async def _stood_on(self, row: ActionRow, stays: Iterable[ActionRow]) -> str:
+    async def _stood_on(self, row: ActionRow, stays: Iterable[ActionRow], read: _Read) -> str:
         """Why a row can't be brought back when these aren't; "" when it can."""
         for earlier in stays:
-            own = await self._footprint(earlier)
-            if own is None or (why := await self._stands_on(row, own, earlier)):
+            own = await self._footprint(earlier, read)
+            if own is None or (why := await self._stands_on(row, own, earlier, read)):
                 return f"{earlier.id}, which stays, came before it" + ("" if own is None else f": {why}")
         return ""
 
-    async def _wrote(self, row: ActionRow) -> bool:
+    async def _wrote(self, row: ActionRow, read: _Read) -> bool:
         if untouched(row):
             return False
-        footprint = await self._footprint(row)
+        footprint = await self._footprint(row, read)
         return footprint is None or bool(footprint.writes)
 
-    async def _footprint(self, row: ActionRow) -> Footprint | None:
-        try:
-            plan = row.the_plan()
-            return await self.core.runtime_of(plan.action).footprint(plan, self.core.context(row))
-        except GoexError:
-            return None
+    async def _footprint(self, row: ActionRow, read: _Read) -> Footprint | None:
+        if row.id not in read.footprints:
+            try:
+                plan = row.the_plan()
+                found = await self.core.runtime_of(plan.action).footprint(plan, self.core.context(row))
+            except GoexError:
+                found = None
+            read.footprints[row.id] = found
+        return read.footprints[row.id]
 
 
 def meeting(some: Set[str], others: Set[str]) -> str:

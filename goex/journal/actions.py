@@ -211,13 +211,17 @@ class Actions:
         with self._journal.read() as connection:
             return tuple(action_row(found) for found in connection.execute(query))
 
-    def newest(self, *, agent: str = "", session: str = "", before: str = "", limit: int = 50) -> tuple[ActionRow, ...]:
-        """Newest first; `before` is an action's id."""
+    def newest(
+        self, *, agent: str = "", session: str = "", before: str = "", since: str = "", limit: int = 50
+    ) -> tuple[ActionRow, ...]:
+        """Newest first; `before` is an action's id, `since` a stamp."""
         query = select(actions).order_by(desc(actions.c.number)).limit(limit)
         if agent:
             query = query.where(actions.c.agent == agent)
         if session:
             query = query.where(actions.c.session == session)
+        if since:
+            query = query.where(actions.c.created >= since)
         if before:
             query = query.where(actions.c.number < self.get(before).number)
         with self._journal.read() as connection:

@@ -43,4 +43,21 @@ ROWS: tuple[Attack, ...] = (
     ),
     _row("made_again", "make calls again on a grant, with other answers"),
     _row("earlier_version", "use a grant for references that an earlier version gave", test=_EARLIER, control=_EARLIER),
+    *(
+        Attack(
+            name=f"name_again_{way}",
+            tries=f"have what an earlier agent of its name asked for, by {what}",
+            where=Where.GRANTS,
+            refused_by=("an action is of whoever had the name then",),
+            test=f"tests/adversarial/test_names_again.py::test_what_the_first_had_is_not_the_seconds[{way}]",
+            control=f"tests/adversarial/test_names_again.py::test_control[{way}]",
+        )
+        for way, what in {
+            "get": "its id",
+            "list": "a list",
+            "watch": "following it",
+            "cancel": "cancelling it",
+            "key": "the same key",
+        }.items()
+    ),
 )

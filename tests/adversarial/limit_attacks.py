@@ -47,4 +47,12 @@ ROWS: tuple[Attack, ...] = (
     _row("long-words", "have long words read while the person waits", "a thread for agents' words", "words"),
     _row("model-bill", "map words until the model's bill hurts", "model calls an hour", "model"),
     _row("model-words", "have results put into words, which no mapping pays for", "model calls an hour", "model_words"),
+    Attack(
+        "way-back-flood",
+        "ask for the way back over hundreds of actions that stand on each other",
+        Where.LIMITS,
+        ("each action is read once, and others have their turn",),
+        "tests/adversarial/test_way_back.py::test_each_is_read_once_and_others_have_their_turn",
+        "tests/adversarial/test_way_back.py::test_control",
+    ),
 )

@@ -61,6 +61,12 @@ def _private_files() -> None:
     goex.paths.check_held = lambda folder: None  # type: ignore[assignment]
 
 
+def _names_times() -> None:
+    from goex.engine.grant_store import GrantStore
+
+    GrantStore.named_since = lambda self, name: ""  # type: ignore[method-assign]
+
+
 def _own_tables() -> None:
     import goex.journal.schema
 
@@ -192,6 +198,7 @@ _DEFENCES: dict[str, Any] = {
     "task counts": _task_counts,
     "what the vault knows": _what_the_vault_knows,
     "older vaults": _older_vaults,
+    "names' times": _names_times,
     "private files": _private_files,
     "own tables": _own_tables,
     "task bounds": _task_bounds,
