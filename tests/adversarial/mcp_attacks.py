@@ -34,6 +34,19 @@ def _waits(name: str, tries: str, refused_by: str, test: str, of: str = "", cont
     )
 
 
+_MUTATED = "tests/adversarial/test_mcp_mutations.py::test_"
+
+
+def _mutated(name: str, tries: str, refused_by: str = "messages are parsed, or answered with an error") -> Attack:
+    tests = (f"{_MUTATED}mutated[{name}]", f"{_MUTATED}control")
+    return Attack(f"mcp-{name}", tries, Where.MCP, (refused_by,), *tests)
+
+
+def _foreign(name: str, tries: str) -> Attack:
+    tests = (f"{_MUTATED}of_another[{name}]", f"{_MUTATED}control_of_its_own")
+    return Attack(f"mcp-{name}", tries, Where.MCP, ("a session is its agent's",), *tests)
+
+
 ROWS: tuple[Attack, ...] = (
     _own("follow", "goex_wait"),
     _own("read the answer of", "goex_result"),
@@ -112,4 +125,24 @@ ROWS: tuple[Attack, ...] = (
     _waits("result-asks", "speak as GoEx in a service's answer", "answers are one line of JSON", "result_that_asks"),
     _waits("stdio-broken", "end the server with a broken line", "requests are parsed", "broken_line", "cut"),
     _waits("stdio-size", "send 10 MB of arguments on standard input", "the daemon's sizes", "sized"),
+    _mutated("several-at-once", "ask for many actions in one message"),
+    _mutated("another-version", "speak another version of JSON-RPC"),
+    _mutated("parameters-in-a-list", "pass a call by a list of parameters"),
+    _mutated("id-of-nothing", "begin an action by a call that expects no answer"),
+    _mutated("id-between-numbers", "the same by an id that is no whole number"),
+    _mutated("id-of-an-object", "the same by an id that is an object"),
+    _mutated("progress-of-an-object", "have progress told to an object"),
+    _mutated("method-in-other-letters", "name a method in other letters"),
+    _mutated("wide-letters", "hide a call in UTF-16"),
+    _mutated("answer-to-no-question", "answer what the server never asked"),
+    _foreign("session-ended-by-another", "end another agent's session"),
+    _foreign("session-followed-by-another", "follow another agent's session"),
+    Attack(
+        "mcp-cancelled-when-answered",
+        "withdraw an action by cancelling the request that has its answer",
+        Where.MCP,
+        ("a request is over with its answer",),
+        f"{_MUTATED}cancelled_when_it_was_answered",
+        f"{_MUTATED}control",
+    ),
 )
