@@ -113,7 +113,7 @@ class Running:
 
 def _after_part(action_id: str, plan: Plan) -> str:
     """What to do about an action that failed after it may have changed something."""
-    if isinstance(plan.action, Revert):
+    if isinstance(plan.action, Revert) or plan.undo_class is UndoClass.NOTHING:
         return ""
     if plan.undo_class is UndoClass.IRREVERSIBLE:
         return f"It may have changed something, and not all of it can be taken back. {plan.undo_text}"

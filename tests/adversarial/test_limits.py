@@ -10,8 +10,9 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -383,6 +384,27 @@ async def test_threads() -> None:
 
 async def test_control_threads() -> None:
     assert await _waits(asyncio.to_thread)
+
+
+# 200 kB that took a minute to read when each branch copied every name.
+BRANCHES = "import requests\n" + "".join(f"for a{i} in x:\n  b{i} = 1\n" for i in range(7100))
+
+
+@pytest.mark.promise(16)
+def test_the_person_answers_while_programs_are_read() -> None:
+    """From the wire: eight such programs of an agent, and passphrases of the person that are checked meanwhile."""
+    with contextmanager(_daemon)("") as daemon:
+        token = daemon.add_agent("reads")
+        long = pb.ExecuteRequest(code=pb.CodeProgram(language="python", program=BRANCHES, services=["slack"]))
+        for _ in range(8):
+            following = daemon.actions("Execute", long, token=token, seconds=300)
+            threading.Thread(target=times, args=(partial(list, following), 1), daemon=True).start()
+        for number in range(5):
+            request = pb.VaultPutRequest(
+                service="github", account=f"n{number}", secret=b"x", format="string", passphrase=APPROVAL_PASSPHRASE
+            )
+            daemon.person("VaultPut", request, seconds=30)  # raises where nobody answers
+        assert len(daemon.actions("List", pb.ListRequest(limit=20), token=token).actions) == 8
 
 
 ENTANGLED = "def f0(): pass\n" + "".join(f"def f{i}():\n" + f"  f{i - 1}()\n" * 40 for i in range(1, 6)) + "f5()\n" * 50

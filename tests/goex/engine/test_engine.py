@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from goex.engine.core import Core, Request
 from goex.journal.actions import ActionRow
 from goex.journal.chain import JournalFailed
 from goex.journal.states import State
-from policies.actions import Plan, Revert
+from policies.actions import Outcome, Plan, Revert, UndoClass
 from policies.errors import Conflict
 from runtimes.base import Context
 from tests.goex.engine.conftest import ACTION, ASKER, Desk
@@ -50,6 +51,30 @@ async def test_what_was_begun_beforehand_is_let_go_of_when_the_step_cannot_be_wr
     assert (said, desk.runtime.ran) == (["let go"], [])
     assert (await carry_out(row, desk.runtime, plan, lambda: None, lambda: None)).state is State.DONE  # the control
     assert said == ["let go", "let go"]
+
+
+@pytest.mark.parametrize(
+    ("undo_class", "named"),
+    [
+        (UndoClass.EXACT, True),
+        (UndoClass.COMPENSATING, True),
+        (UndoClass.IRREVERSIBLE, False),
+        (UndoClass.NOTHING, False),
+    ],
+)
+async def test_what_failed_half_way_is_said_to_be_taken_back_only_by_what_has_an_undo(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, undo_class: UndoClass, named: bool
+) -> None:
+    async def execute(plan: Plan, context: Context) -> Outcome:
+        return Outcome(ok=False, summary="The second of two calls failed.", touched=True)
+
+    desk.runtime.undo_class = undo_class
+    monkeypatch.setattr(desk.runtime, "execute", execute)
+    question = await desk.asked()
+    desk.answer(question)
+    row = await desk.until(question.action_id, State.PARTIAL, State.FAILED)
+    assert row.state is State.PARTIAL
+    assert ("goex undo" in json.loads(row.problem)["next_step"]) is named
 
 
 async def test_a_stored_plan_that_was_exchanged_is_not_taken(desk: Desk) -> None:
