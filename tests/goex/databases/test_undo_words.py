@@ -116,3 +116,24 @@ def test_a_pair_says_what_its_statements_did(shop: Shop) -> None:
     undone = shop.client.revert(done.action.id).approve()
     assert "nothing changed" not in undone.action.outcome_json
     assert changes(undone) == ["orders: 2 rows set back"]
+
+
+def test_versioning_of_a_file_is_not_said_to_hold(shop: Shop) -> None:
+    """It changes the file at once, and another action may write to it: question, outcome, screen and commit say so."""
+    sql = "UPDATE orders SET total = 0 WHERE id = 1"
+    asked = shop.sql(sql, policy="versioning")
+    undo_text = asked.question().undo_text
+    assert "changed at once" in undo_text and "transaction is held" not in undo_text
+    asked.leave()
+    done = shop.run(sql, policy="versioning")
+    assert shop.look("SELECT total FROM orders WHERE id = 1") == [(0,)], "everybody sees it"
+    summary = json.loads(done.action.outcome_json)["summary"]
+    screen = shop.client.daemon.goex("show", done.action.id).stdout
+    assert not done.action.held_until and "Held" not in summary and "Held" not in screen
+    commit = shop.client.revert(done.action.id, "commit")
+    kept = commit.question()
+    assert not any("which is held" in line for line in kept.lines), "others saw it at once"
+    commit.leave()
+    shop.run("UPDATE orders SET total = 1 WHERE id = 2")
+    refused = shop.client.revert(done.action.id).ended()
+    assert refused.problem.code == "conflict"
