@@ -69,8 +69,11 @@ def reset(
     from goex.cli.connect import connect
     from goex.cli.prompt import with_presence
     from goex.rpc import passkeys_pb2 as pb
+    from policies.errors import InvalidInput
 
     with connect(out) as client:
+        if not client.call("Passkeys/List", pb.ListPasskeysRequest(), pb.ListPasskeysReply).passkeys:
+            raise InvalidInput("No passkey is registered.", next_step="Add one on the page: goex web")
         reply = with_presence(
             lambda passphrase: client.call(
                 "Passkeys/Reset", pb.ResetPasskeysRequest(passphrase=passphrase, cancel=cancel), pb.ResetPasskeysReply

@@ -258,11 +258,14 @@ def wake(
     from goex.rpc import rules_pb2 as pb
 
     with connect(out) as client:
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Rules/WakeAgent", pb.WakeAgentRequest(agent=agent, passphrase=passphrase), pb.WakeAgentReply
+        in_force = client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply)
+        reply = pb.WakeAgentReply()
+        if agent in {one.agent for one in in_force.resting}:
+            reply = with_presence(
+                lambda passphrase: client.call(
+                    "Rules/WakeAgent", pb.WakeAgentRequest(agent=agent, passphrase=passphrase), pb.WakeAgentReply
+                )
             )
-        )
     out.message(reply)
     if not as_json:
         out.say(shown(f"{agent} may ask again." if reply.rested else f"{agent} doesn't rest."))

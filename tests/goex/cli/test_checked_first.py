@@ -33,6 +33,7 @@ WRONG = {
     ("db", "policy", "nowhere", "pairs"): "There is no database 'nowhere'",
     ("agents", "add", "no such name!"): "isn't a valid name",
     ("agents", "add", "ada"): "There is an agent 'ada' already",
+    ("passkey", "reset"): "No passkey is registered",
     ("undo-pairs", "remove", "0123456789"): "There is no added undo pair",
     ("vault", "backup", "/nowhere/at/all"): "/nowhere/at isn't a folder that you can write in",
     ("vault", "restore", "/nowhere/at/all", "--replace"): "isn't a file that you can read",
@@ -60,6 +61,12 @@ def test_what_is_wrong_is_said_before_a_secret_is_typed(daemon: Daemon, command:
         assert terminal.wait() not in (0, 3)
     assert WRONG[command] in terminal.text.replace("\n      ", " "), terminal.text
     assert not any(secret in terminal.text for secret in SECRETS), terminal.text
+
+
+def test_where_nothing_is_to_be_done_nothing_is_asked_for(daemon: Daemon) -> None:
+    with daemon.terminal("rules", "wake", "ada") as terminal:
+        assert terminal.wait() == 0
+    assert "ada doesn't rest" in terminal.text and not any(secret in terminal.text for secret in SECRETS)
 
 
 @pytest.mark.parametrize(
