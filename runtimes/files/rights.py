@@ -4,7 +4,8 @@ Rules:
 
 * Rights are read from the mode and the POSIX ACLs together: whoever isn't named has those of everyone.
 * A name that was there may keep the rights it had. A new one may have what its folder's default ACL gave before, or,
-  without one, reading for everyone; a content that was there under another name stays as closed as it was.
+  without one, reading for everyone; a content that was there under another name stays as closed as it was, also under
+  a name that was there.
 * Grants are also a default ACL, a set-group-id folder, a sticky bit that is taken off, another owner, and attributes
   that the system or a file server reads as rights.
 """
@@ -112,7 +113,7 @@ class Baseline:
 
     before: Mapping[bytes, Entry]
     after: Mapping[bytes, Entry]
-    contents: frozenset[str] = frozenset()  # of new names
+    contents: frozenset[str] = frozenset()  # of names that are new or had another
     _known: dict[str, Rights] = field(default_factory=dict)
     _ways: dict[tuple[bool, bytes], Rights] = field(default_factory=dict)
 
@@ -133,17 +134,32 @@ class Baseline:
         if entry.kind == "l":
             return {}
         now, old = access(entry), self.old(path, entry)
-        if old is not None:
-            return gained(_executable(access(old), entry), now)
         own: Subject = ("user", entry.uid)
-        default = self.default(path, entry, fresh=True)
-        allowed = _parsed(default, entry.gid) if default else _NEW
-        found = gained({**_executable(allowed, entry), own: 7}, now)
+        if old is not None:
+            found = gained(_executable(access(old), entry), now)
+            if old.oid == entry.oid:
+                return found
+        else:
+            default = self.default(path, entry, fresh=True)
+            allowed = _parsed(default, entry.gid) if default else _NEW
+            found = gained({**_executable(allowed, entry), own: 7}, now)
         if (known := self._known.get(entry.oid)) is not None:
-            open_ = _both(now, self._way(True, _above(path)))
-            further = gained({**_executable(known, entry), own: 7}, {**open_, own: 7})
+            known, open_ = _executable(known, entry), _both(now, self._way(True, _above(path)))
+            if old is None or self._may_read_all(entry.uid):
+                known, open_ = {**known, own: 7}, {**open_, own: 7}
+            further = gained(known, open_)
+            if old is not None:
+                further = {who: bits & 4 for who, bits in further.items() if bits & 4}  # it may be changed as it was
             found = {who: found.get(who, 0) | further.get(who, 0) for who in {*found, *further}}
         return found
+
+    def gained_by_owner(self, path: bytes, entry: Entry) -> bool:
+        """Whether an entry's owner, from whom no mode takes anything, gets a content that was closed to them."""
+        return entry.kind != "l" and ("user", entry.uid) in self.gained(path, entry)
+
+    def _may_read_all(self, uid: int) -> bool:
+        """Whether a user is root, or the folder's owner, for whom the program works."""
+        return uid in (0, self.before[b""].uid)
 
     def gained_by_default(self, path: bytes, entry: Entry) -> dict[Subject, int]:
         """Who gets rights to what will be made in a folder, beyond what its default ACL gave before."""
@@ -174,7 +190,11 @@ class Baseline:
 
 def baseline(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry], grown: Mapping[bytes, Entry]) -> Baseline:
     """The baseline for `after`; `grown` holds the entries of folders as they will be."""
-    made = frozenset(entry.oid for path, entry in after.items() if entry.oid and path not in before)
+    made = frozenset(
+        entry.oid
+        for path, entry in after.items()
+        if entry.oid and ((old := before.get(path)) is None or (old is not entry and old.oid != entry.oid))
+    )
     return Baseline(before, grown, made)
 
 

@@ -8,7 +8,8 @@ it was given, and the difference, under the rules below, becomes the folder's ne
 
 * what isn't changed keeps its owner; what is new gets the folder's owner;
 * nobody gets rights that weren't there (`rights`): no wider mode, ACL, sticky bit taken off, or attribute that is read
-  as rights is applied, and names of different owners don't become one file;
+  as rights is applied, a content that was closed isn't opened by the name that it comes under, and names of different
+  owners don't become one file;
 * set-user-id and set-group-id bits are kept where they were on the same content, and never made;
 * devices aren't copied, made or changed; one goes only together with the folder that held it.
 """
@@ -87,6 +88,10 @@ def target(before: Manifest, handed: Manifest, left: Manifest) -> tuple[Manifest
         for name, value in entry.xattrs:
             if rights.lends(name) and (name, value) not in new.xattrs:
                 grants.note(1, f"attribute {escape(name)}", path)
+        if old is not None and base.gained_by_owner(path, new):
+            made[path] = old
+            refused.append(f"not applied: what {shown(path)} holds now, which its owner couldn't read before")
+            continue
         made[path] = _closed(path, new, base, grants)
     for path, entry in before.entries.items():
         above = path.rpartition(b"/")[0]
@@ -222,7 +227,9 @@ def _closed(path: bytes, entry: Entry, base: rights.Baseline, grants: rights.Gra
     grants.rights(path, entry, gained)
     acl = None if old is None else dict(old.xattrs).get(rights.ACCESS)
     if old is not None and acl is not None:
-        return _with(entry, rights.ACCESS, acl)._replace(mode=entry.mode & 0o7000 | old.mode & 0o777)
+        as_it_was = _with(entry, rights.ACCESS, acl)._replace(mode=entry.mode & 0o7000 | old.mode & 0o777)
+        if not base.gained(path, as_it_was):
+            return as_it_was
     now = rights.access(entry)
     taken = {who: bits & ~gained.get(who, 0) for who, bits in now.items()}
     nine = taken.get(("group", entry.gid), 0) << 3 | taken[rights.EVERYONE]

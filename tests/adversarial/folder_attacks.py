@@ -21,6 +21,13 @@ RIGHTS = {
     "set_group_id_folder": "make a folder give its group to what is made in it",
     "attribute_read_as_owner": "leave the attribute that a file server reads an owner from",
 }
+CONTENTS = {
+    "private_over_an_open_name": "move a private file over one that everyone may read",
+    "private_written_into_an_open_file": "write what is private into a file that everyone may read",
+    "private_and_open_exchanged": "exchange what a private and an open file hold",
+    "private_written_into_anothers_file": "write what is private into a file of another user's",
+    "private_over_anothers_name": "move a private file over one of another user's",
+}
 _NAMES = {
     "paths_told_apart": (
         "tell by refusals which paths are there, under root",
@@ -55,6 +62,17 @@ ROWS: tuple[Attack, ...] = (
             control=f"{_FILE}::test_control[{name}]",
         )
         for name, tries in RIGHTS.items()
+    ),
+    *(
+        Attack(
+            name=name,
+            tries=tries,
+            where=Where.FOLDER,
+            refused_by=("a content stays as closed as it was",),
+            test=f"tests/adversarial/test_contents.py::test_refused[{name}]",
+            control=f"tests/adversarial/test_contents.py::test_control[{name}]",
+        )
+        for name, tries in CONTENTS.items()
     ),
     *(
         Attack(
