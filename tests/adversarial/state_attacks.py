@@ -95,3 +95,26 @@ ROWS += (
         f"{_SNAPSHOTS}::test_control_elsewhere",
     ),
 )
+
+_RUNNING = "tests/adversarial/test_state_running.py"
+
+
+def _placed_under_it(name: str, tries: str) -> Attack:
+    tests = (f"{_RUNNING}::test_it_is_refused[{name}]", f"{_RUNNING}::test_control")
+    return Attack(name, tries, Where.STATE, ("the chain, and what the vault knows of the log",), *tests)
+
+
+ROWS += (
+    _placed_under_it("log_exchanged_while_it_is_written", "exchange the log and its head while the daemon runs"),
+    _placed_under_it("log_cut_while_it_is_written", "cut the log to nothing while the daemon runs"),
+    _placed_under_it("newest_rows_cut_while_it_is_written", "cut the write-ahead log to nothing while the daemon runs"),
+    _placed_under_it("head_led_elsewhere", "leave a link where the log's head is, while the daemon runs"),
+    Attack(
+        "a_vault_exchanged_while_it_is_open",
+        "exchange vault.db while the daemon runs",
+        Where.STATE,
+        ("a header that isn't the one in memory",),
+        f"{_RUNNING}::test_a_vault_that_was_exchanged_is_written_no_more",
+        f"{_RUNNING}::test_control_vault",
+    ),
+)
