@@ -84,7 +84,7 @@ agent-tasks: services ## Do eight tasks as an agent does, by MCP and goex-client
 	@$(BIN)/python -m tools.agent_tasks $(ARGS)
 
 .PHONY: coding-agents
-coding-agents: services ## Run Claude Code, Codex and Gemini CLI with a scripted model, connected to GoEx (needs npm)
+coding-agents: services ## Run Claude Code, Codex, Gemini CLI and Copilot CLI with a scripted model, connected to GoEx (needs npm)
 	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
 	    $(SIGNALS) $(BIN)/pytest --basetemp="$$base" -m "thorough or not thorough" tests/coding_agents $(ARGS)
 

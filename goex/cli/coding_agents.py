@@ -24,6 +24,7 @@ class Name(StrEnum):
     CLAUDE = "claude"
     CODEX = "codex"
     GEMINI = "gemini"
+    COPILOT = "copilot"
     VSCODE = "vscode"
     CURSOR = "cursor"
 

@@ -20,10 +20,11 @@ def run(
     ] = None,
     socket: Annotated[Path | None, typer.Option(help=f"agent.sock; else {SOCKET} of the environment.")] = None,
 ) -> None:
-    """Answer a hook of Claude Code, Codex, Gemini CLI or Copilot, whose event is read from standard input.
+    """Answer a hook of Claude Code, Codex, Gemini CLI, Copilot or VS Code, whose event is read from standard input.
 
     What rules forbid is denied, what they permit for Action::"tool" is allowed, a shell command that GoEx can run with
-    undo is denied with the tool to use instead. All else, and every error, is left to the client's own question.
+    undo is denied with the tool to use instead. All else is left to the client's own question, and so is what can't be
+    judged. An event that can't be read is refused: status 2, which each client takes as a no.
     """
     from goex.client import Client
     from goex.coding_agents.hook_formats import LONGEST, judged, read_event, unjudged

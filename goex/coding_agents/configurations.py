@@ -165,17 +165,26 @@ def _vscode(program: Program, env: Mapping[str, str], project: Path | None) -> l
     config = Path(env.get("XDG_CONFIG_HOME") or _home(env) / ".config")
     file = project / ".vscode" / "mcp.json" if project else config / "Code" / "User" / "mcp.json"
     found = [_server(file, ("servers", NAME), {"type": "stdio", "command": program.command, "args": program.mcp})]
-    if project is not None:  # Copilot reads hooks of a project alone
-        hook = {"type": "command", "bash": program.hook, "timeoutSec": 30}
-        place = project / ".github" / "hooks" / "goex.json"
-        found.append(
-            _File(
-                place,
-                lambda text: json_text.put(_hooked(text, ("preToolUse",), hook), ("version",), 1),
-                lambda text: "" if json_text.read(_unhooked(text)) == {"version": 1} else _unhooked(text),
-            )
-        )
+    if project is not None:  # it reads Copilot's hooks of a project alone
+        found.append(_copilot_hooks(project / ".github", program))
     return found
+
+
+def _copilot(program: Program, env: Mapping[str, str], project: Path | None) -> list[_File]:
+    own = Path(env["COPILOT_HOME"]) if env.get("COPILOT_HOME") else _home(env) / ".copilot"
+    server = {"type": "local", "command": program.command, "args": program.mcp, "tools": ["*"], "timeout": 120_000}
+    file = project / ".github" / "mcp.json" if project else own / "mcp-config.json"
+    hooks = _copilot_hooks(project / ".github" if project else own, program)
+    return [_server(file, ("mcpServers", NAME), server), hooks]
+
+
+def _copilot_hooks(folder: Path, program: Program) -> _File:
+    hook = {"type": "command", "bash": program.hook, "timeoutSec": 30}
+    return _File(
+        folder / "hooks" / "goex.json",
+        lambda text: json_text.put(_hooked(text, ("preToolUse",), hook), ("version",), 1),
+        lambda text: "" if json_text.read(_unhooked(text)) == {"version": 1} else _unhooked(text),
+    )
 
 
 def _cursor(program: Program, env: Mapping[str, str], project: Path | None) -> list[_File]:
@@ -187,6 +196,7 @@ CLIENTS: Mapping[str, Callable[[Program, Mapping[str, str], Path | None], list[_
     "claude": _claude,
     "codex": _codex,
     "gemini": _gemini,
+    "copilot": _copilot,
     "vscode": _vscode,
     "cursor": _cursor,
 }

@@ -25,6 +25,7 @@ _MOST_PATHS = 16
 # GoEx's own tools, as each client names those of the MCP server `goex`: the daemon asks about them itself.
 # A server that is called goex__something isn't it.
 _GOEX = re.compile(r"mcp__goex__(?!.*__)|mcp_goex_|goex[-/]goex_")
+_PATCH = "*** Begin Patch"
 # Codex takes such a line with blanks around it.
 _PATCHED = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to):(.+)$", re.MULTILINE | re.IGNORECASE)
 _PATCHES = ("command", "input", "patch")
@@ -40,8 +41,14 @@ _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("Read", "Glob", "Grep", "LS", "read_file", "read_many_files", "list_directory"), "read"),
     **dict.fromkeys(("glob", "search_file_content", "grep_search", "view", "grep"), "read"),
     **dict.fromkeys(("WebFetch", "WebSearch", "web_fetch", "google_web_search"), "fetch"),
+    # Those of VS Code.
+    "run_in_terminal": "shell",
+    **dict.fromkeys(("create_file", "create_directory", "insert_edit_into_file", "edit_notebook_file"), "write"),
+    **dict.fromkeys(("replace_string_in_file", "multi_replace_string_in_file"), "write"),
+    **dict.fromkeys(("list_dir", "file_search"), "read"),
+    "fetch_webpage": "fetch",
 }
-_PATHS = ("file_path", "notebook_path", "absolute_path", "path", "dir_path")
+_PATHS = ("file_path", "notebook_path", "absolute_path", "path", "dir_path", "filePath", "dirPath")
 _SEVERAL = ("paths", "include")  # each may be a pattern
 _PATTERNS = ("Glob", "glob")  # whose `pattern` is of paths
 _CHANGING = ("shell", "write", "fetch")
@@ -52,7 +59,7 @@ class Use:
     """One use of a tool, as a hook tells it. `client`: whose terms the answer is in. `unread`: why what it works on
     can't be told; ""."""
 
-    client: str  # "claude", "codex", "gemini" or "copilot"
+    client: str  # "claude" (VS Code, too), "codex", "gemini" or "copilot"
     event: str
     request: pb.JudgeRequest
     unread: str = ""
@@ -77,7 +84,7 @@ def read_event(text: str) -> Use | None:
     else:
         return None
     if isinstance(given, str):
-        given = parse_json(given or "{}", limit=LONGEST, what="The tool's arguments")
+        given = _arguments(given)
     if not isinstance(tool, str) or not tool or not isinstance(given, dict):
         raise InvalidInput("The event doesn't say which tool is used how.", next_step="See: goex hook --help")
     if _GOEX.match(tool):
@@ -88,6 +95,13 @@ def read_event(text: str) -> Use | None:
     except InvalidInput as error:
         return Use(client, name, request, unread=error.message)
     return Use(client, name, request)
+
+
+def _arguments(text: str) -> Any:
+    """A tool's arguments that came as text: JSON, or a patch as it is."""
+    if text.lstrip().startswith(_PATCH):
+        return {"input": text}
+    return parse_json(text or "{}", limit=LONGEST, what="The tool's arguments")
 
 
 def answer(use: Use, verdict: str, reason: str) -> dict[str, Any] | None:
@@ -154,12 +168,14 @@ def _fill(request: pb.JudgeRequest, given: Mapping[str, Any]) -> None:
 
 def _named(request: pb.JudgeRequest, given: Mapping[str, Any]) -> Iterator[str]:
     """The paths that a tool names: of a pattern, the folder that all it fits is in."""
-    if request.tool == "apply_patch":
-        for name in _PATCHES:
-            text = "\n".join(_texts(given.get(name)))
+    patches = ["\n".join(_texts(given.get(name))) for name in _PATCHES]
+    # Copilot calls it Edit where a hook is written as for Claude Code.
+    if request.tool == "apply_patch" or any(text.lstrip().startswith(_PATCH) for text in patches):
+        for text in patches:
             yield from (path.strip() for path in _PATCHED.findall(text))
         return
-    found = [one for name in _PATHS for one in _texts(given.get(name))]
+    parts = [given, *(one for one in _listed(given.get("replacements")) if isinstance(one, dict))]
+    found = [one for part in parts for name in _PATHS for one in _texts(part.get(name))]
     yield from found
     yield from (_plain(one) for name in _SEVERAL for one in _texts(given.get(name)))
     if request.tool in _PATTERNS:
@@ -191,9 +207,10 @@ def _absolute(path: str, folder: str) -> str:
 
 def _fetched(given: Mapping[str, Any]) -> str:
     """The host that is fetched from; "" for a search, which names none. Raises InvalidInput."""
-    if "query" in given and "url" not in given:
+    addresses = [one for name in ("url", "urls") for one in _texts(given.get(name))]
+    if "query" in given and not addresses:
         return ""
-    found = _texts(given.get("url")) or [url for one in _texts(given.get("prompt")) for url in _ADDRESS.findall(one)]
+    found = addresses or [url for one in _texts(given.get("prompt")) for url in _ADDRESS.findall(one)]
     hosts = {_host(url) for url in found}
     if len(hosts) != 1:
         raise InvalidInput("It isn't one host that is fetched from.", next_step="Answer the client yourself.")

@@ -1,4 +1,4 @@
-"""Claude Code, Codex and Gemini CLI from npm, by the pins of package-lock.json, in .cache/coding-agents."""
+"""Claude Code, Codex, Gemini CLI and Copilot CLI, by the pins of package-lock.json, in .cache/coding-agents."""
 
 from __future__ import annotations
 

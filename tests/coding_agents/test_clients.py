@@ -1,6 +1,6 @@
-"""Claude Code, Codex and Gemini CLI themselves, with a scripted model, connected by what `goex connect` wrote: a shell
-command of their own is turned to GoEx, which asks the person on a terminal, runs it, and takes it back; then a message
-to a homeserver, asked for, sent, read and taken back in the same way."""
+"""Claude Code, Codex, Gemini CLI and Copilot CLI themselves, with a scripted model, connected by what `goex connect`
+wrote: a shell command of their own is turned to GoEx, which asks the person on a terminal, runs it, and takes it back;
+then a message to a homeserver, asked for, sent, read and taken back in the same way."""
 
 from __future__ import annotations
 
@@ -201,6 +201,21 @@ def test_gemini_cli(daemon: Daemon, folder: Path, room: Room) -> None:
         env |= {"GOOGLE_GEMINI_BASE_URL": script.address, "GEMINI_API_KEY": "k"}
         # Headless, it has no shell at all unless its own questions are off; GoEx's hook and questions stand.
         options = ["--skip-trust", "--approval-mode", "yolo", "-m", "gemini-2.5-pro"]
+        said = run([command, *options, "-p", "Remove old.txt, then take it back."], env, folder)
+    assert not script.failures and not script.steps, f"{script.failures}\n{said[-3000:]}"
+    assert "It is back." in said
+
+
+def test_copilot_cli(daemon: Daemon, folder: Path, room: Room) -> None:
+    command = client("copilot")
+    (folder / "old.txt").write_text("kept")
+    env = connected(daemon, "copilot")
+    steps = Journey(daemon, folder, room, "bash", "command", "goex-").steps
+    with serving(steps) as script:
+        env |= {"COPILOT_PROVIDER_BASE_URL": script.address, "COPILOT_PROVIDER_TYPE": "anthropic"}
+        env |= {"COPILOT_PROVIDER_API_KEY": "k", "COPILOT_MODEL": "claude-sonnet-4", "COPILOT_OFFLINE": "true"}
+        # Headless, it asks nobody itself; GoEx's hook and questions stand.
+        options = ["--trust-folder", "--allow-all-tools", "--allow-all-paths"]
         said = run([command, *options, "-p", "Remove old.txt, then take it back."], env, folder)
     assert not script.failures and not script.steps, f"{script.failures}\n{said[-3000:]}"
     assert "It is back." in said

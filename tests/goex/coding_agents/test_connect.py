@@ -18,7 +18,7 @@ SETTINGS = """{
 }
 """
 TOML = '# mine\nmodel = "o"  # fast\n\n[mcp_servers.other]\ncommand = "a"\n'
-CLIENTS = ["claude", "codex", "gemini", "vscode", "cursor"]
+CLIENTS = ["claude", "codex", "gemini", "copilot", "vscode", "cursor"]
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mapper.code.folder_shell import read_folder_shell
+from tests.support.command import GOEX, run
 from tests.support.daemon import Daemon
 from tests.support.hooks import apply_rules, before, decision, hook
 
@@ -84,6 +86,46 @@ def test_codex_patches(bench: tuple[Daemon, str]) -> None:
     assert decision(hook(*bench, {**before("apply_patch", X, command=patch), "turn_id": "1"})) == "deny"
 
 
+PATCH = "*** Begin Patch\n*** Update File: ok.txt\n*** Add File: /srv/prod/x\n+a\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("apply_patch", {"input": PATCH}, "deny"),
+        ("apply_patch", PATCH, "deny"),  # as a model writes it
+        ("apply_patch", PATCH.replace("/srv/prod/x", f"{X}/x"), ""),
+        ("edit", {"path": "/srv/prod/conf", "old_str": "a", "new_str": "b"}, "deny"),
+        ("create", {"path": f"{X}/f", "file_text": "a"}, ""),
+        ("grep", {"pattern": "a", "paths": ["/srv/prod", X]}, "deny"),
+        ("grep", {"pattern": "a", "paths": X}, ""),
+        ("edit", {"old_str": "a"}, "ask"),  # of which file?
+        ("goex-goex_call", {"calls": []}, ""),
+    ],
+)
+def test_copilot_s_own_tools(bench: tuple[Daemon, str], tool: str, arguments: Any, expected: str) -> None:
+    assert decision(hook(*bench, {"toolName": tool, "toolArgs": arguments, "cwd": X})) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("run_in_terminal", {"command": "rm -rf build", "explanation": "", "isBackground": False}, "deny"),  # instead
+        ("run_in_terminal", {"command": "make test"}, "allow"),
+        ("create_file", {"filePath": "/srv/prod/x", "content": ""}, "deny"),
+        ("create_file", {"filePath": f"{X}/src/x", "content": ""}, "allow"),
+        ("create_directory", {"dirPath": "/srv/prod/d"}, "deny"),
+        ("multi_replace_string_in_file", {"replacements": [{"filePath": X}, {"filePath": "/srv/prod/x"}]}, "deny"),
+        ("fetch_webpage", {"urls": ["https://evil.example/x"], "query": ""}, "deny"),
+        ("fetch_webpage", {"urls": ["https://example.org/x"], "query": ""}, ""),
+        ("fetch_webpage", {"urls": ["https://example.org/x", "https://evil.example/x"], "query": ""}, "ask"),
+        ("mcp_goex_goex_call", {"calls": []}, ""),
+    ],
+)
+def test_vs_code(bench: tuple[Daemon, str], tool: str, arguments: dict[str, Any], expected: str) -> None:
+    assert decision(hook(*bench, before(tool, X, **arguments))) == expected
+
+
 @pytest.mark.parametrize(
     ("verdict", "expected"), [("permit", "allow"), ("forbid", "deny"), ("ask", "ask"), ("instead", "deny")]
 )
@@ -100,8 +142,12 @@ def test_gemini_and_copilot(bench: tuple[Daemon, str], verdict: str, expected: s
     "event",
     ["", "[]", "{", '{"hook_event_name": "PreToolUse"}', '{"hook_event_name": "PreToolUse", "tool_name": "Bash"}'],
 )
-def test_what_cannot_be_read_is_left_to_the_client(bench: tuple[Daemon, str], event: str) -> None:
-    assert hook(*bench, event) is None
+def test_what_cannot_be_read_is_refused(bench: tuple[Daemon, str], event: str) -> None:
+    """Each client takes the status 2 as a no."""
+    daemon, token = bench
+    env = {**daemon.env, "GOEX_AGENT_TOKEN": token}
+    said = run([str(GOEX), "hook"], env=env, folder=Path.cwd(), stdin=event.encode(), seconds=60)
+    assert (said.returncode, said.stdout) == (2, b"") and said.stderr
 
 
 def test_another_event_says_nothing(bench: tuple[Daemon, str]) -> None:
