@@ -233,7 +233,8 @@ class ActionsService(rpc.ActionsServicer):
         """Events until the action has ended: that it was received, or (not `new`) how it stands now, and what comes
         then. Leaving early is told to the engine."""
         hub = self._engine.core.hub
-        watcher = hub.watch(id)
+        # The person who looks at an agent's action doesn't keep its question open when the agent is gone.
+        watcher = hub.watch(id, asked=new or self._engine.core.actions.get(id).agent == principal.agent)
         try:
             if new:
                 watcher.put(Stepped("", "receive", State.RECEIVED))
@@ -249,9 +250,10 @@ class ActionsService(rpc.ActionsServicer):
                     return
         finally:
             hub.unwatch(id, watcher)
-            task = asyncio.ensure_future(self._engine.left(id))
-            self._leaving.add(task)
-            task.add_done_callback(self._leaving.discard)
+            if watcher.asked:
+                task = asyncio.ensure_future(self._engine.left(id))
+                self._leaving.add(task)
+                task.add_done_callback(self._leaving.discard)
 
     def _so_far(self, id: str, principal: Principal) -> list[pb.Event]:
         """How an action stands: its state, and its end or the questions that are open."""

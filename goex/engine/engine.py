@@ -186,7 +186,7 @@ class Engine:
         if not self.is_under_way(id):
             return
         row = self.core.actions.get(id)
-        if not row.detached and not self.core.hub.watched(id) and row.state in {*BEFORE_DECISION, State.ASKING}:
+        if not row.detached and not self.core.hub.awaited(id) and row.state in {*BEFORE_DECISION, State.ASKING}:
             await self.cancel(id, why="whoever asked has gone")
 
     async def remove_agent(self, name: str, *, by: str) -> None:

@@ -106,9 +106,11 @@ Event = Stepped | Printed | Progressed | Mapped | Asked | Finished
 
 class Watcher:
     """The events of one action, for one who watches. Steps that follow each other at once are told as one, from the
-    state before the first to that after the last, when no other has come for QUIET; an end tells the last itself."""
+    state before the first to that after the last, when no other has come for QUIET; an end tells the last itself.
+    `asked`: whether this is who asked for the action; its question stands as long as one of these is there."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, asked: bool = True) -> None:
+        self.asked = asked
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._step: Stepped | None = None
         self._late = False  # whether one came since the timer was set
@@ -149,8 +151,8 @@ class Hub:
     def __init__(self) -> None:
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
 
-    def watch(self, action_id: str) -> Watcher:
-        watcher = Watcher()
+    def watch(self, action_id: str, *, asked: bool = True) -> Watcher:
+        watcher = Watcher(asked=asked)
         self._watchers[action_id].add(watcher)
         return watcher
 
@@ -160,8 +162,9 @@ class Hub:
         if not watching:
             self._watchers.pop(action_id, None)
 
-    def watched(self, action_id: str) -> bool:
-        return bool(self._watchers.get(action_id))
+    def awaited(self, action_id: str) -> bool:
+        """Whether somebody who asked for it watches."""
+        return any(watcher.asked for watcher in self._watchers.get(action_id, ()))
 
     def publish(self, action_id: str, event: Event) -> None:
         for watcher in self._watchers.get(action_id, ()):

@@ -12,6 +12,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
+from tests.support.journey import Journey
 
 PATIENCE = 40.0  # seconds: less than the minute that a client has which may come back
 
@@ -79,3 +80,20 @@ def test_one_that_died_with_the_daemon_is_gone_at_once_and_one_that_lives_has_it
         assert held in waiting(daemon)
     finally:
         end(alive)
+
+
+def test_the_person_who_looks_at_it_keeps_no_question_open(daemon: Daemon) -> None:
+    """The control: the agent's own second look at it does."""
+    token = daemon.add_agent("leaves")
+    call = pb.Call(service="slack", method="chat.postMessage", arguments_json='{"channel": "#ops", "text": "left"}')
+    asking = Journey(daemon, pb.ExecuteRequest(calls=pb.Calls(calls=[call])), token=token)
+    asking.asked()
+    again = Journey(daemon, pb.ActionId(id=asking.action_id), token=token)
+    person = Journey(daemon, pb.ActionId(id=asking.action_id), person=True)
+    again.asked()
+    person.asked()
+    asking.leave()
+    time.sleep(1)
+    assert daemon.person_action(asking.action_id) == "asking"
+    again.leave()
+    assert person.finished().action.state == "withdrawn"

@@ -78,6 +78,8 @@ async def test_each_who_watches_is_told_all() -> None:
     hub.publish("a-1", TWO)
     expected: list[list[object]] = [[ONE, PRINTED], [ONE, PRINTED, TWO], []]
     assert [await told(watcher, len(each)) for watcher, each in zip(watchers, expected, strict=True)] == expected
-    assert hub.watched("a-1")
+    assert hub.awaited("a-1")
     hub.unwatch("a-1", watchers[1])
-    assert not hub.watched("a-1")
+    looking = hub.watch("a-1", asked=False)
+    assert not hub.awaited("a-1")  # who looks at it didn't ask for it
+    hub.unwatch("a-1", looking)
