@@ -319,6 +319,8 @@ class Outcome:
     # been in the catalog, or "".
     refused: tuple[JsonObject, ...] = ()
     touched: bool = True  # False only when it is known that nothing was changed
+    unsure: bool = False  # True when nothing is known to be changed, and something may be
+    next_step: str = ""  # where it isn't ok: what the person can do, if not what can be done of every such end
 
     def to_json(self) -> JsonValue:
         return {
@@ -334,6 +336,7 @@ class Outcome:
             "changes_cut": self.changes_cut,
             **({"refused": [dict(one) for one in self.refused]} if self.refused else {}),
             "touched": self.touched,
+            **({"unsure": True} if self.unsure else {}),
         }
 
 

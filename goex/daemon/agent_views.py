@@ -133,14 +133,17 @@ def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
     answers = [one.state for one in core.approvals.of_action(row.id)]
     if problem.code in ("denied", "timed-out") and answers and answers[-1] in _ANSWERED:
         return problem
-    next_step = f"The person can see why: goex show {row.id}"
+    next_step = f"The person can see why, at {row.id}."
     if "approved" in answers and problem.code == "denied":
         return _said(Denied("It isn't what was approved any more, so it didn't run.", next_step=next_step))
     if not asks_folder(core, row):
         return problem
     if row.kind == "revert":
-        said = "This can't be taken back or brought back as things are; nothing was touched."
-        return _said(Conflict(said, next_step=next_step))
+        said = (
+            "This can't be taken back or brought back as things are: it was changed since, or a later action stands on "
+            "it. Nothing was touched."
+        )
+        return _said(Conflict(said, next_step=next_step), who="person")
     if row.kind == "calls" and (problem.code not in _OF_A_FOLDER or _malformed(core, row.action())):
         return problem
     return _said(InvalidInput("GoEx doesn't do this in that folder.", next_step=next_step))
@@ -159,20 +162,21 @@ def _malformed(core: Core, action: Action | None) -> bool:
 def _ending(core: Core, view: pb.ActionView, problem: pb.Problem | None, row: ActionRow) -> pb.Ending:
     last = core.approvals.of_action(row.id)[-1:] if view.state in ("asking", "denied") else ()
     deadline = last[0].deadline if last and last[0].state == "pending" else ""
-    touched = not row.outcome or bool(parse(row.outcome, limit=_LIMIT).get("touched", True))
+    outcome = parse(row.outcome, limit=_LIMIT) if row.outcome else {}
+    touched, unsure = bool(outcome.get("touched", True)), bool(outcome.get("unsure"))
     answered = last[0].state if last else ""
-    made = ending(view, problem, answered=answered, deadline=deadline, touched=touched)
+    made = ending(view, problem, answered=answered, deadline=deadline, touched=touched, unsure=unsure)
     if made.status == "waiting" and core.settings.page_key is not None:
         port = page_port(core.settings.page_key)
         made.page = f"http://localhost:{port}/#waiting" if port else ""
-    if not made.summary and row.outcome:
-        made.summary = parse(row.outcome, limit=_LIMIT).get("summary", "")
+    if not made.summary:
+        made.summary = outcome.get("summary", "")
     return made
 
 
-def _said(error: GoexError) -> pb.Problem:
+def _said(error: GoexError, who: str = "") -> pb.Problem:
     status = ExitStatus(error.exit_status)
-    return pb.Problem(code=error.code, message=error.message, next_step=error.next_step, exit_status=status)
+    return pb.Problem(code=error.code, message=error.message, next_step=error.next_step, exit_status=status, who=who)
 
 
 def _clear(message: pb.Approval | pb.ActionView, names: tuple[str, ...]) -> None:

@@ -8,6 +8,7 @@ the person's, so that no agent takes a command line for its own.
 from __future__ import annotations
 
 from goex.rpc import goex_pb2 as pb
+from policies.display_text import shorten
 from policies.errors import ExitStatus
 
 _STATUS = {
@@ -22,6 +23,8 @@ _STATUS = {
 _ENDED = frozenset({"done", "partial", "unknown", "undone", "committed", "failed", "withdrawn"})
 _LATER = frozenset({ExitStatus.TIMED_OUT, ExitStatus.SEALED, ExitStatus.UNAVAILABLE})
 _CHANGED = frozenset({ExitStatus.USAGE, ExitStatus.AMBIGUOUS, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED})
+_STANDS = frozenset({ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED})  # against a revert
+_MOST_DIFFERENCE = 600  # characters of what is different
 _RESTING = frozenset({"resting", "exhausted", "busy"})
 
 
@@ -29,25 +32,29 @@ def guided(problem: pb.Problem) -> pb.Problem:
     """The problem with whether asking again helps, and who can do its next step."""
     status = problem.exit_status
     later = status in _LATER or problem.code in _RESTING
-    problem.retry = "later" if later else "changed" if status in _CHANGED else "no"
-    if problem.next_step:
+    changed = status in _CHANGED and problem.who != "person"
+    problem.retry = "later" if later else "changed" if changed else "no"
+    if problem.next_step and not problem.who:
         problem.who = "agent" if status in _CHANGED else "person"
     return problem
 
 
 def ending(
-    view: pb.ActionView, problem: pb.Problem | None, *, answered: str, deadline: str, touched: bool
+    view: pb.ActionView, problem: pb.Problem | None, *, answered: str, deadline: str, touched: bool, unsure: bool
 ) -> pb.Ending:
     """`view` and `problem` as the agent is shown them. `answered`: how its last question was settled; "" for none.
-    `touched`: False when it ran, and is known to have changed nothing."""
+    `touched`: False when it ran, and is known to have changed nothing. `unsure`: whether all that it may have changed
+    is what can't be known."""
     status = _STATUS.get(view.state, view.state)
+    if status == "partial" and unsure:
+        status = "unknown"
     if status == "denied":
         by_nobody = {"denied": "denied", "expired": "timed-out"}
         status = by_nobody.get(answered, "forbidden")
         if problem is not None and problem.code not in ("denied", "timed-out"):
             status = "failed"
     made = pb.Ending(status=status, changed=_changed(status, view, touched), undo="none", retry="no")
-    if view.can_undo:
+    if view.can_undo and not unsure:
         made.undo = view.undo_class
     made.deadline = deadline
     made.summary = problem.message if problem is not None else ""
@@ -100,6 +107,12 @@ def _guide(made: pb.Ending, view: pb.ActionView, problem: pb.Problem | None, rea
         case "partial":
             made.who = "person"
             made.next = f"It can't be undone: {view.undo_text} Tell the user; don't imitate an undo."
+        case "failed" if view.kind == "revert" and problem is not None and problem.exit_status in _STANDS:
+            # What it takes to take it back another way is the person's to say.
+            made.who = "person"
+            made.next = "Nothing was touched. Tell the user; don't imitate an undo."
+            if problem.details:
+                made.summary += f" Changed since: {shorten('; '.join(problem.details), _MOST_DIFFERENCE)[0]}."
         case "failed" if problem is not None:
             guided(problem)
             made.retry, made.who = problem.retry, problem.who

@@ -94,7 +94,7 @@ class Running:
         event = Event.FINISH if outcome.ok else Event.PART if outcome.touched else Event.FAIL
         problem = None
         if not outcome.ok:
-            next_step = _after_part(row.id, plan) if outcome.touched else ""
+            next_step = outcome.next_step or (_after_part(row.id, plan) if outcome.touched else "")
             problem = Problem(code="failed", message=outcome.summary, next_step=next_step).to_json()
         with self.core.journal.transaction() as transaction:
             row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)

@@ -42,6 +42,7 @@ def forward(steps: Sequence[Step], ledger: Ledger, report: Report) -> Outcome:
     summary = _well(calls, ledger) if ok or failing is None else _badly(calls, done, failing, ledger, report)
     if report.unkept:
         summary += escape(f" It can't be taken back here: {report.unkept}.")
+    unsure = not ok and bool(ledger.unsettled) and all(step.read for step in done)
     return Outcome(
         ok=ok,
         summary=summary,
@@ -49,6 +50,8 @@ def forward(steps: Sequence[Step], ledger: Ledger, report: Report) -> Outcome:
         exit_code=report.exit_code,
         results=results(calls, ledger),
         touched=touched(ledger),
+        unsure=unsure,
+        next_step=_next_step(failing, ledger, unsure=unsure) if failing is not None else "",
     )
 
 
@@ -89,6 +92,16 @@ def why_not(step: Step, ledger: Ledger, report: Report) -> str:
     if report.refused:
         return escape(f"was refused by the gateway: {report.refused[0].reason}")
     return escape(f"wasn't sent: {report.ending}" if report.ending else "wasn't sent")
+
+
+def _next_step(failing: Step, ledger: Ledger, *, unsure: bool) -> str:
+    """What the person can do about a call that failed, where more can be said than of each."""
+    if unsure:
+        return "Look at the service whether it happened, and take it back there if it did."
+    answer = ledger.answers.get(failing.id)
+    if answer is not None and not answer.doubtful and missing_scopes(answer.body) is not None:
+        return f"Give the account {escape(failing.service)}/{escape(failing.account)} a credential that has it."
+    return ""
 
 
 def missing_scopes(body: JsonValue, depth: int = 3) -> str | None:

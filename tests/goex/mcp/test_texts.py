@@ -24,8 +24,8 @@ forbid (principal, action == Action::"call", resource == Method::"slack.conversa
 
 @pytest.fixture(scope="module")
 def own() -> Iterator[Daemon]:
-    """A daemon whose questions end after five seconds, with a rule."""
-    with Daemon(config="[ask]\nseconds = 5\n") as made:
+    """A daemon whose questions end after eight seconds, with a rule."""
+    with Daemon(config="[ask]\nseconds = 8\n") as made:
         mcp.connect_slack(made)
         files = [rb.RuleFile(name="mine.cedar", text=RULE)]
         checked = rules(made, "CheckRules", rb.CheckRulesRequest(files=files))
@@ -44,6 +44,28 @@ async def asked(session: ClientSession, call: dict[str, Any], **more: Any) -> tu
     result = await session.call_tool("goex_call", {"calls": [call], **more})
     assert not result.is_error
     return dict(result.structured_content or {}), mcp.text_of(result).splitlines()
+
+
+async def test_what_waits_says_until_when(own: Daemon, token: str) -> None:
+    async with mcp.stdio(own, token) as session:
+        waiting, (_, then) = await asked(session, POST, wait_seconds=0)
+        await session.call_tool("goex_cancel", {"action": waiting["action"]})
+    assert (waiting["status"], waiting["changed"], waiting["who"]) == ("waiting", "no", "person")
+    until = waiting["deadline"].partition(".")[0].removesuffix("Z")
+    wait = f"Do other work or wait for {waiting['action']}; don't send it again."
+    assert then == f"Nothing has run. The person has until {until}Z. {wait}"
+
+
+async def test_a_no_with_a_reason_may_be_followed(own: Daemon, token: str) -> None:
+    async with mcp.stdio(own, token) as session:
+        waiting, _ = await asked(session, POST, wait_seconds=0)
+        await mcp.decided(own, waiting["action"], approve=False, reason="use #random")
+        first, then = mcp.text_of(await session.call_tool("goex_wait", {"action": waiting["action"]})).splitlines()
+    assert first.endswith("The person denied it: use #random.")
+    assert then == (
+        "Nothing ran. Don't repeat it or reach the same by another way; a proposal that follows this reason may be "
+        "made."
+    )
 
 
 async def test_a_no_isnt_asked_again(own: Daemon, token: str) -> None:
