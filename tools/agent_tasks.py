@@ -51,7 +51,8 @@ class Person:
                 if question.state != "pending" or self.ignores:
                     continue
                 reason, self.reason = self.reason, ""
-                decide(self.daemon, question, approve=not reason, **({"reason": reason} if reason else {}))
+                with contextlib.suppress(grpc.RpcError):  # it was withdrawn before this was read
+                    decide(self.daemon, question, approve=not reason, **({"reason": reason} if reason else {}))
 
 
 @dataclass
