@@ -15,6 +15,7 @@ import os
 import secrets
 import socket
 import struct
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ _CREDENTIALS = struct.Struct("3i")
 _CHUNK = 64 * 1024  # more would be mapped and unmapped at each reading
 _PAUSE = 0.1  # seconds after there was no descriptor for one that came
 MOST_CONNECTIONS = 256
+TOLD_EVERY = 600.0  # seconds in which one user is told of once, who may come again at once
+_MOST_TOLD = 100  # users that are remembered
 _PREFIX = "unix-abstract:goex-"
 
 
@@ -66,7 +69,8 @@ class Registry:
 
 @dataclass(slots=True)
 class Acceptor:
-    """One public socket. `uids` may connect; everybody else is closed at once and told to the log."""
+    """One public socket. `uids` may connect; everybody else is closed at once. `refused` is told of it, but seldom: a
+    row of the log for each would let whoever is refused fill the disk."""
 
     path: Path
     kind: Literal["agent", "user"]
@@ -77,6 +81,7 @@ class Acceptor:
     mode: int = 0o600
     _accepting: asyncio.Task[None] | None = None
     _joined: set[asyncio.Task[None]] = field(default_factory=set)
+    _told: dict[int, tuple[float, int]] = field(default_factory=dict)  # by user: when; and how many since
 
     async def start(self) -> None:
         """Listen, replacing a stale socket. Call it only while the daemon's lock is held. Raises Unavailable."""
@@ -135,10 +140,10 @@ class Acceptor:
                 front.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
             )
             if uid not in self.uids:
-                self.refused(f"user {uid} (process {pid}) on the {self.kind} socket")
+                self._refuse(uid, f"user {uid} (process {pid}) on the {self.kind} socket")
                 return
             if len(self._joined) > MOST_CONNECTIONS:  # for each socket: agents never keep the person out
-                self.refused(f"more than {MOST_CONNECTIONS} connections on the {self.kind} socket")
+                self._refuse(uid, f"more than {MOST_CONNECTIONS} connections on the {self.kind} socket")
                 return
             connection = secrets.token_hex(16)
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as back:
@@ -151,6 +156,17 @@ class Acceptor:
                     log.warning("gRPC's private socket can't be reached: %s", error)
                 finally:
                     self.registry.drop(connection)  # before the address is free again
+
+    def _refuse(self, uid: int, who: str) -> None:
+        now = time.monotonic()
+        at, since = self._told.pop(uid, (now - TOLD_EVERY, 0))
+        if now - at < TOLD_EVERY:
+            self._told[uid] = at, since + 1
+            return
+        if len(self._told) >= _MOST_TOLD:
+            del self._told[next(iter(self._told))]
+        self._told[uid] = now, 0
+        self.refused(f"{who}; {since} times more since the last time" if since else who)
 
     async def _join(self, front: socket.socket, back: socket.socket) -> None:
         loop = asyncio.get_running_loop()

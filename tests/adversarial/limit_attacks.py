@@ -55,4 +55,12 @@ ROWS: tuple[Attack, ...] = (
         "tests/adversarial/test_way_back.py::test_each_is_read_once_and_others_have_their_turn",
         "tests/adversarial/test_way_back.py::test_control",
     ),
+    Attack(
+        "knocking",
+        "fill the disk as another user, whom no socket is for, by connecting again and again",
+        Where.LIMITS,
+        ("who is refused is told of seldom",),
+        "tests/adversarial/test_strangers.py::test_it_costs_nothing",
+        "tests/adversarial/test_strangers.py::test_control",
+    ),
 )

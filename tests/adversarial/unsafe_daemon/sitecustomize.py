@@ -67,6 +67,12 @@ def _names_times() -> None:
     GrantStore.named_since = lambda self, name: ""  # type: ignore[method-assign]
 
 
+def _told_seldom() -> None:
+    import goex.daemon.acceptor
+
+    goex.daemon.acceptor.TOLD_EVERY = 0.0
+
+
 def _own_tables() -> None:
     import goex.journal.schema
 
@@ -199,6 +205,7 @@ _DEFENCES: dict[str, Any] = {
     "what the vault knows": _what_the_vault_knows,
     "older vaults": _older_vaults,
     "names' times": _names_times,
+    "told seldom": _told_seldom,
     "private files": _private_files,
     "own tables": _own_tables,
     "task bounds": _task_bounds,
