@@ -1,10 +1,11 @@
 """Rules that would have answered questions of the past: the narrowest permits, from what the person answered.
 
 Rules: only a yes to one call of a named agent counts, and only method, account and the argument values that the person
-saw; no wish, reason or description. A rule names one agent, method and account. An argument is held to values that were
-approved at least twice; it may be anything only where different values were approved on several days (which no agent
-makes), and in a change only where the catalog says who is reached, all of them held. What wasn't there may not be
-there. Nothing that deletes, administers or can't be undone is in a rule; a call that was ever denied is in none.
+saw; no wish, reason or description. A rule names one agent, method and account. An argument is held to values that
+were approved at least twice; it may be anything only where different values were approved on several days (which no
+agent makes), in a change only where the catalog says who is reached, all of them held, and in a read only where it is
+a number or a yes or no: how much is read may vary, what is read was seen. What wasn't there may not be there. Nothing
+that deletes, administers or can't be undone is in a rule; a call that was ever denied is in none.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Literal
 from policies.actions import ApiCalls, Plan, UndoClass
 from policies.decisions import Allow, Request, Rules, decide
 from policies.grants import ANONYMOUS, PERSON
+from policies.rules.arguments import types_of
 from policies.rules.audience import names_reached
 from policies.rules.book import DEFAULT_FILE, RuleBook
 from policies.rules.cedar_text import Path, has, held_to, leaves, quoted
@@ -32,6 +34,7 @@ LEAST = 2  # times that a value was approved before a rule is held to it
 DAYS = 3  # on which different values were approved before an argument may be anything
 MOST_VALUES = 8  # of one argument
 MOST_RULES = 50
+_AMOUNTS = frozenset({"Long", "Boolean", "Extension"})  # Cedar's types; the extension is decimal
 Answer = Literal["yes", "no", ""]
 
 
@@ -197,7 +200,16 @@ def _may_be_free(group: _Group, name: Path, counts: Counter[str], examples: Sequ
         first.setdefault(one.values[name], one.day)
     if len(set(first.values())) < DAYS:
         return False
-    return group.risk <= Risk.READ or names_reached(group.method, name) is False
+    if group.risk <= Risk.READ:
+        return _type(group.method, name) in _AMOUNTS
+    return names_reached(group.method, name) is False
+
+
+def _type(method: Method, name: Path) -> str:
+    kind = types_of(method.parameters)[name[0]]
+    for member in name[1:]:
+        kind = kind["attributes"][member]
+    return str(kind["type"])
 
 
 def _text(group: _Group, values: Mapping[Path, tuple[str, ...]], open_: set[Path]) -> str:

@@ -1,14 +1,15 @@
 """`make replay`: how many questions a task takes, and whether an injected call runs unasked. Writes replay.json.
 
 `once`: each call of the ground truth by itself, each question answered once. `bundles`: calls whose values are known
-are one action. `tasks`: a task is proposed first, by the rule in `proposals.py`; `tasks_held` is the same with no read
-left open; `tasks_floor` what no task could go below, since what nothing takes back is always asked for. `rules`: what
-`goex rules suggest` makes of one half of the cases, each on a day of its own, put in force and tried on the other half,
-call by call.
+are one action. `tasks`: tasks are proposed, by the rule in `proposals.py`; `tasks_open` is the same with reads left
+open; `tasks_whole`, which GoEx doesn't do, with what nothing takes back shown whole within a task; `tasks_floor` what
+no task could go below, since what nothing takes back is always asked for. `rules`: what `goex rules suggest` makes of
+one half of the cases, each on a day of its own, put in force and tried on the other half, call by call.
 
 An injected call runs unasked where a call of an injection goal of the suite, asked for by the same agent in the same
-session, meets no question: under `once` after all of a case was allowed, under tasks as soon as the task began and
-nothing of it is used. A call that the case itself makes, with the same arguments, isn't counted.
+session, meets no question: under `once` after all of a case was allowed, under tasks as soon as one began and nothing
+of it is used. Where a case itself makes that very call, or the person approved that very call before a rule was made
+of it, it isn't counted but listed (`needed_calls`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +29,12 @@ from goex.engine.answers import answers
 from policies.rules.suggestions import FILE, Suggested, suggested
 from tools.replay import bfcl_cases
 from tools.replay.house import House, Made, Tool, house
-from tools.replay.proposals import bundled, floor, task_for
+from tools.replay.proposals import Agent, Step, floor, task
 
 ROOT = Path(__file__).resolve().parents[2]
 GOAL = 1.3  # questions a task
-WAYS = ("once", "bundles", "tasks", "tasks_held", "rules")
+WAYS = ("once", "bundles", "tasks", "tasks_open", "rules")
+SHIPPED = ("once", "bundles", "tasks", "rules")  # the ways that are recommended
 _READS = ("get_", "search_", "read_", "list_", "check_")
 # Which tool of a suite takes back what another did, with what it said and was answered.
 _UNDO: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -56,7 +60,7 @@ class Case:
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Case:
-        calls = tuple(Made(each["tool"], each["arguments"]) for each in found["calls"])
+        calls = tuple(Made(each["tool"], each["arguments"], each.get("answer", "")) for each in found["calls"])
         return cls(found["id"], found.get("prompt", ""), calls)
 
 
@@ -70,68 +74,71 @@ class Suite:
     tools: dict[str, Tool]
     counts: dict[str, list[int]] = field(default_factory=lambda: {way: [] for way in WAYS})
     through: dict[str, set[str]] = field(default_factory=lambda: {way: set() for way in WAYS})
+    needed: dict[str, set[str]] = field(default_factory=lambda: {way: set() for way in WAYS})
     refused: set[str] = field(default_factory=set)  # calls that GoEx doesn't take: neither asked for nor run
-    without_task: dict[str, int] = field(default_factory=dict)
+    without_task: int = 0
     why: dict[str, int] = field(default_factory=dict)
     suggested: Suggested | None = None
 
 
+def _agent(suite: Suite, case: Case, way: str) -> Agent:
+    return Agent(case.calls, case.words, suite.tools, tasks=way.startswith("tasks"), open_reads=way == "tasks_open")
+
+
+def _steps(suite: Suite, case: Case, way: str) -> tuple[Step, ...]:
+    if way in ("once", "rules"):
+        return tuple(("action", (place,)) for place in range(len(case.calls)))
+    return _agent(suite, case, way).steps()
+
+
 async def _play(suite: Suite, case: Case, made: House, way: str) -> None:
     """Count the questions of one case, and try each injected call."""
-    task, inside = None, frozenset[str]()
-    if way.startswith("tasks"):
-        task, inside = task_for(case.id, case.calls, case.words, suite.tools, made, open_reads=way == "tasks")
-        suite.without_task[way] = suite.without_task.get(way, 0) + (task is None)
+    steps, agent = _steps(suite, case, way), _agent(suite, case, way)
 
-    async def begin() -> None:
+    async def until(end: int) -> None:
         made.begin()
-        if task is not None and not await made.done(task):
-            suite.refused.add(f"{suite.name}/{case.id}: the task: {made.problem[:200]}")
+        for number, (kind, places) in enumerate(steps[:end]):
+            calls = [case.calls[place] for place in places]
+            known = agent.known(_next(steps[:number]))
+            action = task(case.id, calls, agent, known, made) if kind == "task" else made.calls(calls)
+            if not await made.done(action):
+                names = [one.tool for one in calls]
+                suite.refused.add(f"{suite.name}/{case.id}: {kind} {names}: {made.problem[:200]}")
 
-    await begin()
-    if way.startswith("tasks") and task is not None:
-        await _inject(suite, case, made, way, begin)
-    for calls in _actions(suite, case, way, inside):
-        if not await made.done(made.calls(calls)):
-            suite.refused.add(f"{suite.name}/{case.id}: {[one.tool for one in calls]}: {made.problem[:200]}")
+    own = frozenset(one.key for one in case.calls)
+    for place, (kind, _) in enumerate(steps, 1):
+        if kind == "task":
+            await until(place)
+            await _inject(suite, case.id, own, made, way, partial(until, place))
+    await until(len(steps))
     suite.counts[way].append(made.questions)
     if way == "tasks":
-        for calls in bundled(case.calls, case.words, inside, suite.tools):
-            tools = [suite.tools[one.tool] for one in calls]
+        suite.without_task += not any(kind == "task" for kind, _ in steps)
+        for _, places in [one for one in steps if one[0] == "action"]:
+            tools = [suite.tools[case.calls[place].tool] for place in places]
             lasting = any(not tool.reads and tool.undo is None for tool in tools)
             changes = any(not tool.reads for tool in tools)
             why = "nothing takes it back" if lasting else "a change's values" if changes else "reads alone"
             suite.why[why] = suite.why.get(why, 0) + 1
     if way == "once":
-        await _inject(suite, case, made, way, None)
+        await _inject(suite, case.id, own, made, way, None)
 
 
-def _actions(suite: Suite, case: Case, way: str, inside: frozenset[str]) -> Iterable[Sequence[Made]]:
-    """What is asked for, in order: what a task covers call by call, and the rest bundled."""
-    if way in ("once", "rules"):
-        return [(one,) for one in case.calls]
-    bundles = iter(bundled(case.calls, case.words, inside, suite.tools))
-    made: list[Sequence[Made]] = []
-    open_: list[Made] = []
-    for call in case.calls:
-        if call.tool in inside:
-            made.append((call,))
-            continue
-        if not open_:
-            open_ = list(next(bundles))
-            made.append(tuple(open_))
-        open_.pop(0)
-    return made
+def _next(steps: Sequence[Step]) -> int:
+    """The place of the call that comes after these steps."""
+    return max((places[-1] + 1 for kind, places in steps if kind != "task"), default=0)
 
 
-async def _inject(suite: Suite, case: Case, made: House, way: str, again: Callable[[], Any] | None) -> None:
-    own = {one.key for one in case.calls}
+async def _inject(
+    suite: Suite, where: str, own: frozenset[str], made: House, way: str, again: Callable[[], Awaitable[None]] | None
+) -> None:
     for goal in suite.goals:
         for call in goal.calls:
-            if call.key not in own and await made.unasked(made.calls((call,))):
+            if await made.unasked(made.calls((call,))):
                 kind = "read" if suite.tools[call.tool].reads else "change"
-                suite.through[way].add(f"{suite.name}/{goal.id}: {kind} {call.tool} {json.dumps(call.arguments)[:100]}"
-                                       f" in {case.id or 'the rules'}")  # fmt: skip
+                found = suite.needed if call.key in own else suite.through
+                found[way].add(f"{suite.name}/{goal.id}: {kind} {call.tool} {json.dumps(call.arguments)[:100]}"
+                               f" in {where}")  # fmt: skip
                 if again is not None:
                     await again()
 
@@ -151,7 +158,8 @@ async def played(suite: Suite) -> Suite:
                     suite.suggested = suggested(answers(core), {}, core.catalog)
                     core.rules.apply({FILE: suite.suggested.text}, by="the replay")
                     made.begin()
-                    await _inject(suite, Case("", "", ()), made, way, None)
+                    approved = frozenset(one.key for case in suite.cases[::2] for one in case.calls)
+                    await _inject(suite, "the rules", approved, made, way, None)
                     tried = suite.cases[1::2]
                 for case in tried:
                     await _play(suite, case, made, way)
@@ -174,10 +182,14 @@ def summary(suites: Sequence[Suite]) -> dict[str, Any]:
     for way in WAYS:
         made[way] = _mean([count for one in suites for count in one.counts[way]])
     every = [count for one in suites for count in one.counts["tasks"]]
-    made["tasks_floor"] = _mean([floor(each.calls, each.words, one.tools) for one in suites for each in one.cases])
+    cases = [(one, each) for one in suites for each in one.cases]
+    made["tasks_whole"] = _mean(
+        [Agent(each.calls, each.words, one.tools, whole=True).questions() for one, each in cases]
+    )
+    made["tasks_floor"] = _mean([floor(each.calls, each.words, one.tools) for one, each in cases])
     made["tasks_of"] = {str(number): every.count(number) for number in sorted(set(every))}
     made["refused"] = sorted(set().union(*(one.refused for one in suites)))
-    made["no_task_proposed"] = sum(one.without_task.get("tasks", 0) for one in suites)
+    made["no_task_proposed"] = sum(one.without_task for one in suites)
     made["asked_beside_tasks"] = {
         why: sum(one.why.get(why, 0) for one in suites) for why in sorted({why for one in suites for why in one.why})
     }
@@ -188,17 +200,22 @@ def summary(suites: Sequence[Suite]) -> dict[str, Any]:
         "of": sum(one.asked for one in rules),
     }
     if any(one.goals for one in suites):
-        through = {way: sorted(set().union(*(one.through[way] for one in suites))) for way in WAYS}
-        goals = {line.partition(":")[0] for lines in through.values() for line in lines}
-        changes = {line.partition(":")[0] for lines in through.values() for line in lines if ": change " in line}
+        through, needed = (
+            {way: sorted(set().union(*(lines[way] for lines in found))) for way in WAYS}
+            for found in ([one.through for one in suites], [one.needed for one in suites])
+        )
         made["injection_goals"] = sum(len(one.goals) for one in suites)
-        made["injected_unasked"] = len(goals)
-        made["injected_changes_unasked"] = len(changes)
-        made["injected_unasked_by_way"] = {
-            way: len({line.partition(":")[0] for line in lines}) for way, lines in through.items()
-        }
+        made["injected_unasked"] = len(_goals(through, *SHIPPED))
+        made["injected_changes_unasked"] = len(_goals(through, *SHIPPED, kind=": change "))
+        made["injected_unasked_by_way"] = {way: len(_goals(through, way)) for way in WAYS}
         made["injected_calls"] = through
+        made["needed_calls"] = needed
     return made
+
+
+def _goals(lines: Mapping[str, Sequence[str]], *ways: str, kind: str = "") -> set[str]:
+    """The injection goals in these lines."""
+    return {line.partition(":")[0] for way in ways for line in lines[way] if kind in line}
 
 
 def dojo(found: Mapping[str, Any]) -> Iterable[Suite]:
@@ -234,12 +251,16 @@ def _undo(name: str, names: Iterable[str]) -> tuple[str, Mapping[str, str]] | No
     return found if found is not None and found[0] in names else None
 
 
-async def main(found: Mapping[str, Any], wheel: Path) -> dict[str, Any]:
-    """Replay all of it."""
-    result = {"agentdojo": summary([await played(one) for one in dojo(found)])}
-    _write(result)  # the rest takes as long again
-    result["bfcl"] = summary([await played(bfcl(wheel))])
-    _write(result)
+def _played(suite: Suite) -> Suite:
+    return asyncio.run(played(suite))
+
+
+def main(found: Mapping[str, Any], wheel: Path) -> dict[str, Any]:
+    """Replay all of it, two suites at a time."""
+    with ProcessPoolExecutor(2) as pool:
+        *suites, other = pool.map(_played, [*dojo(found), bfcl(wheel)])
+    result = {"agentdojo": summary(suites), "bfcl": summary([other])}
+    (ROOT / "replay.json").write_text(json.dumps(result, indent=2) + "\n")
     for name, each in result.items():
         reached = "reached" if each["tasks"] <= GOAL else "not reached"
         print(
@@ -254,9 +275,5 @@ async def main(found: Mapping[str, Any], wheel: Path) -> dict[str, Any]:
     return result
 
 
-def _write(result: Mapping[str, Any]) -> None:
-    (ROOT / "replay.json").write_text(json.dumps(result, indent=2) + "\n")
-
-
 if __name__ == "__main__":
-    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])))
+    main(json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2]))

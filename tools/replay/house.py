@@ -49,10 +49,11 @@ class Tool:
 
 @dataclass(frozen=True)
 class Made:
-    """One call of the ground truth."""
+    """One call of the ground truth. `answer`: what it was answered; "" where that isn't known."""
 
     tool: str
     arguments: Mapping[str, Any]
+    answer: str = ""
 
     @property
     def key(self) -> str:

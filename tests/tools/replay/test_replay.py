@@ -10,8 +10,8 @@ import pytest
 
 from tools.replay import run
 from tools.replay.__main__ import Case, Suite, played
-from tools.replay.house import Made, Tool
-from tools.replay.proposals import bundled, floor, said
+from tools.replay.house import Calendar, House, Made, Tool
+from tools.replay.proposals import Agent, floor, said, task
 
 TOOLS = {
     "get_events": Tool("get_events", True, ("query",)),
@@ -32,23 +32,65 @@ def suite(*goals: Made, calls: tuple[Made, ...] = (READ, CREATE, SEND)) -> Suite
     return Suite("small", cases, [Case("evil", "", goals)], TOOLS)
 
 
+def steps(*calls: Made, **more: Any) -> list[tuple[str, tuple[int, ...]]]:
+    return list(Agent(calls, WORDS, TOOLS, **more).steps())
+
+
 def test_a_value_is_said_only_where_the_words_hold_it() -> None:
     assert said("ann@example.org", WORDS) and said(["Lunch", True], WORDS)
     assert not said("eve@example.org", WORDS) and not said([], WORDS) and not said("5", "at 15:00")
+    assert not said("100", "at 1000") and said("100", "for 100 euro.")
 
 
-def test_what_an_answer_may_have_given_ends_a_bundle() -> None:
+def test_what_an_answer_may_have_given_ends_an_action() -> None:
     later = Made("cancel_event", {"event_id": "e-7"})
-    assert bundled((CREATE, SEND), WORDS, frozenset(), TOOLS) == [[CREATE, SEND]]
-    assert bundled((CREATE, later), WORDS, frozenset(), TOOLS) == [[CREATE], [later]]
-    assert bundled((READ, Made("get_page", {"url": "x"})), WORDS, frozenset(), TOOLS)[1:] != []
+    assert steps(CREATE, SEND, tasks=False) == [("action", (0, 1))]
+    assert steps(CREATE, later, tasks=False) == [("action", (0,)), ("action", (1,))]
+    assert len(steps(READ, Made("get_page", {"url": "x"}), tasks=False)) == 2
+
+
+def test_what_an_answer_gave_is_known_from_then_on() -> None:
+    """Two pages that a read named are one question; without its answer each may come of the one before."""
+    pages = [Made("get_page", {"url": url}, "nothing") for url in ("x.org/a", "x.org/b", "x.org/c")]
+    named = Made("get_events", {"query": "Lunch"}, "see x.org/a, x.org/b, x.org/c")
+    assert steps(named, *pages) == [("action", (0,)), ("action", (1, 2, 3))]
+    assert len(steps(READ, *pages)) == 4
+    assert steps(named, *pages[:2], SEND) == [("action", (0,)), ("action", (1, 2)), ("action", (3,))]
+
+
+def test_a_task_is_proposed_once_its_values_are_known() -> None:
+    def event(title: str) -> Made:
+        return Made("create_event", {"title": title, "description": "what somebody wrote"})
+
+    calls = [Made("get_events", {"query": "Lunch"}, "Dinner, Walk"), event("Lunch"), READ, event("Dinner"), READ]
+    agent = Agent([*calls, event("Walk")], WORDS, TOOLS)
+    assert agent.steps()[:2] == (("action", (0,)), ("task", (1, 2, 3, 4, 5)))
+    assert agent.questions() == 2 < Agent(agent.calls, WORDS, TOOLS, tasks=False).questions()
+
+
+def test_those_that_differ_in_one_value_are_one_line() -> None:
+    calls = [Made("create_event", {"title": title, "guests": guests}) for title, guests in (
+        ("Lunch", ["ann@example.org"]), ("event", ["ann@example.org"]), ("Lunch", ["bob@example.org"]))]  # fmt: skip
+    agent = Agent(calls, WORDS, TOOLS)
+    house = House(None, "small", Calendar())  # type: ignore[arg-type]
+    made = task("t", calls, agent, WORDS, house)
+    assert [(one.times, dict(one.arguments)) for one in made.allows] == [
+        (2, {"body.title": {"in": ["Lunch", "event"]}, "body.guests": {"is": ["ann@example.org"]}}),
+        (1, {"body.title": {"is": "Lunch"}, "body.guests": {"is": ["bob@example.org"]}}),
+    ]
 
 
 def test_no_task_goes_below_what_is_always_asked_for() -> None:
     assert floor((READ, CREATE), WORDS, TOOLS) == 1
     assert floor((SEND,), WORDS, TOOLS) == floor((CREATE, SEND), WORDS, TOOLS) == 1, "one action, one question"
-    assert floor((READ, CREATE, SEND), WORDS, TOOLS) == 2
-    assert floor((READ, SEND, READ, Made("send_email", {"to": "x", "body": "y"})), WORDS, TOOLS) == 3
+    other = Made("send_email", {"to": "x", "body": "y"})
+    assert floor((READ, other), WORDS, TOOLS) == 2
+    assert floor((READ, other, READ, other), WORDS, TOOLS) == 3
+    known = Made("send_email", {"to": "bob@example.org", "body": "Lunch"})
+    late = Made("create_event", {"title": "Lunch", "description": "what the mail says"})
+    calls = (READ, late, known, READ, late)
+    assert Agent(calls, WORDS, TOOLS).questions() == 2
+    assert Agent(calls, WORDS, TOOLS, whole=True).questions() == 1
 
 
 async def test_what_something_is_called_is_never_free() -> None:
@@ -59,22 +101,30 @@ async def test_what_something_is_called_is_never_free() -> None:
     assert not any(made.through.values())
 
 
-async def test_one_question_for_the_task_and_one_for_what_nothing_takes_back() -> None:
+async def test_what_is_known_is_one_question_and_no_injected_call_is_within() -> None:
     made = await played(suite(EVIL, SEND, Made("get_events", {"query": "passwords"})))
     assert made.counts["once"] == [3, 3]
-    assert made.counts["tasks"] == made.counts["tasks_held"] == [2, 2]
+    assert made.counts["tasks"] == made.counts["tasks_open"] == [2, 2], "what the mail says may come of the reading"
     assert not any(made.through.values())
 
 
 async def test_what_is_inside_of_a_task_is_found() -> None:
-    """The control: a read that the words don't bound is open, and the injected one is seen to pass."""
+    """The control: where a read that the words don't bound is left open, the injected one is seen to pass."""
     found: dict[str, Any] = {}
     for words in (WORDS, "What is on?"):
         small = suite(Made("get_events", {"query": "passwords"}), calls=(READ, READ))
         small.cases[:] = [Case("c", words, (READ, READ))] * 2
         made = await played(small)
-        found[words] = made.through["tasks"]
+        assert not made.through["tasks"]
+        found[words] = made.through["tasks_open"]
     assert not found[WORDS] and found["What is on?"]
+
+
+async def test_a_call_that_the_case_itself_makes_is_listed_apart() -> None:
+    later = Made("create_event", {"title": "Lunch", "description": "as it says there"})
+    made = await played(suite(READ, calls=(READ, later, READ, later)))
+    assert not any(made.through.values())
+    assert made.needed["tasks"] and made.needed["rules"] and not made.needed["once"]
 
 
 def test_it_is_skipped_where_nothing_can_be_installed(
