@@ -38,6 +38,7 @@ from policies.services import Method, Risk
 NAME = "embedded"
 
 _ADDRESSED = re.compile(r"\s*([^:\n]{1,40}):\s+(\S.*)", re.DOTALL)
+_PARTS = re.compile(r"[a-z0-9]+")
 _CANDIDATES = 8
 _GAP = 6.0  # in log odds, behind the first: what lies further back no argument brings to the front
 _OFFERED = 3
@@ -226,7 +227,9 @@ class EmbeddedProposer:
         colon; what stands behind another colon is content."""
         addressed = _ADDRESSED.match(text)
         if addressed and (named := self.named(f"{addressed[1]}:")).here:
-            return self._extracted(addressed[2]), named
+            own = {part for name in named.words for part in _PARTS.findall(name)}
+            if set(_PARTS.findall(addressed[1].lower())) <= own | STOP:  # "file a stripe issue: …" asks already
+                return self._extracted(addressed[2]), named
         found = self._extracted(text)
         return found, self.named(found.wish)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from mapper.ranking import document_match
 from mapper.ranking.document_match import DEEDS, FEATURES, FIELDS, Wish
-from mapper.ranking.method_documents import Ranked, Sources
+from mapper.ranking.method_documents import Family, Ranked, Sources
 from mapper.ranking.terms import document_terms
 
 TABLES = f"CREATE TABLE rank_document (term TEXT PRIMARY KEY, {', '.join(f'{f} BLOB' for f in FIELDS)}) WITHOUT ROWID"
@@ -26,8 +26,12 @@ _LONG_TITLE = 4  # words
 _TITLE_END = re.compile(r"(?<=[a-z0-9)])\. ")
 _VERSION = re.compile(r"\b[vV]\d+\b")
 _HOLE = re.compile(r"\{[^}]*\}")
+_ID_WORD = re.compile(r"(?:[_-]?[iI][dD]|[_-]?(?:gid|slug|key|name|number))$")
+_ABOUT = 1500  # characters of a service's description that are read
 _ITEM = re.compile(r"\}(?:\.\w+)?/?$")
 _FULL = 255
+FACTS = ("deed", "item", "many", "deprecated", "holes", "heads")
+"""What is known of each method beside its words: see `document_match.matched`."""
 
 
 @dataclass(slots=True)
@@ -46,9 +50,13 @@ class Made:
             for number, method in enumerate(sources.methods)
             if method.family not in told and not method.bundled
         ]
-        facts = np.zeros((len(methods), 4), np.uint8)
+        facts = np.zeros((len(methods), len(FACTS)), np.uint8)
+        before = -1
         for place, (_, method) in enumerate(methods):
             fields = _fields(method)
+            if method.family != before:
+                fields.append(_about(sources.families[method.family]))
+                before = method.family
             for at, found in enumerate(fields):
                 for term, value in found.items():
                     rows.setdefault(term, [[] for _ in FIELDS])[at].append((place, round(value * _FULL)))
@@ -58,6 +66,8 @@ class Made:
                 _ITEM.search(method.path) is not None,
                 min(len(own), 255),
                 method.description.lower().startswith("deprecated"),
+                min(len(_HOLE.findall(method.path)), 255),
+                min(sum(value == 1.0 for value in fields[4].values()), 255),
             )
         arrays = {
             "document_method": np.array([number for number, _ in methods], "<u4"),
@@ -84,7 +94,25 @@ def _fields(method: Ranked) -> list[dict[str, float]]:
     path = document_terms(_VERSION.sub("", _HOLE.sub(" ", method.path)))
     said = document_terms(title)
     text = document_terms(" . ".join((rest, *method.parameters, *method.fields)))
-    return [named, path, _damped(said, 0.05, _LONG_TITLE), _damped(text, 0.02, 0)]
+    fixed = [part for part in _VERSION.sub("", method.path).split("/") if part and not _HOLE.search(part)]
+    head = document_terms(fixed[-1] if fixed else method.name)
+    items = document_terms(" . ".join(_owners(method.path)))
+    return [named, path, _damped(said, 0.05, _LONG_TITLE), _damped(text, 0.02, 0), head, items]
+
+
+def _owners(path: str) -> Iterator[str]:
+    """What a path has ids of: the part before each hole, and the hole's own name without its last word."""
+    before = ""
+    for part in path.split("/"):
+        if hole := _HOLE.search(part):
+            yield before
+            yield _ID_WORD.sub("", hole[0].strip("{+}"))
+        before = part
+
+
+def _about(family: Family) -> dict[str, float]:
+    """The terms of what a service says of itself."""
+    return document_terms(f"{family.title} . {family.description[:_ABOUT]}")
 
 
 def _damped(found: Mapping[str, float], rate: float, free: int) -> dict[str, float]:
@@ -109,9 +137,9 @@ class Documents:
     def __init__(self, arrays: Mapping[str, Any]) -> None:
         self.methods = arrays["document_method"].astype(np.int64)
         self.family_of = arrays["document_family"].astype(np.int64)
-        facts = arrays["document_facts"].reshape(-1, 4)
-        names = ("deed", "item", "many", "deprecated")
-        self._facts = {name: facts[:, at].astype(np.int64) for at, name in enumerate(names)}
+        facts = arrays["document_facts"].reshape(-1, len(FACTS))
+        self._facts = {name: facts[:, at].astype(np.int64) for at, name in enumerate(FACTS)}
+        self._facts["family"] = self.family_of
         self.families = frozenset(np.unique(self.family_of).tolist())
         self._sizes: dict[str, int] | None = None
 

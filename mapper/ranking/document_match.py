@@ -16,29 +16,39 @@ from typing import Any
 
 import numpy as np
 
-from mapper.ranking import lexicon
+from mapper.ranking import deed_model, lexicon
+from mapper.ranking.features import RANKING_NAMES
 from mapper.ranking.terms import STOP, marked_words, split_name, stem
 
-FIELDS = ("name", "path", "title", "text")
-"""Where a word may stand: the operation's name, the fixed parts of its path, its title, and all else it says."""
+FIELDS = ("name", "path", "title", "text", "head", "item", "about")
+"""Where a word may stand: the operation's name, the fixed parts of its path, its title, all else it says; the last
+fixed part of its path, what the path has an id of; the service's title and description (at its first method alone)."""
+
+_SAID = FIELDS[:4]
 
 DEEDS = ("read", "create", "update", "delete", "act")
 
 FEATURES = (
     "name", "path", "title", "text", "covered", "left_out", "deed", "deed_wrong", "list", "item", "verb", "short",
-    "deprecated",
+    "deprecated", "object", "object_left", "owner", "filled", "holes", "ids", "likely", "served", "much", "about",
 )  # fmt: skip
 
-SIGNS = ("bias", "share", "margin", "covered", "deed", "left_out", "named", "words")
+SIGNS = (
+    "bias", "share", "margin", "covered", "deed", "left_out", "named", "words", "object", "served", "about",
+)  # fmt: skip
 """What tells whether the first method by documents is right, and whether any is."""
 
-SIDES = ("bias", "covered", "other_covered", "share", "other_nothing", "named")
+SIDES = (
+    "bias", "share", "margin", "covered", "named", "object", "served", "about",
+    *(f"other_{name}" for name in RANKING_NAMES[1:]),
+)  # fmt: skip
 """What tells whether a request is for a service that only its documents speak of, or for one of the lexicon's."""
 
 _HTTP = {"get": "read", "head": "read", "put": "update", "patch": "update", "delete": "delete"}
 _KIN = 0.7  # how much a word of the same meaning counts
 _PAIR = 0.6
 _RESPELLED = 0.9  # how much a word counts that is what a slip of the keyboard was meant to be
+_UNHEARD = 4.0  # how rare a word counts that no method says
 _OBJECT = 3  # words that may stand between a verb and its particle
 _POLITE = frozenset(
     ("please", "pls", "can", "could", "would", "you", "i", "want", "need", "to", "let's", "lets", "just")
@@ -49,6 +59,16 @@ _OBJECTS = frozenset(
 _SENT = frozenset(("text", "sms", "message", "email", "mail"))
 _BREAKS = frozenset(("and", "then", "that", "with", "for", "from", "in", "at", "of", "to"))
 _LISTING = frozenset(("list", "which", "who", "all", "every", "find", "search", "show", "what", "latest", "many"))
+_IDS = frozenset(
+    ("<uuid>", "<hexid>", "<fileid>", "<videoid>", "<channelid>", "<playlistid>", "<id1>", "<id2>", "<id3>",
+     "<issueno>", "<snowflake>", "<orderid>", "<placeid>")
+)  # fmt: skip
+_NEAR_ID = 3  # words from a thing to its id
+_PARTS_TEXT = """
+in on at to from for of with into onto by via about under over that which who whose where so because and then if when
+after before using through as inside within between against since until
+"""
+_PARTS = frozenset(_PARTS_TEXT.split())
 _ID = re.compile(r"\}(?:\.\w+)?/?$")
 
 
@@ -60,6 +80,8 @@ class Concept:
     said: Mapping[str, float]
     verb: bool  # says what is to be done
     weight: float
+    thing: bool = False  # is, or is part of, what something is done to
+    owner: bool = False  # an id stands behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +92,9 @@ class Wish:
     deed: str  # of `DEEDS`; "": not told
     lists: bool  # several things are wanted
     names: bool  # one thing is named by an id, an address, a name in quotes
-    ends: bool = False  # the verb ends something, as many a DELETE does that isn't called so: to cancel, to revoke
+    ends: bool  # the verb ends something, as many a DELETE does that isn't called so: to cancel, to revoke
+    likely: tuple[float, ...]  # log probability of each of `deed_model.CLASSES`
+    ids: int  # how many things are named by an id
 
     @property
     def terms(self) -> list[str]:
@@ -96,30 +120,49 @@ def _kin() -> dict[str, dict[str, float]]:
 
 def wish(text: str, names: Collection[str] = ()) -> Wish:
     """A request's words. `names` are stems of the name of the service that it names: they say nothing within it."""
-    marked = list(_plainly(marked_words(text)))
+    marked = list(plainly(marked_words(text)))
     named = any(word.startswith("<") and word != "<quoted>" for word, _ in marked)
     plain = [word for word, quoted in marked if not quoted and not word.startswith("<") and not word.endswith("/")]
     deeds, kin = _deeds(), _kin()
-    deed, concepts, before = "", [], ""
+    concepts: list[Concept] = []
+    deed, before = "", ""
     lists = ends = False
-    for word in plain:
+    thing, last, ids = 0, -9, 0
+    for place, (word, quoted) in enumerate(marked):
+        if quoted or word.endswith("/"):
+            continue
+        if word.startswith("<"):
+            thing += thing == 1
+            if word in _IDS or (word == "<number>" and last == place - 1):
+                ids += 1
+                at = -2 if concepts and concepts[-1].weight < 1.0 else -1
+                if concepts and place - last <= _NEAR_ID and not concepts[at].verb:
+                    concepts[at] = replace(concepts[at], owner=True)
+                last = -9
+            continue
         stemmed = stem(word)
         if word in _LISTING:
             lists = True
         if stemmed in deeds and not deed and stemmed not in names:
             deed, ends = deeds[stemmed], stemmed in _ends()
+        if word in _PARTS:
+            thing += thing == 1
         if word in STOP or word == "?" or stemmed in names:
             before = ""
             continue
         said = {stemmed: 1.0, **kin.get(stemmed, {})}
-        concepts.append(Concept(stemmed, said, stemmed in deeds, 1.0))
+        verb = stemmed in deeds
+        thing = 1 if thing == 0 and not verb else thing
+        concepts.append(Concept(stemmed, said, verb, 1.0, thing == 1))
+        last = place
         if before:
-            concepts.append(Concept(before + stemmed, {stem(before + stemmed): 1.0}, False, _PAIR))
+            pair = Concept(before + stemmed, {stem(before + stemmed): 1.0}, False, _PAIR, thing == 1)
+            concepts.append(pair)
         before = stemmed
     asks = bool(plain) and (plain[0] in _LISTING or plain[0] in ("is", "are", "how", "when", "where", "did", "has"))
     if asks or (text.rstrip().endswith("?") and not deed):
         deed, ends = "read", False
-    return Wish(tuple(concepts), deed, lists, named, ends)
+    return Wish(tuple(concepts), deed, lists, named, ends, deed_model.likely(marked), ids)
 
 
 def respelled(found: Wish, better: Mapping[str, str]) -> Wish:
@@ -129,13 +172,13 @@ def respelled(found: Wish, better: Mapping[str, str]) -> Wish:
         if concept.weight == 1.0 and concept.word in better:
             word = better[concept.word]
             said = {term: share * _RESPELLED for term, share in {word: 1.0, **_kin().get(word, {})}.items()}
-            concepts.append(Concept(word, said, word in _deeds(), 1.0))
+            concepts.append(Concept(word, said, word in _deeds(), 1.0, concept.thing, concept.owner))
         else:
             concepts.append(concept)
     return replace(found, concepts=tuple(concepts))
 
 
-def _plainly(marked: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
+def plainly(marked: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
     """The words with two-word verbs said in one ("get rid of" is to delete, "call it off" to cancel), and with a verb
     before a noun that says what somebody does ("text +49…" is to send a text)."""
     words = list(marked)
@@ -211,54 +254,109 @@ def matched(found: Wish, postings: Mapping[tuple[str, str], Any], facts: Mapping
     """`FEATURES` for each of the methods that compete.
 
     `postings`: for (term, field) a dense array over these methods, absent where none has it. `facts`: of each method
-    `deed` (a number in `DEEDS`), `item`, `many` (words in name and path), `deprecated`.
+    `deed` (a number in `DEEDS`), `item`, `many` (words in name and path), `deprecated`, `holes` (ids in its path),
+    `heads` (words of `head`) and `family`, whose methods stand together.
     """
-    count = len(facts["deed"])
-    sums = {field: np.zeros(count) for field in FIELDS}
-    covered, total = np.zeros(count), 1e-9
-    hit_words = np.zeros(count)
-    verbs = np.zeros(count)
-    for concept in found.concepts:
-        best = {field: np.zeros(count) for field in FIELDS}
-        for term, share in concept.said.items():
-            for field in FIELDS:
-                column = postings.get((term, field))
-                if column is not None:
-                    best[field] = np.maximum(best[field], column * share)
-        anywhere = np.maximum.reduce(list(best.values()))
-        frequency = float((anywhere > 0).sum())
-        rare = np.log(1 + (count - frequency + 0.5) / (frequency + 0.5)) * concept.weight
-        if concept.verb:
-            verbs += np.maximum(best["name"], best["title"]) * min(rare, 2.0)
-        for field in FIELDS:
-            sums[field] += rare * best[field]
-        if concept.weight == 1.0:
-            covered += rare * anywhere
-            total += rare if frequency else 4.0
-            hit_words += np.maximum(best["name"], best["path"]) > 0
+    words = _words(found, postings, facts["family"])
     deeds = facts["deed"]
     wanted = DEEDS.index(found.deed) if found.deed else -1
-    same = deeds == wanted if wanted >= 0 else np.zeros(count, bool)
+    same = deeds == wanted if wanted >= 0 else np.zeros(len(deeds), bool)
     wrong = _wrong(found.deed, deeds)
     if found.ends:
         deletes = deeds == DEEDS.index("delete")
         same, wrong = same | deletes, np.where(deletes, 0.0, wrong)
     item = facts["item"].astype(bool)
     read = deeds == 0
-    scale = max(len(found.concepts), 1) ** 0.5
     columns = (
-        *(sums[field] / scale for field in FIELDS),
-        covered / total,
-        np.maximum(facts["many"] - hit_words, 0) / 4,
+        *(words[field] for field in _SAID),
+        words["covered"],
+        np.maximum(facts["many"] - words["called"], 0) / 4,
         same,
         wrong,
         read & ~item & (found.lists & (not found.names)),
         item & found.names,
-        verbs,
+        words["verb"],
         1 / np.sqrt(np.maximum(facts["many"], 1)),
         facts["deprecated"],
+        words["object"],
+        np.maximum(facts["heads"] - words["head"], 0) / np.maximum(facts["heads"], 1),
+        words["owner"],
+        words["filled"],
+        np.maximum(facts["holes"] - found.ids, 0) / 2,
+        np.maximum(found.ids - facts["holes"], 0) / 2,
+        np.array(found.likely)[np.where(read & ~item, 0, deeds + 1)],
+        *(words[name] for name in ("served", "much", "about")),
     )
-    return np.stack([np.asarray(column, np.float64) for column in columns], axis=1)
+    rows = np.empty((len(columns), len(deeds)))
+    for place, column in enumerate(columns):
+        rows[place] = column
+    return rows.T
+
+
+def _words(found: Wish, postings: Mapping[tuple[str, str], Any], family: Any) -> dict[str, Any]:
+    """What the request's words say of each method; of its whole service: `served`, `much`, `about`."""
+    count = len(family)
+    names = (*_SAID, "covered", "called", "head", "verb", "object", "owner", "filled")
+    sums = {name: np.zeros(count) for name in names}
+    starts = np.flatnonzero(np.diff(family, prepend=-1))
+    sizes = np.diff(starts, append=count)
+    whole = {name: np.zeros(len(starts)) for name in ("served", "much", "about")}
+    total = things = owners = services = 1e-9
+    nothing = np.zeros(count, np.float32)
+    for concept in found.concepts:
+        best = {field: _best(concept, postings, field, nothing) for field in FIELDS}
+        anywhere = np.maximum.reduce([best[field] for field in _SAID])
+        called = np.maximum(best["name"], best["path"])
+        rare = _rarity(anywhere) * concept.weight
+        if concept.verb:
+            sums["verb"] += np.maximum(best["name"], best["title"]) * min(rare, 2.0)
+        for field in _SAID:
+            if best[field] is not nothing:
+                sums[field] += rare * best[field]
+        if concept.thing and not concept.verb:
+            sums["object"] += rare * best["head"]
+            things += rare
+        if concept.weight < 1.0:
+            continue
+        sums["covered"] += rare * anywhere
+        total += rare if anywhere.any() else _UNHEARD
+        sums["called"] += called > 0
+        sums["head"] += best["head"] > 0
+        if concept.owner:
+            sums["owner"] += rare * best["item"]
+            sums["filled"] += rare * ((best["item"] == 0) & (best["text"] > 0))
+            owners += rare
+        if len(starts) > 1 and not concept.verb:
+            own = np.maximum.reduceat(anywhere, starts)
+            unusual = _rarity(own)
+            whole["served"] += unusual * own
+            services += unusual
+            whole["much"] += unusual * np.sqrt(np.add.reduceat(called, starts) / sizes)
+            spoken = np.maximum.reduceat(best["about"], starts)
+            whole["about"] += _rarity(spoken) * spoken
+    scale = max(len(found.concepts), 1) ** 0.5
+    by = {**dict.fromkeys(_SAID, scale), "covered": total, "object": things, "owner": owners, "filled": owners}
+    over = {"served": services, "much": scale, "about": scale}
+    return {
+        **{name: column / by.get(name, 1.0) for name, column in sums.items()},
+        **{name: np.repeat(column / over[name], sizes) for name, column in whole.items()},
+    }
+
+
+def _best(concept: Concept, postings: Mapping[tuple[str, str], Any], field: str, nothing: Any) -> Any:
+    """How well each method's field says a concept; `nothing` where none does."""
+    columns = [
+        postings[term, field] * np.float32(share)
+        for term, share in concept.said.items()
+        if (term, field) in postings
+    ]  # fmt: skip
+    return np.maximum.reduce(columns) if columns else nothing
+
+
+def _rarity(said: Any) -> float:
+    """How rare a word is that these say."""
+    frequency = float((said > 0).sum())
+    return float(np.log(1 + (len(said) - frequency + 0.5) / (frequency + 0.5)))
 
 
 def _wrong(wanted: str, deeds: Any) -> Any:
@@ -284,5 +382,6 @@ def signs(found: Wish, rows: Any, scores: Any, named: bool) -> Any:
             float(rows[0, at["left_out"]]),
             float(named),
             min(words, 8) / 8,
+            *(float(rows[0, at[name]]) for name in ("object", "served", "about")),
         ]
     )

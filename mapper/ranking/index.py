@@ -9,11 +9,10 @@ Deterministic. Safe to share between threads. Each question is answered from one
 from __future__ import annotations
 
 import math
-import re
 import sqlite3
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from mapper.ranking.companions import MOST, accompanied
 from mapper.ranking.features import Evidence, Request
 from mapper.ranking.index_reader import Reader
 from mapper.ranking.method_documents import ELSEWHERE, gather
-from mapper.ranking.terms import stem
 from mapper.ranking.weights import Weights
 from mapper.store.catalog_reader import Store
 from mapper.store.database import open_reading, translated
@@ -35,8 +33,8 @@ ServiceChooser = Callable[[str, Sequence[tuple[str, str]]], Sequence[str]]
 """Chooses services for a request: (text, [(service, title), best first]) to the names of the chosen ones."""
 
 _OFFERED = 40  # families that a chooser chooses among
-_LED = 5  # first places that the likelier one of two rankings has alone
-_DOUBT = 2.0  # log odds up to which either side may be right
+_TEMPERED = 0.5  # how far the odds between two rankings are trusted where their methods take turns
+_LEAST = 0.08  # the probability that either has at least there
 _TELLING = 0.15  # likeness from which an example is named as a reason
 _FAMILIES = 10  # likeliest families whose methods are scored
 
@@ -170,7 +168,7 @@ class Index:
             nothing = _logistic(told.signs @ self._weights.document_nothing)
             if found is None or ranked is None:
                 return Found(others, confidence, nothing, by_documents=True)
-            sided = self._sides(told, ranked, found) @ self._weights.document_side
+            sided = self._sides(told, ranked) @ self._weights.document_side
             merged = _merged(hits, others, float(sided), limit)
             if any(merged[0].method_id == hit.method_id for hit in others):
                 return Found(merged, confidence, nothing, by_documents=True)
@@ -221,11 +219,11 @@ class Index:
             for (service, name, origin), score in zip(self._reader.named(best), told.scores, strict=False)
         )
 
-    def _sides(self, told: _ByDocuments, ranked: _Ranked, found: Found) -> Any:
+    def _sides(self, told: _ByDocuments, ranked: _Ranked) -> Any:
         """`document_match.SIDES`."""
         mine = dict(zip(document_match.SIGNS, told.signs.tolist(), strict=True))
-        covered = dict(zip(features.RANKING_NAMES, self._signs(ranked)[0].tolist(), strict=True))["covered"]
-        return np.array([1.0, mine["covered"], covered, mine["share"], found.nothing, mine["named"]])
+        names = document_match.SIDES[1 : -len(features.RANKING_NAMES) + 1]
+        return np.array([1.0, *(mine[name] for name in names), *self._signs(ranked)[0].tolist()[1:]])
 
     def services(
         self, text: str, limit: int = 5, *, connected: Collection[str] = frozenset()
@@ -269,14 +267,30 @@ class Index:
 
     # ---- for fitting
 
-    def documents_of(self, text: str, service: str) -> tuple[list[str], Any]:
-        """The methods of a service that only its documents speak of, with `document_match.FEATURES`."""
+    def documents_of(
+        self, text: str, services: Collection[str] = (), names: Collection[str] = frozenset()
+    ) -> tuple[list[str], Any]:
+        """The methods of services (all, where none is given) that only their documents speak of, with
+        `document_match.FEATURES`."""
         with self._reader.snapshot():
-            known = self._reader.families
-            families = [number for number in self._reader.documents.families if known[number][0] == service]
-            names = frozenset(stem(word) for word in re.findall(r"[a-z]+", service))
+            known, told = self._reader.families, self._reader.documents.families
+            families = [number for number in told if not services or known[number][0] in services]
             numbers, rows = self._reader.by_documents(document_match.wish(text, names), families)
             return [f"{own}.{name}" for own, name, _ in self._reader.named(numbers.tolist())], rows
+
+    def document_signs(
+        self, text: str, chooser: ServiceChooser | None, names: Collection[str] = frozenset()
+    ) -> tuple[Any, Any, str]:
+        """`document_match.SIGNS`, `document_match.SIDES` and the first method by documents; "" where none competes."""
+        with self._reader.snapshot():
+            told = self._by_documents(text, chooser, names)
+            ranked = self._ranked(text, (), chooser)
+            if told is None:
+                return np.zeros(len(document_match.SIGNS)), np.zeros(len(document_match.SIDES)), ""
+            first = self._document_hits(told, 1)[0].method_id
+            if ranked is None:
+                return told.signs, np.zeros(len(document_match.SIDES)), first
+            return told.signs, self._sides(told, ranked), first
 
     def competition(self, text: str) -> Competition:
         """What competes for a request, as the linear models see it."""
@@ -446,19 +460,19 @@ def interleaved(hits: Sequence[Hit], limit: int) -> list[Hit]:
 def _merged(hits: Sequence[Hit], others: Sequence[Hit], sided: float, limit: int) -> tuple[Hit, ...]:
     """The lexicon's ranking and that by documents as one; `sided`: log odds that the request is for the latter.
 
-    The likelier side has the first places and two of three later ones, and where it isn't much likelier the other's
-    best has the fourth; what is brought in stands where it was put."""
+    In turns: the next place goes to the side whose probability, divided by the place that its next has there, is more;
+    what is brought in stands where it was put. The likelier side's first stays first."""
     scores = np.array([hit.score for hit in hits])
     shares = (scores - features.log_sum(scores) - _odds(sided)).tolist()
     mine = [replace(hit, score=score) for hit, score in zip(hits, shares, strict=True)]
     theirs = [replace(hit, score=hit.score - _odds(-sided)) for hit in others]
-    led, left = (theirs, mine) if theirs[0].score > mine[0].score else (mine, theirs)
-    rest = iter(left)
-    doubted = abs(sided) < _DOUBT
-    order = [*led[: _LED - 2], *islice(rest, 1), *led[_LED - 2 : _LED - 1]] if doubted else led[:_LED]
-    for number, hit in enumerate(led[_LED - doubted :]):
-        order += [hit] if number % 2 == 0 or (doubted and number == 1) else [hit, *islice(rest, 1)]
-    order = [*order, *rest][:limit]
+    likely = min(max(1 / (1 + math.exp(-max(min(sided, 30.0), -30.0) * _TEMPERED)), _LEAST), 1 - _LEAST)
+    order: list[Hit] = []
+    left, right = deque(theirs), deque(mine)
+    while (left or right) and len(order) < limit:
+        places = (len(theirs) - len(left) + 1, len(mine) - len(right) + 1)
+        turn = left if not right or (left and likely / places[0] >= (1 - likely) / places[1]) else right
+        order.append(turn.popleft())
     floor = np.minimum.accumulate([hit.score for hit in order]).round(4).tolist()
     return tuple(replace(hit, score=score) for hit, score in zip(order, floor, strict=True))
 

