@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goex.cli.output import Json, Output, local, shown
-from goex.cli.vault_app import PassphraseFd, app, keyring_works, say_status
+from goex.cli.vault_app import PassphraseFd, app, keyring_works, require_keyring, say_status
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def init(
                 "There is a vault already.",
                 next_step="Open it with: goex vault unlock; change its key with: goex vault rotate",
             )
+        if keyring:
+            require_keyring()
         keyed_by = "keyring" if keyring or (not passphrase and keyring_works(out)) else "passphrase"
         request = pb.VaultInitRequest(keyed_by=keyed_by)
         if keyed_by == "passphrase":

@@ -36,3 +36,13 @@ def keyring_works(out: Output) -> bool:
     if not found.ok:
         out.progress(f"No keyring that can be used, so a passphrase keys the vault. {found.says}")
     return found.ok
+
+
+def require_keyring() -> None:
+    """Raise Unavailable where the system's keyring can't keep a key, before a passphrase is typed for it."""
+    from goex.cli.doctor import keyring
+    from policies.errors import Unavailable
+
+    found = keyring(os.environ)
+    if not found.ok:
+        raise Unavailable(found.says, next_step=found.mend)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goex.cli.output import Json, Output, counted, local, shown
-from goex.cli.vault_app import PassphraseFd, app, keyring_works, say_status
+from goex.cli.vault_app import PassphraseFd, app, keyring_works, require_keyring, say_status
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def rotate(
         raise InvalidInput("--keyring and --passphrase exclude each other.", next_step="Choose one.")
     with connect(out) as client:
         before = require_open(client, out).keyed_by
+        if keyring:
+            require_keyring()
         _rotate(
             out,
             client,
@@ -238,6 +240,8 @@ def restore(
             raise InvalidInput(
                 f"{file} isn't a file that you can read.", next_step="Name what goex vault backup wrote."
             )
+        if keyring:
+            require_keyring()
         keyed_by = "keyring" if keyring or (not passphrase and keyring_works(out)) else "passphrase"
         request = vpb.RestoreRequest(path=str(_absolute(file)), keyed_by=keyed_by, replace=replace)
         request.backup_passphrase = read_passphrase(

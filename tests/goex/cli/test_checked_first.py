@@ -63,6 +63,12 @@ def test_what_is_wrong_is_said_before_a_secret_is_typed(daemon: Daemon, command:
     assert not any(secret in terminal.text for secret in SECRETS), terminal.text
 
 
+def test_a_keyring_that_is_not_there_is_said_first(daemon: Daemon) -> None:
+    with daemon.terminal("vault", "rotate", "--keyring") as terminal:
+        assert terminal.wait() == 8
+    assert "There is no keyring service here" in terminal.text and "Present vault passphrase" not in terminal.text
+
+
 def test_where_nothing_is_to_be_done_nothing_is_asked_for(daemon: Daemon) -> None:
     with daemon.terminal("rules", "wake", "ada") as terminal:
         assert terminal.wait() == 0
