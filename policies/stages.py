@@ -79,9 +79,33 @@ def with_values(calls: Sequence[Call], lead: int, answers: Sequence[JsonValue], 
         names = tuple(name for name, value in call.arguments.items() if _takes(value, lead))
         for item in found.items(call):
             arguments = {name: found.fill(value, item) for name, value in call.arguments.items()}
-            made.append(replace(call, arguments=arguments, filled=names))
+            made.append(replace(call, arguments=arguments, filled=tuple(dict.fromkeys((*call.filled, *names)))))
         if len(made) > MOST_EACH:
             raise InvalidInput(f"These are more than {MOST_EACH} calls, which is too many for one action.")
+    return tuple(made)
+
+
+def earlier_actions(calls: Sequence[Call]) -> tuple[str, ...]:
+    """The ids of the earlier actions whose answers calls refer to: `{"$from": "a-…", "path": …}`."""
+    return tuple(dict.fromkeys(found["$from"] for call in calls for found in _of_actions(call.arguments)))
+
+
+def with_earlier(calls: Sequence[Call], answers: Mapping[str, JsonValue]) -> tuple[Call, ...]:
+    """The calls with what earlier actions answered in place of what refers to them. Raises MissingValue, InvalidInput,
+    and NoMatch or SeveralValues of a filter."""
+
+    def fill(value: JsonValue) -> JsonValue:
+        if isinstance(value, Mapping):
+            if _of_action(value):
+                return _foreign(jsonpath.value_at(answers[value["$from"]], value["path"]))
+            return {key: fill(each) for key, each in value.items()}
+        return [fill(each) for each in value] if isinstance(value, list | tuple) else value
+
+    made = []
+    for call in calls:
+        names = tuple(name for name, value in call.arguments.items() if any(_of_actions(value)))
+        arguments = {name: fill(value) for name, value in call.arguments.items()}
+        made.append(replace(call, arguments=arguments, filled=names) if names else call)
     return tuple(made)
 
 
@@ -198,6 +222,14 @@ def _references(value: JsonValue) -> Iterator[tuple[int, str]]:
     for found in _marked(value, "$from"):
         if set(found) == {"$from", "path"} and isinstance(found["$from"], int):
             yield found["$from"], found["path"]
+
+
+def _of_actions(value: JsonValue) -> Iterator[Mapping[str, JsonValue]]:
+    return (found for found in _marked(value, "$from") if _of_action(found))
+
+
+def _of_action(value: Mapping[str, JsonValue]) -> bool:
+    return set(value) == {"$from", "path"} and isinstance(value["$from"], str) and isinstance(value["path"], str)
 
 
 def _marked(value: JsonValue, key: str) -> Iterator[Mapping[str, JsonValue]]:

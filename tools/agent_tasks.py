@@ -47,7 +47,7 @@ class Person:
 
     def _answer(self) -> None:
         with contextlib.suppress(grpc.RpcError):  # the daemon ends at last
-            for question in self.daemon.person("WatchApprovals", pb.ApprovalsRequest()):
+            for question in self.daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=3600):
                 if question.state != "pending" or self.ignores:
                     continue
                 reason, self.reason = self.reason, ""
@@ -288,7 +288,7 @@ async def main() -> int:
     for when, text in texts.items():
         print(f"\n{when}:\n  " + text.replace("\n", "\n  "))
     measures = [row for each in rows.values() for row in each]
-    over = [name for name, _, _, longest in measures if longest > MOST_TOKENS + 100]
+    over = [name for name, _, _, longest in measures if longest > MOST_TOKENS]
     if over or any(each[0][1] != 1 for each in rows.values()):
         print(f"error: over the bound: {', '.join(over) or 'discovery takes more than one trip'}")
         return 1

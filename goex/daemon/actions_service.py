@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from goex import __version__
@@ -21,7 +22,7 @@ from goex.daemon.request_parser import (
     parse_execute,
     parse_revert,
 )
-from goex.daemon.result_pages import page
+from goex.daemon.result_pages import answer, page
 from goex.daemon.rpc_context import Callers, streaming, unary
 from goex.daemon.vault_state import VaultState
 from goex.engine.core import Principal, Request
@@ -31,16 +32,18 @@ from goex.journal.actions import ActionRow
 from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
-from policies.actions import Action, Revert
-from policies.errors import InvalidInput
+from policies.actions import Action, ApiCalls, Revert
+from policies.errors import GoexError, InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import parse
+from policies.stages import earlier_actions, with_earlier
 
 if TYPE_CHECKING:
     from runtimes.code.reader import Reader
 
 MOST_OUTCOME = 64 * 2**20  # our own texts are read whole
 MOST_LISTED = 1000
+MOST_EARLIER = 8  # actions whose answers one action refers to
 
 
 class ActionsService(rpc.ActionsServicer):
@@ -86,9 +89,8 @@ class ActionsService(rpc.ActionsServicer):
     async def Execute(self, request: pb.ExecuteRequest, context: Any) -> AsyncIterator[pb.Event]:
         principal = self._callers.principal(context)
         self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
-        async for event in self._journey(
-            parse_execute(request, earlier_program(self._engine, request, principal)), principal
-        ):
+        wish = parse_execute(request, earlier_program(self._engine, request, principal))
+        async for event in self._journey(replace(wish, action=await self._filled(wish.action, principal)), principal):
             yield event
 
     @streaming
@@ -196,7 +198,7 @@ class ActionsService(rpc.ActionsServicer):
         action: Action | None = None
         match request.WhichOneof("what"):
             case "request":
-                action = parse_execute(request.request).action
+                action = await self._filled(parse_execute(request.request).action, principal)
             case "revert":
                 action = parse_revert(request.revert).action
             case "action_id":
@@ -219,6 +221,25 @@ class ActionsService(rpc.ActionsServicer):
             row = self._owned(id, principal)
             quotas.look(principal.agent, principal.session, len(row.request) + len(row.plan) + len(row.outcome))
             return row
+
+    async def _filled(self, action: Action | None, principal: Principal) -> Action | None:
+        """Calls with what earlier actions of the same asker answered, where they refer to it: as who asked was shown
+        it, and as data, which no grant and no rule of before covers."""
+        if not isinstance(action, ApiCalls) or not (ids := earlier_actions(action.calls)):
+            return action
+        if len(ids) > MOST_EARLIER:
+            raise InvalidInput(f"These refer to more than {MOST_EARLIER} actions.", next_step="Make two actions of it.")
+        answers = {}
+        for id in ids:
+            row = await self._looked_at(id, principal)
+            view = shown_action(self._engine.core, row, principal)
+            if not view.outcome_json:
+                raise InvalidInput(f"{row.id} has no result; it is {view.state}.", next_step="Get says how it stands.")
+            answers[id] = answer(parse(view.outcome_json, limit=MOST_OUTCOME), view.kind)
+        try:
+            return ApiCalls(calls=with_earlier(action.calls, answers))
+        except GoexError as error:
+            raise InvalidInput(error.message, next_step=error.next_step or "Result shows what it answered.") from error
 
     async def _journey(self, request: Request, principal: Principal) -> AsyncIterator[pb.Event]:
         if id := self._engine.already(request, principal):

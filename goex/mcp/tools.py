@@ -36,7 +36,8 @@ _CALLS: Schema = {
             "method": {"type": "string", "description": "As goex_find names it, like slack.chat.postMessage."},
             "arguments": {
                 "type": "object",
-                "description": 'A value may be {"$from": N, "path": "$.a.b"}: from the answer to call N, from 0. '
+                "description": 'A value may be {"$from": N, "path": "$.a.b"}: from the answer to call N, from 0; '
+                'or {"$from": "a-…", "path": "$.a.b"}: from the data of an earlier action, by its id. '
                 "A path like $.a[?@.name=='x'].id (or match(@.name,'.*[.]bak')) filters; exactly one must fit. "
                 'For each item: {"$each": N, "path": "$.a[*].id", "most": 20}. Put reads first.',
             },

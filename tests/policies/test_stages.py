@@ -8,7 +8,7 @@ import pytest
 
 from policies.actions import ApiCalls, Call
 from policies.errors import InvalidInput
-from policies.stages import MOST_EACH, Unclear, at_once, first_stage, with_values
+from policies.stages import MOST_EACH, Unclear, at_once, first_stage, with_earlier, with_values
 
 
 def read(**arguments: Any) -> Call:
@@ -127,3 +127,21 @@ def test_before_anything_is_read_an_each_stands_for_one_item() -> None:
     action = at_once(ApiCalls(calls=(read(), write(id=each("$.rows[*].id"), of=[each("$[?@.a==1].b")]))))
     assert action.calls[1].arguments["id"] == ref(0, "$.rows[0].id")
     assert action.calls[1].arguments["of"] == [ref(0, "$[?@.a==1].b")]
+
+
+def test_an_earlier_action_s_answer_fills_in_data_alone() -> None:
+    of = {"$from": "a-1", "path": "$.id"}
+    (filled,) = with_earlier([write(ts=of, more=[{"deep": of}], text="hi")], {"a-1": {"id": "7"}})
+    assert filled.arguments == {"ts": "7", "more": [{"deep": "7"}], "text": "hi"}
+    assert filled.filled == ("ts", "more")
+    untouched = write(ts={"$from": 0, "path": "$.id"})
+    assert with_earlier([untouched], {}) == (untouched,)
+    with pytest.raises(InvalidInput, match="reads as a reference"):
+        with_earlier([write(ts=of)], {"a-1": {"id": {"$from": 0, "path": "$.x"}}})
+
+
+def test_what_is_filled_stays_so_in_the_second_stage() -> None:
+    """A value of an earlier action, and one of a call that is read first."""
+    calls = [read(), write(to={"$from": 0, "path": "$.id"}, text={"$from": "a-1", "path": "$.t"})]
+    (filled,) = with_values(with_earlier(calls, {"a-1": {"t": "x"}}), 1, [{"id": "7"}], {})
+    assert (filled.arguments, set(filled.filled)) == ({"to": "7", "text": "x"}, {"to", "text"})
