@@ -79,7 +79,6 @@ def put_back(daemon: Daemon, name: str) -> str:
     """Play it; returns what unlocking the copy is refused with."""
     one = CHANGES[name]
     more = () if one.before is None else (one.before(daemon),)
-    daemon.restart()  # what was noted so far is of before the copy
     file = daemon.state_dir / "vault.db"
     kept = file.read_bytes()
     one.change(daemon, *more)
