@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 import random
+import re
+from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ import pytest
 
 from mapper.ambiguity import twin
 from mapper.context import Context
+from mapper.conversation import Conversation
 from mapper.evaluation import request_sets, rounds
 from mapper.evaluation.alone import Alone
 from mapper.evaluation.scope_table import figures
@@ -55,6 +59,55 @@ def test_what_a_strong_model_can_do_it_does_here(alone: Alone, tmp_path: Path) -
     # Six of the seven that differ are Drive's: the writer expects `drive` where the API accepts `drive.file` as well.
     differ = [row for row in made if not (row.at_once or row.after_asking)]
     assert len([row for row in differ if row.request.raw["service"] != "drive"]) <= 1
+
+
+DATE = re.compile(r"20\d\d-\d\d-\d\d")
+
+
+def stands_on(talk: Conversation, offered: Sequence[str]) -> set[str]:
+    """What a conversation's end needed that a single prompt with the likeliest methods hasn't got."""
+    assert talk.reading is not None
+    sample = talk.reading.sample
+    if not isinstance(sample, tuple):
+        return {"ask"}
+    said = json.dumps([dict(call.arguments) for call in sample])
+    answers = json.dumps([answer for turn in talk.turns for answer in turn.answers])
+    return {
+        name
+        for name, needed in (
+            ("now", DATE.search(said) and not DATE.search(talk.intent)),
+            ("filter", "[?" in said),
+            ("each", "$each" in said),
+            ("look", any(call.id not in offered for call in sample)),
+            ("mend", '"rejected"' in answers),
+        )
+        if needed
+    }
+
+
+@pytest.mark.slow
+def test_what_each_part_of_a_conversation_gains(alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of docs/guides/models.md."""
+    talks: dict[str, tuple[Conversation, list[str]]] = {}
+
+    class Noted(Conversation):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            talks[self.intent] = self, [method.id for method in self.methods]
+
+    monkeypatch.setattr(rounds, "Conversation", Noted)
+    for file in VECTORS.glob("*.answers.jsonl"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    asked = request_sets.read(VECTORS / "requests.jsonl")
+    technique = Technique.named(CONVERSATION, samples=1)
+    made, _ = rounds.rows(alone, asked, technique, tmp_path, "plain", Context(now=NOW))
+    needs = [stands_on(*talks[row.request.text]) for row in made if row.at_once or row.after_asking]
+    found = Counter(part for each in needs for part in each)
+    assert len(needs) >= 148
+    # The right ones that each part is for, and those that need none of them.
+    least = {"now": 28, "filter": 33, "each": 15, "look": 20, "ask": 20, "mend": 3}
+    assert {part: found[part] >= count for part, count in least.items()} == dict.fromkeys(least, True), found
+    assert sum(not each for each in needs) <= 62
 
 
 def erring(completion: str, chance: random.Random) -> str:
