@@ -8,7 +8,6 @@ What one engine can't take back exactly it refuses beforehand: `REFUSED` lists t
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import threading
 import time
 from collections.abc import Iterator
@@ -112,8 +111,6 @@ _TRIGGERS = {
 def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """One database of each kind for this file; each test starts it empty."""
     name = str(request.param)
-    if importlib.util.find_spec(f"runtimes.sql.{name}.driver") is None:
-        pytest.skip(f"no driver for {name} yet")
     if name == "sqlite":
         yield SqliteGround(tmp_path_factory.mktemp("sqlite"))
     elif name == "postgres":

@@ -122,6 +122,9 @@ READS = {
     Dialect.SQLITE: (
         "EXPLAIN QUERY PLAN SELECT * FROM orders",
         "SELECT name FROM sqlite_master",
+        "PRAGMA table_info(orders)",
+        "PRAGMA foreign_key_list(orders)",
+        "SELECT p.name FROM sqlite_master m JOIN pragma_table_xinfo(m.name) p WHERE m.name = 'orders'",
         "SELECT title, snippet(docs, 1, '[', ']', '…', 5) FROM docs WHERE docs MATCH 'cat' ORDER BY rank",
     ),
 }
@@ -158,6 +161,8 @@ REFUSED = {
         "INSERT INTO docs (docs) VALUES ('delete-all')",
         "INSERT INTO docs (docs, rank) VALUES ('rank', 'bm25(10.0)')",
         "UPDATE sqlite_master SET sql = ''",
+        "PRAGMA writable_schema(1)",
+        "SELECT * FROM pragma_writable_schema(1)",
         "UPDATE odd SET b = zeroblob(1000000)",
         "EXPLAIN DELETE FROM orders",
     ),

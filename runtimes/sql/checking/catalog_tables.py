@@ -1,4 +1,4 @@
-"""The servers' own tables of names and types that a statement may read, and what stands for SHOW and DESCRIBE.
+"""The servers' own tables of names and types that a statement may read, and what stands for SHOW, DESCRIBE and PRAGMA.
 
 Rules: they hold definitions, never rows of anybody's. They are read under their own names, so a permission for a table
 of the database doesn't cover them. Tables that tell of sessions, users, settings or statistics aren't here.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from runtimes.sql.checking.functions import DEFINITIONS
 from runtimes.sql.contract import Column, Dialect, Table
 
 _STANDARD = {
@@ -65,12 +66,22 @@ _COLUMNS = (
     " FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{}' ORDER BY ordinal_position"
 )
 
+_DEFINITION = "SELECT {} FROM pragma_{}('{}')"  # read and checked like any other text
+
 
 def instead(words: list[str], dialect: Dialect) -> str:
-    """The query that stands for MariaDB's SHOW TABLES, SHOW COLUMNS FROM, and DESCRIBE; "" for anything else."""
+    """The query that stands for MariaDB's SHOW TABLES, SHOW COLUMNS FROM, and DESCRIBE, and for those of SQLite's
+    PRAGMAs that say how something is defined; "" for anything else."""
+    upper = [word.upper() for word in words]
+    if dialect is Dialect.SQLITE:
+        if len(words) != 5 or (upper[0], words[2], words[4]) != ("PRAGMA", "(", ")"):
+            return ""
+        columns = DEFINITIONS.get(words[1].lower(), "").split()
+        listed = ", ".join(f'"{column}"' for column in columns)
+        named = words[3].replace("'", "''")
+        return _DEFINITION.format(listed, words[1].lower(), named) if columns else ""
     if dialect is not Dialect.MARIADB:
         return ""
-    upper = [word.upper() for word in words]
     if upper == ["SHOW", "TABLES"]:
         return "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name"
     named = words[-1].replace("\\", "\\\\").replace("'", "''") if words else ""

@@ -1,7 +1,8 @@
 """Which functions and types a statement may name, by dialect. A name that isn't listed is refused.
 
-Listed functions compute from their arguments, the session or the clock. None reads files, other databases or the
-catalog, waits, locks, signals, sets anything, opens a connection, runs text as SQL, or moves a sequence.
+Listed functions compute from their arguments, the session or the clock. None reads files or other databases, nor, but
+for DEFINITIONS, the catalog; none waits, locks, signals, sets anything, opens a connection, runs text as SQL, or moves
+a sequence.
 """
 
 from __future__ import annotations
@@ -74,12 +75,23 @@ _SQLITE = """
     json json_array json_array_length json_error_position json_extract json_insert json_object json_patch json_pretty
     json_quote json_remove json_replace json_set json_type json_valid json_group_array json_group_object json_each
     json_tree soundex nullif octet_length if printf format zeroblob snippet highlight bm25 matchinfo offsets
+    pragma_table_info pragma_table_xinfo pragma_index_list pragma_index_info pragma_index_xinfo pragma_foreign_key_list
 """
 
 FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
     Dialect.POSTGRESQL: names(_EVERYWHERE, _POSTGRES),
     Dialect.MARIADB: names(_EVERYWHERE, _MARIADB),
     Dialect.SQLITE: names(_EVERYWHERE, _SQLITE),
+}
+
+# SQLite's PRAGMAs that say how a table or an index is defined, which read what sqlite_schema holds; their columns.
+DEFINITIONS: Mapping[str, str] = {
+    "table_info": "cid name type notnull dflt_value pk",
+    "table_xinfo": "cid name type notnull dflt_value pk hidden",
+    "index_list": "seq name unique origin partial",
+    "index_info": "seqno cid name",
+    "index_xinfo": "seqno cid name desc coll key",
+    "foreign_key_list": "id seq table from to on_update on_delete match",
 }
 
 # Functions that give rows: they may stand where a table does, and read none. Their columns; (): one, which goes by the
@@ -104,10 +116,13 @@ ROW_FUNCTIONS: Mapping[Dialect, Mapping[str, tuple[str, ...]]] = {
         **dict.fromkeys(names("json_each jsonb_each json_each_text jsonb_each_text"), ("key", "value")),
     },
     Dialect.MARIADB: {},
-    Dialect.SQLITE: dict.fromkeys(
-        names("json_each json_tree"),
-        ("key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"),
-    ),
+    Dialect.SQLITE: {
+        **dict.fromkeys(
+            names("json_each json_tree"),
+            ("key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"),
+        ),
+        **{f"pragma_{name}": tuple(columns.split()) for name, columns in DEFINITIONS.items()},
+    },
 }
 
 # MariaDB's functions whose first argument is a unit of time.

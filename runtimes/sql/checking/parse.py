@@ -92,13 +92,13 @@ def _settled(tokens: list[Token], dialect: Dialect) -> exp.Expr:
 
 
 def _queried(tokens: list[Token], dialect: Dialect) -> list[Token]:
-    """SHOW and DESCRIBE are read as the queries that they are short for, and shown as these. MariaDB's RENAME TABLE of
-    one table is an ALTER TABLE."""
+    """SHOW, DESCRIBE and some PRAGMAs are read as the queries that they are short for, and shown as these. MariaDB's
+    RENAME TABLE of one table is an ALTER TABLE."""
     words = [token.text.upper() for token in tokens]
     if dialect is Dialect.MARIADB and words[:2] == ["RENAME", "TABLE"] and len(words) == 5 and words[3] == "TO":
         alter, rename = _tokens("ALTER TABLE RENAME", dialect)[::2]
         return [alter, tokens[1], tokens[2], rename, tokens[4]]
-    query = instead([token.text for token in tokens], dialect) if len(tokens) <= 4 else ""
+    query = instead([token.text for token in tokens], dialect) if len(tokens) <= 5 else ""
     return _tokens(query, dialect) if query else tokens
 
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.allowlist import refused
 from runtimes.sql.checking.catalog_tables import CATALOG
-from runtimes.sql.checking.functions import ROW_FUNCTIONS, UNIT_FIRST
+from runtimes.sql.checking.functions import DEFINITIONS, ROW_FUNCTIONS, UNIT_FIRST
 from runtimes.sql.checking.nodes import UNITS
 from runtimes.sql.contract import Dialect, Schema, Table, Use
 
@@ -238,7 +238,7 @@ class Reads:
                 called = str(node.this.this).lower()
                 if called not in ROW_FUNCTIONS[self.dialect]:
                     raise refused(f"The function {called[:60]} as a table")
-                self.expressions([node.this], scope, ctes)
+                self.expressions(node.this.expressions, scope, ctes)
                 self._add(scope, name or called, self._rows(called, name, named, node))
             elif node.args.get("db") is None and self.fold(node.this) in ctes:
                 source = ctes[self.fold(node.this)]
@@ -301,6 +301,8 @@ class Reads:
         """What a function that gives rows offers."""
         ordinal = ("ordinality",) if node.args.get("ordinality") else ()
         columns = (ROW_FUNCTIONS[self.dialect][called] or (name or called,)) + ordinal
+        if self.dialect is Dialect.SQLITE and called.removeprefix("pragma_") in DEFINITIONS:
+            self.columns.setdefault("sqlite_schema", set()).add("sql")  # read under that name
         return Source((*named, *columns[len(named) :]))
 
     def _add(self, scope: Scope, name: str, source: Source) -> None:
@@ -327,6 +329,8 @@ class Reads:
                             self.everything(source.table)
             else:
                 children = list(node.iter_expressions())
+                if isinstance(node, exp.Anonymous) and str(node.this).lower().removeprefix("pragma_") in DEFINITIONS:
+                    raise refused(f"The function {node.name[:60]} but in FROM")
                 if isinstance(node, exp.Anonymous) and str(node.this).lower() in UNIT_FIRST and children:
                     if not isinstance(children[0], exp.Column | exp.Var) or children[0].name.upper() not in UNITS:
                         raise refused(f"That unit for {node.name[:60]}")

@@ -21,6 +21,7 @@ import apsw
 
 from policies.errors import Conflict, GoexError, InvalidInput
 from runtimes.open_files import OPEN_FILES, beside
+from runtimes.sql.checking.functions import DEFINITIONS
 from runtimes.sql.contract import Limits, Statement
 from runtimes.sql.sqlite import location
 from runtimes.sql.sqlite.errors import while_running
@@ -199,8 +200,8 @@ class Connection:
                 # DROP takes away its table's rows; ALTER writes them anew, and CREATE … AS fills its table.
                 own_table = defines and (statement.verb, wanted[1]) in own
                 return wanted in own or wanted in follow or bool(own_table)
-            if code == apsw.SQLITE_PRAGMA:  # full-text indexes look at it
-                return first == "data_version" and second is None
+            if code == apsw.SQLITE_PRAGMA:  # full-text indexes look at the first one
+                return (first == "data_version" and second is None) or first in DEFINITIONS
             return code in defines
 
         with self._authorized(allowed):
@@ -225,6 +226,8 @@ class Connection:
         def allowed(code: int, first: str | None, second: str | None, base: str | None, inside: str | None) -> bool:
             if code == apsw.SQLITE_FUNCTION:
                 return (second or "").casefold() not in _NO_FUNCTIONS
+            if code == apsw.SQLITE_PRAGMA:
+                return first in DEFINITIONS
             return code in (apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE)
 
         with self._authorized(allowed):

@@ -285,5 +285,11 @@ DROP INDEX orders_status
 EXPLAIN SELECT * FROM orders
 EXPLAIN QUERY PLAN SELECT * FROM orders WHERE id = 1
 SELECT name, sql FROM sqlite_master WHERE type = 'table'
+SELECT name, type FROM pragma_table_info('orders')
+SELECT m.name, p."notnull" FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS p WHERE m.type = 'table'
+PRAGMA table_info(orders)
+PRAGMA table_info('orders')
+PRAGMA index_list(orders)
+PRAGMA foreign_key_list(orders)
 UPDATE OR IGNORE orders SET id = 2 WHERE id = 1
 """

@@ -502,7 +502,7 @@ ATTACH DATABASE 'x' AS y
 DETACH x
 PRAGMA writable_schema = 1
 PRAGMA journal_mode = OFF
-PRAGMA table_info(orders)
+PRAGMA optimize
 PRAGMA foreign_keys = OFF
 VACUUM INTO '/tmp/x'
 REINDEX
@@ -525,8 +525,18 @@ SELECT changes()
 SELECT total_changes()
 SELECT * FROM temp.orders
 SELECT * FROM sqlite_temp_master
-SELECT * FROM pragma_table_info('orders')
 SELECT * FROM pragma_database_list
+SELECT * FROM pragma_database_list()
+SELECT * FROM pragma_writable_schema(1)
+SELECT * FROM pragma_journal_mode('off')
+SELECT pragma_table_info('orders') FROM users
+SELECT * FROM pragma_table_info(readfile('/etc/passwd'))
+PRAGMA table_info
+PRAGMA writable_schema(1)
+PRAGMA journal_mode(off)
+PRAGMA temp.table_info(orders)
+PRAGMA table_info(orders) x
+PRAGMA foreign_keys = 0
 SELECT * FROM dbstat
 SELECT * FROM generate_series(1, 10)
 SELECT * FROM orders INDEXED BY x
