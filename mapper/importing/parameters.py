@@ -138,6 +138,9 @@ class Parameters:
                     raise BadPart(f"{str(place)[:20]!r} isn't a place for a parameter", *here, "in")
                 if place in ("formData", "body") and not self.swagger:
                     raise BadPart(f"{place!r} is a place in Swagger 2 alone", *here, "in")
+                if name == "" and place in ("query", "header", "cookie") and raw.get("required") is not True:
+                    self.problems.append(BadPart("left out: it has no name", *here, "name"))
+                    continue
                 if not isinstance(name, str) or not name:
                     raise BadPart("must be a name", *here, "name")
                 key = (place, name.lower() if place == "header" else name)

@@ -55,6 +55,9 @@ class Bench:
         return ""
 
 
+NAMED = {"name": "q", "in": "query", "schema": {"type": "string"}}
+
+
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """The search index is made over all services, ours too; nothing here searches, so it isn't made."""
@@ -346,6 +349,21 @@ def test_accept_and_content_type_are_ignored_as_openapi_says(bench: Bench) -> No
         {"name": name, "in": "header", "required": True, "schema": TEXT} for name in ("Accept", "Content-Type")
     ]
     assert bench.put(document({"/a": {"get": {"parameters": parameters}}})).problems == ()
+
+
+def test_an_optional_parameter_without_a_name_leaves_its_operation(bench: Bench) -> None:
+    """As the published document of Notion has it."""
+    nameless = {"name": "", "in": "header", "schema": TEXT}
+    report = bench.put(document({"/a": {"get": {"operationId": "go", "parameters": [nameless, NAMED]}}}))
+    assert list(bench.catalog.method("things.go").parameters["properties"]) == ["q"]
+    assert [problem.what for problem in report.problems] == ["left out: it has no name"]
+
+
+@pytest.mark.parametrize("needed", [{"name": "", "in": "query", "required": True}, {"name": "", "in": "path"}])
+def test_a_parameter_that_is_needed_has_a_name(bench: Bench, needed: dict[str, Any]) -> None:
+    report = bench.put(document({"/a": {"get": {"parameters": [needed]}}, "/good": {"get": {}}}))
+    assert list(bench.catalog.service("things").methods) == ["good.get"]
+    assert "must be a name" in problems(report)[0]
 
 
 @pytest.mark.parametrize(
