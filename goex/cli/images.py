@@ -74,6 +74,13 @@ def add(
     requirements: Annotated[
         Path | None, typer.Option("--requirements", metavar="FILE", help="Python libraries, one a line.")
     ] = None,
+    library: Annotated[
+        list[str] | None, typer.Option("--library", metavar="NAME", help="A Python library; can be repeated.")
+    ] = None,
+    npm: Annotated[
+        list[str] | None,
+        typer.Option("--npm", metavar="NAME[@VERSION]", help="A package of npm's, for JavaScript; can be repeated."),
+    ] = None,
     package: Annotated[
         list[str] | None, typer.Option("--package", metavar="NAME", help="A Debian package; can be repeated.")
     ] = None,
@@ -81,19 +88,22 @@ def add(
 ) -> None:
     """Make a profile of your own: the image `code` with more libraries, for: goex exec --code … --profile NAME.
 
-    The libraries are found now, by this machine's pip, as wheels alone, and kept by version and hash; nothing is ever
-    installed while a program runs.
+    The libraries are found now, by this machine's pip (as wheels alone) and npm, and kept by version and hash; nothing
+    is ever installed while a program runs.
     """
     out = Output(as_json)
     from runtimes.sandbox import images, profiles
 
-    if requirements is None and not package:
+    if requirements is None and not (library or npm or package):
         raise InvalidInput(
-            "There is nothing to add.", next_step="Name libraries with --requirements FILE, packages with --package."
+            "There is nothing to add.",
+            next_step="Name libraries with --library, --npm or --requirements FILE, Debian's packages with --package.",
         )
     own = _own()
-    wanted = _read(requirements) if requirements is not None else ""
-    profiles.add(own, name, wanted, package or (), images.content(profiles.BELOW), images.names(), out.progress)
+    wanted = "".join(f"{line}\n" for line in library or ())
+    wanted += _read(requirements) if requirements is not None else ""
+    below = images.content(profiles.BELOW)
+    profiles.add(own, name, wanted, package or (), below, images.names(), out.progress, npm=npm or ())
     image = images.build(name, out.progress, own)
     pinned = images.content(name, own)[profiles.REQUIREMENTS].count(b"==")
     out.json({"name": name, "tag": images.tag(name, own), "image": image, "libraries": pinned})

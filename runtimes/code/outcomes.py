@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from mapper.catalog import Catalog
 from policies.actions import Ended, Outcome
 from policies.display_text import escape
+from runtimes.code import missing
 from runtimes.code.permits import Accounts
 from runtimes.code.record import Record
 from runtimes.code.refused import proposal
@@ -24,6 +25,8 @@ def outcome(report: Report, kept: Record, accounts: Accounts, catalog: Catalog) 
     code = result.exit_code if result is not None else None
     told = report.refusals.told(accounts, catalog)
     said = [_ending(report, ended, code)]
+    if result is not None and code and (lacked := missing.told(result.stderr)):
+        said.append(lacked)
     if not report.counted:
         said.append("No request left.")
     if report.refusals.count:

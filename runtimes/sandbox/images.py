@@ -4,10 +4,10 @@ Rules: an image is named by the hash of everything that it is made of, so an ima
 content is not found, never used by mistake; building sends the folder's plain files with fixed modes, owner and
 times, so that the same content gives the same layers; nothing is fetched when the container runs. An image whose folder
 has a file `packages` stands on our base image, and what it names is fetched from Debian when it is built. One that has
-`requirements.txt` gets those Python libraries, which this machine's pip fetches hash by hash, as `site/`. One whose
-folder has a file `below` stands on the image that it names. The person's own profiles (`own`, a folder) are `code` with
-more of both. A name with a colon is that of an image which was built for one server (`runtimes.servers`): it says the
-hash of what it was made of itself.
+`requirements.txt` gets those Python libraries, which this machine's pip fetches hash by hash, as `site/`; one that has
+npm's lock gets its packages as `lib/node_modules/` in the same way. One whose folder has a file `below` stands on the
+image that it names. The person's own profiles (`own`, a folder) are `code` with more of these. A name with a colon is
+that of an image which was built for one server (`runtimes.servers`): it says the hash of what it was made of itself.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import os
 import re
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from policies.display_text import escape
 from policies.errors import InvalidInput, Unavailable
-from runtimes.sandbox import base, libraries, profiles
+from runtimes.sandbox import base, libraries, node_modules, profiles
 from runtimes.sandbox.docker_sdk import APIClient, docker
 from runtimes.sandbox.engine import LIBRARY_ERRORS, connect, translate
 
@@ -166,7 +167,7 @@ def build_on(
     client = connect()
     try:
         with tempfile.TemporaryFile() as context:
-            pack(files, context, app, "app")
+            pack(files, context, {"app": app})
             network = "host" if packages else "none"
             _send(client, context, (name, digest), tag(below), packages, network, progress)
     except LIBRARY_ERRORS as error:
@@ -229,11 +230,13 @@ def forget(name: str) -> int:
 def _run(client: APIClient, files: dict[str, bytes], name: str, below: str, network: str, progress: Progress) -> None:
     packages = files[PACKAGES].decode().split() if PACKAGES in files else base.PACKAGES
     with tempfile.TemporaryDirectory(prefix="goex-image-") as scratch, tempfile.TemporaryFile() as context:
-        site = None
+        added: dict[str, Path] = {}
         if REQUIREMENTS in files:
-            site = Path(scratch, "site")
-            libraries.fetch(files[REQUIREMENTS], site, progress)
-        pack(files, context, site)
+            added["site"] = Path(scratch, "site")
+            libraries.fetch(files[REQUIREMENTS], added["site"], progress)
+        if node_modules.LOCK in files:
+            added[f"lib/{node_modules.FOLDER}"] = node_modules.fetch(files[node_modules.LOCK], Path(scratch), progress)
+        pack(files, context, added)
         _send(client, context, (name, content_hash(files)), below, packages, network, progress)
 
 
@@ -272,18 +275,15 @@ def _send(
             progress(line)
 
 
-def pack(files: dict[str, bytes], into: IO[bytes], site: Path | None = None, name: str = "site") -> None:
+def pack(files: Mapping[str, bytes], into: IO[bytes], folders: Mapping[str, Path] = MappingProxyType({})) -> None:
     """Write the build context as a tar: equal content gives equal bytes, whatever the modes and times on disk are.
-    What lies below `site` becomes the folder `name`; links there are left out."""
-    added = (
-        {}
-        if site is None
-        else {
-            f"{name}/{path.relative_to(site).as_posix()}": path
-            for path in site.rglob("*")
-            if path.is_file() and not path.is_symlink()
-        }
-    )
+    `folders` are further ones by the name that each has in it; links there are left out."""
+    added = {
+        f"{name}/{path.relative_to(folder).as_posix()}": path
+        for name, folder in folders.items()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
     with tarfile.open(fileobj=into, mode="w", format=tarfile.PAX_FORMAT) as made:
         for path in sorted({*files, *added}):
             member = tarfile.TarInfo(path)

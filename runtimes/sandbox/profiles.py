@@ -1,8 +1,9 @@
 """The person's own profiles: the image `code` with more libraries and packages, built before anything runs in it.
 
-Rules: a profile is a folder with two files, `packages` (Debian's, one a line) and `requirements.txt` (every library
-with version and hash, `code`'s among them); its image is made from those and from `code`'s recipe, so it is out of date
-when one of them changes. No profile takes the name of one of ours. Nothing is added while a program runs.
+Rules: a profile is a folder of files: `packages` (Debian's, one a line), `requirements.txt` (every Python library with
+version and hash, `code`'s among them) and, where it has packages of npm, their lock; its image is made from those and
+from `code`'s recipe, so it is out of date when one of them changes. No profile takes the name of one of ours. Nothing
+is added while a program runs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from policies.display_text import escape
 from policies.errors import Conflict, InvalidInput, Unavailable
-from runtimes.sandbox import libraries
+from runtimes.sandbox import libraries, node_modules
 
 BELOW = "code"  # the image that a profile adds to
 PACKAGES, REQUIREMENTS, WANTED = "packages", "requirements.txt", "requirements.in"
@@ -34,7 +35,10 @@ def content(own: Path | None, name: str) -> dict[str, bytes] | None:
     """What the profile puts over `code`'s files; None when there is no such profile."""
     if own is None or not _NAME.match(name) or not (own / name / REQUIREMENTS).exists():
         return None
-    return {file: (own / name / file).read_bytes() for file in (PACKAGES, REQUIREMENTS, WANTED)}
+    files = [PACKAGES, REQUIREMENTS, WANTED]
+    if (own / name / node_modules.LOCK).exists():
+        files.append(node_modules.LOCK)
+    return {file: (own / name / file).read_bytes() for file in files}
 
 
 def add(
@@ -45,8 +49,11 @@ def add(
     below: dict[str, bytes],
     taken: Sequence[str],
     progress: Progress = lambda line: None,
+    *,
+    npm: Sequence[str] = (),
 ) -> None:
-    """Write the profile: `wanted` is the text of a requirements file, `below` are `code`'s files.
+    """Write the profile: `wanted` is the text of a requirements file, `below` are `code`'s files, `npm` are packages of
+    npm's (NAME[@VERSION]).
 
     Raises InvalidInput for a name, package or library that can't be, Conflict for a name that is taken, Unavailable
     when the libraries can't be found.
@@ -65,12 +72,15 @@ def add(
             )
     lines = libraries.lines_of(wanted)
     known = libraries.lines_of(below[WANTED].decode())
+    for package in npm:
+        node_modules.named(package)  # before anything is asked for
     pinned = libraries.resolve((*lines, *known), progress)
     every = sorted({*below[PACKAGES].decode().split(), *packages})
     made = {
         PACKAGES: "".join(f"{package}\n" for package in every).encode(),
         REQUIREMENTS: pinned,
         WANTED: "".join(f"{line}\n" for line in lines).encode(),
+        **({node_modules.LOCK: node_modules.lock(npm, progress)} if npm else {}),
     }
     try:
         own.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -11,21 +11,17 @@ import hashlib
 import json
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from policies.display_text import escape
-from policies.errors import InvalidInput, Unavailable
-from runtimes.sandbox import images, libraries
+from policies.errors import InvalidInput
+from runtimes.sandbox import images, libraries, node_modules
 
 APP = "/goex/app"
 IMAGE = "mcp"  # of sandbox-images/
-_SECONDS = 600
-_NPM = re.compile(r"(?P<name>(?:@[a-z0-9~][a-z0-9._~-]*/)?[a-z0-9~][a-z0-9._~-]*)(?:@(?P<version>[A-Za-z0-9.^~-]+))?")
 _PYPI = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:(?:==|@)(?P<version>[A-Za-z0-9.!+-]+))?")
 _DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]{1,80}")
 DOCKERFILE = b"""\
@@ -88,46 +84,14 @@ def build(name: str, command: Sequence[str], debian: Sequence[str], progress: Pr
 
 
 def _npm(package: str, app: Path, progress: Progress) -> tuple[tuple[str, ...], bytes]:
-    named = _NPM.fullmatch(package)
-    if named is None:
-        raise InvalidInput(f"{escape(package[:80])!r} isn't the name of a package of npm.")
-    wanted = {"private": True, "dependencies": {named["name"]: named["version"] or "latest"}}
-    (app / "package.json").write_text(json.dumps(wanted))
-    progress(f"Finding the packages of {escape(package)} with npm.")
-    _run_npm("install", "--package-lock-only", app=app)
-    lock = (app / "package-lock.json").read_bytes()
-    loose = [
-        place
-        for place, one in json.loads(lock)["packages"].items()
-        if place and not one.get("integrity") and not one.get("link") and not one.get("inBundle")
-    ]
-    if loose:
-        raise InvalidInput(f"{escape(loose[0][:100])} comes from no registry, so that it has no hash.")
-    progress("Fetching them, each by its hash.")
-    _run_npm("ci", "--omit=dev", app=app)
-    own = app / "node_modules" / named["name"]
+    name, _ = node_modules.named(package)
+    lock = node_modules.lock([package], progress)
+    own = node_modules.fetch(lock, app, progress) / name
     starts = json.loads((own / "package.json").read_text()).get("bin") or {}
-    last = named["name"].rpartition("/")[2]
-    file = starts if isinstance(starts, str) else starts.get(last) or next(iter(starts.values()), "")
+    file = starts if isinstance(starts, str) else starts.get(name.rpartition("/")[2]) or next(iter(starts.values()), "")
     if not file or not (own / file).resolve().is_relative_to(own.resolve()):
         raise InvalidInput(f"{escape(package)} has no command.", next_step="Name the package of an MCP server.")
-    return ("node", f"{APP}/node_modules/{named['name']}/{os.path.normpath(file)}"), lock
-
-
-def _run_npm(*arguments: str, app: Path) -> None:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise Unavailable("npm isn't there, and the packages are fetched with it.", next_step="Install Node.js's npm.")
-    command = [npm, *arguments, "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    try:
-        said = subprocess.run(
-            command, cwd=app, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"npm didn't come to an end: {type(error).__name__}.", next_step="Try again.") from error
-    if said.returncode:
-        why = escape(" ".join(said.stderr.decode(errors="replace").split()))[-400:]
-        raise Unavailable(f"npm couldn't get the packages: {why}", next_step="See that npm reaches its registry.")
+    return ("node", f"{APP}/{node_modules.FOLDER}/{name}/{os.path.normpath(file)}"), lock
 
 
 def _pypi(package: str, app: Path, progress: Progress) -> tuple[tuple[str, ...], bytes]:

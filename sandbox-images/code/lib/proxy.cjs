@@ -59,7 +59,7 @@ http.globalAgent = new Plain({ keepAlive: true })
 https.globalAgent = new Secured({ keepAlive: true })
 
 try {
-  const { Agent, setGlobalDispatcher } = require('undici')
+  const { Agent, setGlobalDispatcher } = require('/usr/share/nodejs/undici') // not one that a profile brings
 
   class Fetching extends Agent {
     dispatch (options, handler) {

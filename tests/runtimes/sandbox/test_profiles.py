@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
 import re
+import shutil
 import stat
 import sys
 import tarfile
+import threading
 import zipfile
 from collections.abc import Iterator
-from hashlib import sha256
+from hashlib import sha256, sha512
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +24,10 @@ import pytest
 from typer.testing import CliRunner
 
 from goex.cli.main import app
+from policies.actions import Language
 from policies.errors import Conflict, InvalidInput, Unavailable
 from runtimes.code import environment
-from runtimes.sandbox import images, libraries, profiles
+from runtimes.sandbox import images, libraries, node_modules, profiles
 from runtimes.sandbox.contract import Profile
 from runtimes.sandbox.docker import DockerSandbox
 
@@ -83,7 +88,7 @@ def test_equal_pins_give_an_equal_build_context(tmp_path: Path, index: Path) -> 
         (site / "bin").mkdir(exist_ok=True)
         (site / "link.py").symlink_to("/etc/passwd")
         into = io.BytesIO()
-        images.pack({"Dockerfile": b"FROM x\n"}, into, site)
+        images.pack({"Dockerfile": b"FROM x\n"}, into, {"site": site})
         packed.append(into.getvalue())
         os.utime(site / "goexone.py", (1, 1))
     assert packed[0] == packed[1]
@@ -194,6 +199,89 @@ def test_the_lock_of_code_pins_every_library_by_hash() -> None:
     assert {name.replace("_", "-") for name in asked} <= {name.replace("_", "-") for name in names}
 
 
+class _Registry(BaseHTTPRequestHandler):
+    """npm's registry, with one package: `goexone`, which says so."""
+
+    packed = b""
+
+    def do_GET(self) -> None:
+        here = f"http://{self.headers['host']}"
+        integrity = f"sha512-{base64.b64encode(sha512(self.packed).digest()).decode()}"
+        version = {
+            "name": "goexone",
+            "version": "1.2.0",
+            "dist": {"tarball": f"{here}/one.tgz", "integrity": integrity},
+        }
+        listed = {"name": "goexone", "dist-tags": {"latest": "1.2.0"}, "versions": {"1.2.0": version}}
+        body = {"/one.tgz": self.packed, "/goexone": json.dumps(listed).encode()}.get(self.path, b"")
+        self.send_response(200 if body else 404)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_Registry]]:
+    if shutil.which("npm") is None:
+        pytest.skip("no npm")
+    told = {"name": "goexone", "version": "1.2.0", "main": "index.js", "scripts": {"install": f"touch {tmp_path}/ran"}}
+    files = {"package.json": json.dumps(told), "index.js": "exports.said = 'goexone 1.2.0'\n"}
+    _Registry.packed = _packed(files)
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Registry) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{server.server_port}/")
+        monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+        yield _Registry
+        server.shutdown()
+
+
+def _packed(files: dict[str, str]) -> bytes:
+    into = io.BytesIO()
+    with tarfile.open(fileobj=into, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return into.getvalue()
+
+
+def test_packages_of_npm_are_locked_by_hash_and_run_nothing_here(
+    tmp_path: Path, registry: type[_Registry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "npm_config_omit_lockfile_registry_resolved", "true"
+    )  # then npm itself holds nothing to its hash
+    lock = node_modules.lock(["goexone"])
+    entry = json.loads(lock)["packages"]["node_modules/goexone"]
+    assert (entry["version"], entry["integrity"][:7]) == ("1.2.0", "sha512-")
+    app = tmp_path / "app"
+    app.mkdir()
+    assert (node_modules.fetch(lock, app) / "goexone" / "index.js").read_text().startswith("exports.said")
+    assert not (tmp_path / "ran").exists()
+    registry.packed = _packed({"package.json": '{"name": "goexone", "version": "1.2.0"}', "index.js": "// swapped\n"})
+    shutil.rmtree(tmp_path / "npm")
+    shutil.rmtree(app)
+    app.mkdir()
+    with pytest.raises(Unavailable, match="wanted sha512-"):
+        node_modules.fetch(lock, app)
+    loose = json.loads(lock)
+    del loose["packages"]["node_modules/goexone"]["resolved"]
+    with pytest.raises(InvalidInput, match="has no hash"):
+        node_modules.fetch(json.dumps(loose).encode(), app)
+
+
+@pytest.mark.parametrize(
+    "package", ["", "-g", "--registry=x", "../x", "/x", "git+https://h/x", "https://h/x.tgz", "x@file:y", "a b", "A"]
+)
+def test_names_of_packages_of_npm(tmp_path: Path, package: str) -> None:
+    with pytest.raises(InvalidInput, match="package of npm"):
+        profiles.add(tmp_path, NAME, "", [], BELOW, [], npm=[package])
+    assert not (tmp_path / NAME).exists()
+
+
 @pytest.fixture
 def removed() -> Iterator[None]:
     yield
@@ -202,13 +290,18 @@ def removed() -> Iterator[None]:
 
 @pytest.mark.docker
 async def test_a_profile_from_the_command_to_a_program_and_away(
-    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch, code_image: str, removed: None
+    tmp_path: Path,
+    index: Path,
+    registry: type[_Registry],
+    monkeypatch: pytest.MonkeyPatch,
+    code_image: str,
+    removed: None,
 ) -> None:
     """The image's own libraries are left out here: what they take to build is `code`'s, and is built elsewhere."""
     wheel(index, "goexone")
     for variable, folder in (("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config"), ("XDG_RUNTIME_DIR", "run")):
         monkeypatch.setenv(variable, str(tmp_path / folder))
-    small = {**images.content("code"), "requirements.in": b"", "packages": b""}
+    small = {**images.content("code"), "requirements.in": b"", "packages": b"nodejs\n"}
     whole = images.content
     monkeypatch.setattr(images, "content", lambda name, own=None: small if name == "code" else whole(name, own))
     monkeypatch.setattr(images, "_named", {})  # or the small one's name is kept for the tests after this
@@ -219,28 +312,34 @@ async def test_a_profile_from_the_command_to_a_program_and_away(
         done = run.invoke(app, ["images", *arguments, "--json"], catch_exceptions=False)
         return json.loads(done.stdout)
 
-    made = goex("add", NAME, "--requirements", str(tmp_path / "wanted.txt"))
+    made = goex("add", NAME, "--requirements", str(tmp_path / "wanted.txt"), "--npm", "goexone@1.2.0")
     assert made["libraries"] == 1
     listed = {row["name"]: row for row in goex("list")["images"]}
     assert (listed[NAME]["of"], listed[NAME]["image"], listed["base"]["of"]) == ("yours", made["image"], "GoEx")
     own = tmp_path / "state" / "goex" / "images"
     sandbox = DockerSandbox("test-profiles", profiles_dir=own)
-    job = environment.job(
-        action_id="a",
-        language="python",
-        program="import goexone; print(goexone.said)",
-        ca_pem="",
-        socket_dir=os.devnull.rpartition("/")[0],
-        env={},
-    )
     profile = Profile(image=NAME)
-    assert (await sandbox.run(job, profile)).stdout == b"goexone 1.0\n"
+    programs: tuple[tuple[Language, str, bytes], ...] = (
+        ("python", "import goexone; print(goexone.said)", b"goexone 1.0\n"),
+        ("javascript", "import one from 'goexone'; console.log(one.said)", b"goexone 1.2.0\n"),
+        ("javascript", "console.log(require('goexone').said)", b"goexone 1.2.0\n"),
+    )
+    for language, program, said in programs:
+        job = environment.job(
+            action_id="a",
+            language=language,
+            program=program,
+            ca_pem="",
+            socket_dir=os.devnull.rpartition("/")[0],
+            env={},
+        )
+        assert (await sandbox.run(job, profile)).stdout == said, program
     # What it is made of changes: it isn't used any more until it was built anew.
-    (own / NAME / "packages").write_text("jq\n")
+    (own / NAME / "packages").write_text("jq\nnodejs\n")
     with pytest.raises(Unavailable, match="out of date") as caught:
         await sandbox.image_id(profile)
     assert caught.value.next_step == f"Run `goex images build {NAME}`."
-    (own / NAME / "packages").write_text("")
+    (own / NAME / "packages").write_text("nodejs\n")
     assert goex("remove", NAME)["images"] == 1
     with pytest.raises(InvalidInput, match="no sandbox image"):
         await sandbox.image_id(profile)
