@@ -110,6 +110,30 @@ def openai(folder: Path) -> dict[str, Any]:
     return {"chains": dict(sorted(chains.items()))}
 
 
+def notion_client(folder: Path) -> dict[str, Any]:
+    """notion-client's functions by their full names below a client: HTTP method and path."""
+    tree = ast.parse((folder / "api_endpoints.py").read_text(encoding="utf-8"))
+    tree.body += ast.parse((folder / "client.py").read_text(encoding="utf-8")).body
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    chains: dict[str, list[str]] = {}
+
+    def below(name: str, chain: tuple[str, ...]) -> None:
+        for node in ast.walk(classes[name]):
+            match node:
+                case ast.Assign(targets=[ast.Attribute(attr=attribute)], value=ast.Call(func=ast.Name(id=kind))):
+                    if kind in classes and kind.endswith("Endpoint"):
+                        below(kind, (*chain, attribute))
+                case ast.FunctionDef(name=function):
+                    for call in _calls(node, {"request"}):
+                        given = {one.arg: one.value for one in call.keywords}
+                        if isinstance(verb := given.get("method"), ast.Constant) and (path := _path(given["path"])):
+                            called = chain if function == "__call__" else (*chain, function)
+                            chains.setdefault(".".join(called), [str(verb.value), f"/{path}"])
+
+    below("BaseClient", ())
+    return {"chains": dict(sorted(chains.items()))}
+
+
 def _imported(function: ast.FunctionDef, classes: dict[str, Any], module: str) -> str:
     """The class that a property gives, by the import in it or in its module."""
     wanted = next(iter(_names(function.returns)), "")
@@ -188,9 +212,14 @@ def _names(node: ast.expr | None) -> list[str]:
     ]
 
 
+_TABLES = (
+    ("slack_sdk", slack_sdk), ("github", github), ("openai", openai), ("notion_client", notion_client)
+)  # fmt: skip
+
+
 def main() -> None:
     out = Path(__file__).parents[1] / "mapper" / "code" / "library_tables"
-    for name, make in (("slack_sdk", slack_sdk), ("github", github), ("openai", openai)):
+    for name, make in _TABLES:
         spec = find_spec(name)
         if spec is None or not spec.submodule_search_locations:
             raise SystemExit(f"{name} isn't installed")

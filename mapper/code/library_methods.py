@@ -1,4 +1,4 @@
-"""Libraries known by tables, made from their own source (`tools.library_tables`): PyGithub and openai.
+"""Libraries known by tables, made from their own source (`tools.library_tables`): PyGithub, openai and notion-client.
 
 An object of such a library is a `Thing` that knows its class and, as far as it can be known, its own address: what its
 functions ask for is below that.
@@ -37,9 +37,15 @@ Path = tuple[Value, ...]  # an address below the API's base, segment by segment
 _SLOT = re.compile(r"\{[^{}]*\}")
 _GITHUB = "https://api.github.com"
 _OPENAI = "https://api.openai.com/v1"
+_NOTION = "https://api.notion.com/v1"
 _GITHUB_MADE = frozenset({"github.Github", "github.MainClass.Github"})
 _OPENAI_MADE = frozenset({"openai.OpenAI", "openai.AsyncOpenAI", "openai.Client", "openai.AsyncClient"})
-_OPENAI_OWN = frozenset({"extra_headers", "extra_query", "extra_body", "timeout"})
+_NOTION_MADE = frozenset({"notion_client.Client", "notion_client.AsyncClient"})
+# What isn't sent, by the library.
+_OWN = {
+    "openai": frozenset({"extra_headers", "extra_query", "extra_body", "timeout"}),
+    "notion_client": frozenset({"auth"}),
+}
 _PASSING = frozenset({"with_raw_response", "with_streaming_response"})
 _MOST_OF_A_PATH = 30
 
@@ -62,20 +68,21 @@ def made(reader: Following, name: str, args: Sequence[Value], given: Fields) -> 
         return _github_thing(base, "Github", ())
     if name in _OPENAI_MADE:
         base = given.get("base_url") or Lit(_OPENAI)
-        return Thing("table", (("lib", "openai"), ("chain", ()), ("base", Lit(_OPENAI) if base == Lit(None) else base)))
+        return _chained("openai", Lit(_OPENAI) if base == Lit(None) else base)
     if name.startswith("openai.") and name.removeprefix("openai.") in _table("openai"):
-        owner = Thing("table", (("lib", "openai"), ("chain", ()), ("base", Lit(_OPENAI))))
-        return _openai(reader, owner, name.removeprefix("openai."), given)
+        return _chain_called(reader, _chained("openai", Lit(_OPENAI)), name.removeprefix("openai."), args, given)
+    if name in _NOTION_MADE:  # with options of another kind its address isn't known
+        return _chained("notion_client", Lit(_NOTION) if not args and given.get("base_url") is None else UNKNOWN)
     return service_libraries.made(reader, name, args, given)
 
 
 def attribute(owner: Thing, name: str) -> Value | None:
     """An attribute of an object; None for what is only a function."""
-    if owner["lib"] == "openai":
+    if owner["lib"] in _OWN:
         chain = ".".join((*owner["chain"], name))
-        if name in _PASSING:
+        if name in _PASSING and owner["lib"] == "openai":
             return owner
-        if any(known.startswith(f"{chain}.") for known in _table("openai")):
+        if any(known.startswith(f"{chain}.") for known in _table(owner["lib"])):
             return owner.but(chain=(*owner["chain"], name))
         return None
     if owner["lib"] != "github":
@@ -90,33 +97,45 @@ def called(reader: Following, owner: Thing, name: str, args: list[Value], given:
         if name in ("with_options", "copy"):
             base = given.get("base_url")
             return owner if base is None else owner.but(base=base)
-        return _openai(reader, owner, ".".join((*owner["chain"], name)), given)
+        return _chain_called(reader, owner, ".".join((*owner["chain"], name)), args, given)
+    if owner["lib"] in _OWN:
+        return _chain_called(reader, owner, ".".join((*owner["chain"], name)), args, given)
     if owner["lib"] != "github":
         return service_libraries.called(reader, owner, name, args, given)
     return _github(reader, owner, name, args, given)
 
 
-# ---- openai
+# ---- libraries whose functions are found by their names below a client
 
 
-def _openai(reader: Following, owner: Thing, chain: str, given: Fields) -> Value:
-    found = _table("openai").get(chain)
-    if found is None:
+def _chained(lib: str, base: Value) -> Thing:
+    return Thing("table", (("lib", lib), ("chain", ()), ("base", base)))
+
+
+def _chain_called(reader: Following, owner: Thing, chain: str, args: Sequence[Value], given: Fields) -> Value:
+    table = _table(owner["lib"])
+    found = table.get(chain)
+    if found is None and owner["lib"] == "openai":
         stream = chain.removesuffix(".stream").removesuffix(".parse")
-        found = _table("openai").get(f"{stream}.create") if stream != chain else None
+        found = table.get(f"{stream}.create") if stream != chain else None
     if found is None:
         return UNKNOWN
     verb, path = found
     named = dict(given.items)
     extra = named.get("extra_body")
-    sent = Fields.of({name: value for name, value in named.items() if name not in _OPENAI_OWN}, given.more)
+    own = _OWN[owner["lib"]]
+    sent = Fields.of({name: value for name, value in named.items() if name not in own}, given.more)
     where: list[Any] = ["/"]
+    left = list(args)  # what is given by place is in the address, in its order
     for part in re.split(r"(\{[^{}]*\})", path.strip("/")):
         if part.startswith("{"):
-            where.extend(parts_of(sent.get(part[1:-1]) or UNKNOWN))
+            absent = left.pop(0) if left and sent.get(part[1:-1]) is None else UNKNOWN
+            where.extend(parts_of(sent.get(part[1:-1]) or absent))
             sent = sent.without(part[1:-1])
         else:
             where.append(part)
+    if left:
+        sent = Fields(sent.items, True)
     if isinstance(extra, Fields):
         sent = sent.merged(extra)
     files_in_it = any(sent.get(name) is not None for name in ("file", "image", "mask"))

@@ -1,4 +1,4 @@
-"""Calls of stripe and sendgrid in programs: which requests they are found to be."""
+"""Calls of stripe, sendgrid and notion-client in programs: which requests they are found to be."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ STRIPE = (
     "POST /v1/checkout/sessions", "DELETE /v1/subscriptions/{id}", "POST /v1/payment_intents/{id}/cancel",
 )  # fmt: skip
 SENDGRID = ("POST /v3/mail/send", "DELETE /v3/suppression/bounces/{email}", "GET /v3/marketing/lists")
+NOTION = (
+    "GET /v1/pages/{id}", "PATCH /v1/pages/{id}", "GET /v1/blocks/{id}/children", "POST /v1/search", "POST /v1/pages"
+)  # fmt: skip
+
+_ALL = ("stripe", "sendgrid", "notion")
 
 
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
     monkeypatch.setattr(install, "rebuild", lambda *_: None)
-    for name, listed in (("stripe", STRIPE), ("sendgrid", SENDGRID)):
+    for name, listed in (("stripe", STRIPE), ("sendgrid", SENDGRID), ("notion", NOTION)):
         paths: dict[str, dict[str, Any]] = {}
         for each in listed:
             verb, path = each.split()
@@ -34,7 +39,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
                 parameters.append({"name": "limit", "in": "query", "schema": {"type": "integer"}})
             kind = "application/x-www-form-urlencoded" if name == "stripe" else "application/json"
             fields = {"properties": {"name": {"type": "string"}, "email": {"type": "string"}}, "type": "object"}
-            body = {"requestBody": {"content": {kind: {"schema": fields}}}} if verb == "POST" else {}
+            body = {"requestBody": {"content": {kind: {"schema": fields}}}} if verb in ("POST", "PATCH") else {}
             paths.setdefault(path, {})[verb.lower()] = {"operationId": each, "parameters": parameters, **body}
         made = {"openapi": "3.0.0", "info": {"title": name, "version": "1"}, "paths": paths,
                 "servers": [{"url": f"https://api.{name}.com"}]}  # fmt: skip
@@ -66,13 +71,24 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
          "DELETE /v3/suppression/bounces/{email}", {"email": "a@b.c"}),
         ("sendgrid.SendGridAPIClient(key).client.marketing.lists.get(query_params={'limit': 5})",
          "GET /v3/marketing/lists", {"limit": "5"}),
+        ("notion_client.Client(auth=key).pages.retrieve(page_id='p1')", "GET /v1/pages/{id}", {"id": "p1"}),
+        ("notion_client.AsyncClient(auth=key).pages.retrieve('p1')", "GET /v1/pages/{id}", {"id": "p1"}),
+        ("notion_client.Client(auth=key).pages.update('p1', name='B', auth=key)", "PATCH /v1/pages/{id}",
+         {"id": "p1", "name": "B"}),
+        ("notion_client.Client(auth=key).blocks.children.list('b1', limit=3)", "GET /v1/blocks/{id}/children",
+         {"id": "b1", "limit": "3"}),
+        ("notion_client.Client(auth=key).search(name='Plans')", "POST /v1/search", {"name": "Plans"}),
+        ("notion_client.Client(auth=key).pages.create(name='A')", "POST /v1/pages", {"name": "A"}),
     ],
 )  # fmt: skip
 def test_a_function_is_the_request_that_it_sends(
     catalog: Catalog, line: str, found: str, arguments: dict[str, Any]
 ) -> None:
-    program = f"import os, stripe, sendgrid\nfrom sendgrid.helpers.mail import Mail\nkey = os.environ['KEY']\n{line}\n"
-    seen = find("python", program, catalog, ("stripe", "sendgrid"))
+    program = (
+        "import os, stripe, sendgrid, notion_client\nfrom sendgrid.helpers.mail import Mail\n"
+        f"key = os.environ['KEY']\n{line}\n"
+    )
+    seen = find("python", program, catalog, _ALL)
     assert (seen.unknown, seen.others) == ((), ())
     (call,) = seen.calls
     assert catalog.method(call.method_id).origin_id == found
@@ -86,10 +102,14 @@ def test_a_function_is_the_request_that_it_sends(
         "stripe.Customer.retrieve()",
         "stripe.StripeClient(key).customers",
         "sendgrid.SendGridAPIClient(key, host='https://elsewhere.example.com').send(1)",
+        "notion_client.Client(auth=key).pages.unheard_of('p1')",
+        "notion_client.Client(auth=key).pages",
+        "notion_client.Client({'base_url': 'https://elsewhere.example.com'}).pages.retrieve('p1')",
+        "notion_client.Client(auth=key, base_url='https://elsewhere.example.com').pages.retrieve('p1')",
     ],
 )
 def test_what_isnt_known_is_no_call(catalog: Catalog, line: str) -> None:
-    assert find("python", f"import stripe, sendgrid\nkey = 1\n{line}\n", catalog, ("stripe", "sendgrid")).calls == ()
+    assert find("python", f"import stripe, sendgrid, notion_client\nkey = 1\n{line}\n", catalog, _ALL).calls == ()
 
 
 def test_a_field_with_parts_leaves_the_body_open(catalog: Catalog) -> None:
