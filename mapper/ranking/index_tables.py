@@ -178,6 +178,7 @@ class _Maker:
         ]
         self.asks: list[tuple[str, int, list[int]]] = []  # text, family, methods (none: nothing serves it)
         self._gather_asks()
+        self.marked = [list(marked_words(text)) for text, _, _ in self.asks]
         self.tails: dict[str, int] = {}
         self.tail_of = self._tails()
 
@@ -242,8 +243,8 @@ class _Maker:
     def _words(self) -> list[str]:
         """The words of examples and phrases, the most frequent first: what a misspelt word may be meant for."""
         said: Counter[str] = Counter()
-        for text, _, _ in self.asks:
-            said.update(word for word, _ in marked_words(text))
+        for marked in self.marked:
+            said.update(word for word, _ in marked)
         for family in self.sources.families:
             for phrase in family.lexicon.speaks:
                 said.update(word for word, _ in marked_words(phrase))
@@ -295,8 +296,7 @@ class _Maker:
         return {name: each.matrix() for name, each in counts.items()}
 
     def _count_asks(self, counts: dict[str, Counts]) -> None:
-        for number, (text, family, found) in enumerate(self.asks):
-            marked = list(marked_words(text))
+        for number, (marked, (_, family, found)) in enumerate(zip(self.marked, self.asks, strict=True)):
             said, form = terms(marked), form_terms(marked)
             counts["ask"].add(number, said)
             counts["form"].add(number, form)
