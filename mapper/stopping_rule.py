@@ -21,7 +21,7 @@ each other (`Experience`). So a model that wavers, or errs alike, is asked more 
 least probability, over both, that all k would decide for the leader. Whatever the rule says, at least three votes
 agree when it stops early.
 
-How it fares with models whose errors are independent, or always the same: `mapper.evaluation.simulation`.
+How it fares with models whose errors are independent, or always the same: `tools.plots.simulation`.
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
-from mapper.evaluation.sample_values import example
 from policies.accounts import Account, Origin
 from policies.actions import ApiCalls, Call, Code, Files, Mongo, Plan, Revert, Sql, UndoClass
 from policies.databases import SERVICE as DATABASE
@@ -47,6 +46,7 @@ from runtimes.sandbox.contract import Profile
 from runtimes.sql import plans as sql_plans
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Column, Dialect, Limits, Place, Policy, Reached, Schema, Survey, Table
+from tools.sample_values import example
 
 COLUMNS, LINES, WORDS = 80, 24, 60
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)

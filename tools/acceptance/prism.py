@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 from mapper.catalog import Catalog
-from mapper.evaluation.sample_values import example
 from mapper.importing.files import import_openapi
 from policies.accounts import Account, Origin
 from policies.actions import ApiCalls, Call
@@ -38,6 +37,7 @@ from runtimes.gateway.response_values import Answers, compose_body
 from runtimes.gateway.urls import encode_path, encode_query
 from runtimes.rest.planner import plan_calls
 from tools.acceptance import openapi
+from tools.sample_values import example
 
 FOLDER = Path(__file__).resolve().parents[2] / ".cache" / "prism"
 PACKAGE = "@stoplight/prism-cli@5.16.0"

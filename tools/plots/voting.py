@@ -1,6 +1,6 @@
 """Draws docs/plots/voting.svg: what samples and noise do to a vote. `python -m tools.plots.voting [--catalog FILE]`.
 
-The figures are those of `mapper.evaluation.simulation` from a seed, so the same code draws the same picture.
+The figures are those of `tools.plots.simulation` from a seed, so the same code draws the same picture.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
 from mapper.catalog import Catalog
-from mapper.evaluation.simulation import ADAPTIVE, FIXED, Noise, NoisyModel, Result, simulate
+from tools.plots.simulation import ADAPTIVE, FIXED, Noise, NoisyModel, Result, simulate
 
 OUT = Path(__file__).resolve().parents[2] / "docs" / "plots" / "voting.svg"
 ERRORS = (0.0, 0.05, 0.15, 0.3, 0.5)

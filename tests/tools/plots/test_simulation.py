@@ -8,11 +8,11 @@ from __future__ import annotations
 import pytest
 
 from mapper.catalog import Catalog
-from mapper.evaluation.simulation import ADAPTIVE, Noise, NoisyModel, simulate
 from mapper.proposals import parse_proposal
 from mapper.stopping_rule import Habit, Plan
 from policies.actions import Call, Rejected
 from policies.errors import InvalidInput
+from tools.plots.simulation import ADAPTIVE, Noise, NoisyModel, simulate
 
 CATALOG = Catalog.bundled()
 MODEL = NoisyModel(CATALOG, seed=7)

@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mapper.catalog import Catalog, tool_name
-from mapper.evaluation.sample_values import example
 from mapper.proposals import parse_proposal
 from mapper.stopping_rule import DEFAULT_CONFIDENCE, Experience, Plan
 from mapper.tally import scopes_of, tally
@@ -27,6 +26,7 @@ from mapper.vote import DEFAULT_THRESHOLD, REJECTIONS, Sample, Vote
 from policies.actions import Call
 from policies.errors import InvalidInput
 from policies.services import Method
+from tools.sample_values import example
 
 FULL = 10
 FIXED = (1, 3, 5, FULL)
@@ -106,7 +106,7 @@ class NoisyModel:
         return made
 
     def _random(self, *what: object) -> random.Random:
-        return random.Random(f"{self._seed} {what}")  # noqa: S311 # a simulation wants it repeatable
+        return random.Random(f"{self._seed} {what}")  # a simulation wants it repeatable
 
     def _call(self, among: Sequence[Method], chance: random.Random) -> Call | None:
         """A valid call of one of these methods, sometimes with arguments that it doesn't require."""
