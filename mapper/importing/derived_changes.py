@@ -5,15 +5,16 @@ Rules: as in `derived_undo`. What was left is what the answer shows, else what w
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from mapper.importing.operation import Op, Shape
 from mapper.importing.risks import words
 from mapper.importing.undo_evidence import Evidence, in_part
 from mapper.importing.undo_parts import (
-    ITS_OWN,
     LOCKS,
     MAX_FIELDS,
+    SET_BY_SERVICE,
     akin,
     as_before,
     bare,
@@ -23,6 +24,7 @@ from mapper.importing.undo_parts import (
     is_state,
     last_hole,
     locked,
+    once,
     plain,
     reads,
     same,
@@ -35,6 +37,8 @@ from mapper.importing.undo_parts import (
 from policies.services import ARGUMENTS, CallTemplate, Expect, Risk, UndoTemplate
 
 _UNSURE = "Whether it is there already can't be told, so that it couldn't be taken back."
+_DELETES = re.compile(r"\b(?:delet|remov)", re.IGNORECASE)
+_ADDS = frozenset({"create", "add", "insert", "new", "register", "invite"})
 _CHANGES = frozenset({"update", "edit", "modify", "change", "set", "save", "patch", "post", "put"})
 # A verb, its opposite, and what is true of a thing between the two.
 _PAIRS = (
@@ -50,6 +54,11 @@ _PAIRS = (
     ("favorite", "unfavorite", ("favorite", "favorited")), ("suspend", "unsuspend", ("suspended",)),
     ("snooze", "unsnooze", ("snoozed",)), ("feature", "unfeature", ("featured",)),
 )  # fmt: skip
+# What each of these verbs makes of a thing's states.
+STATES: dict[str, dict[str, bool]] = {}
+for _verb, _opposite, _states in _PAIRS:
+    STATES.setdefault(_verb, {}).update(dict.fromkeys(_states, True))
+    STATES.setdefault(_opposite, {}).update(dict.fromkeys(_states, False))
 
 
 def patch(known: Evidence, op: Op) -> UndoTemplate | None:
@@ -61,6 +70,8 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
     other = op.answer is not None and op.answer.name and read.answer.name and op.answer.name != read.answer.name
     if other or (op.answer is not None and op.around != read.around) or _goes_on(op, read.answer):
         return None
+    if op.http == "PATCH" and _DELETES.search(op.said[:150]):
+        return None  # what its lists say is done to what is there, and isn't what is there afterwards
     if op.http == "POST" and not (answered and _only_changes(known, op)):
         return None
     mask = next((name for name in ("updateMask", "update_mask") if name in op.optional | op.needed), "")
@@ -121,12 +132,14 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
     itself = bool(op.body.name) and op.body.name == read.answer.name and not {201, 202} & op.codes
     if op.http == "POST" and not (itself and last_hole(op.path)):
         return None
+    if _adds(op, read):
+        return None
     if "$select" in read.optional or op.body.open:
         return None  # what it doesn't show unasked, or what no document names, would be lost
     answered, shown = same(op.answer, read.answer), in_part(read)
     if _goes_on(op, read.answer):
         return None
-    fields = [name for name in writable(op.body) if name not in ITS_OWN or name in op.body.needed]
+    fields = [name for name in writable(op.body) if name not in SET_BY_SERVICE or name in op.body.needed]
     if op.apart != read.needed or not fields or len(fields) > MAX_FIELDS or locked(op.body, op.body.fields):
         return None
     if not reads(read.answer, fields, op.body) or not op.body.needed <= set(fields):
@@ -164,11 +177,23 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
     )
 
 
+def _adds(op: Op, read: Op) -> bool:
+    """Whether a PUT may add to things that are listed at its place, as it is called or by what it takes: one list."""
+    assert op.body is not None
+    if op.http != "PUT" or not once(op.path):
+        return False
+    said = words(op.name.rpartition(".")[2])
+    called = bool(_ADDS & set(said[:1])) and not {"update", "replace", "set", "edit"} & set(said)
+    return called or (len(op.body.fields) == 1 and read.lists == f"$.{next(iter(op.body.fields))}")
+
+
 def _unmade(known: Evidence, op: Op, read: Op, *, answered: bool) -> Op | None:
     """What deletes a thing that `op`, a PUT, made: None where it may take more with it than that made."""
     other = known.by.get(("DELETE", op.key))
     path = plain(op.path)
-    if other is None or not last_hole(op.path) or other.needed != bare(other) or not known.goes(op, other):
+    if not last_hole(op.path) and (not once(op.path) or known.holds_others(path)):
+        return None
+    if other is None or other.needed != bare(other) or not known.goes(op, other):
         return None
     if read.needed != bare(read) or path in known.holders:
         return None
@@ -185,12 +210,17 @@ def toggle(known: Evidence, op: Op) -> UndoTemplate | None:
     put, delete, read = (known.by.get((http, op.key)) for http in ("PUT", "DELETE", "GET"))
     if put is None or delete is None or read is None or op.has_body or put.has_body or delete.has_body:
         return None
-    if 404 not in read.codes or read.risk is not Risk.READ or not known.goes(op, put, delete, read):
+    if (
+        404 not in read.codes
+        or 200 in read.codes
+        or read.risk is not Risk.READ
+        or not known.goes(op, put, delete, read)
+    ):
         return None
     if any(one.needed != bare(one) for one in (put, delete, read)) or plain(op.path) in known.holders:
         return None
     if read.answer is not None:
-        return None  # it is more than there or not there
+        return None
     there = same_names(op)
     absent = CallTemplate(method=read.id, arguments=there, expect=(gone(""),))
     present = CallTemplate(method=read.id, arguments=there)

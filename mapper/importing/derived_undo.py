@@ -4,7 +4,8 @@ changes and what reads the same thing. Pure.
 Rules: a wrong way back is worse than none, so that each needs strong evidence and is left out where one piece is
 missing: the same path, an answer that is the thing itself, a read of the very same thing (to compare first, and to read
 back after), a state that can be read, and permissions that the action itself can be granted. What others may put into a
-thing isn't deleted with it, nor is anything that the caller named itself. None of it was tried: it says `derived`.
+thing isn't deleted with it, nor is anything that the caller named itself. Each is tried on a simulation of what its
+document says; none of it was tried on the service: it says `derived`.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from mapper.importing import undo_trial
 from mapper.importing.derived_changes import patch, rewrite, toggle, turn
 from mapper.importing.operation import Op
 from mapper.importing.risks import words
 from mapper.importing.undo_evidence import Evidence, in_part
 from mapper.importing.undo_parts import (
-    ITS_OWN,
     MAX_FIELDS,
+    SET_BY_SERVICE,
     akin,
     as_before,
     bare,
@@ -30,6 +32,7 @@ from mapper.importing.undo_parts import (
     id_of,
     last_hole,
     locked,
+    once,
     parent,
     plain,
     reads,
@@ -41,11 +44,14 @@ from policies.jsonvalue import JsonValue
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
 _BRINGS_BACK = ("undelete", "restore", "untrash")
+# A DELETE that is called so ends what goes on, and may leave it there.
+_ENDS = frozenset({"cancel", "close", "deactivate", "disable", "archive", "suspend", "expire"})
 # What deleting the record of it doesn't bring back: money, and what a machine or a courier does.
 _DONE_FOR_GOOD = frozenset(
     {
         "charges", "payments", "payouts", "refunds", "transfers", "subscriptions", "orders", "purchases",
-        "transactions", "deposits", "withdrawals", "shipments", "bookings", "deliveries", "donations",
+        "transactions", "deposits", "withdrawals", "shipments", "bookings", "deliveries", "donations", "deploys",
+        "deployments", "builds", "runs", "jobs", "executions",
     }
 )  # fmt: skip
 
@@ -53,12 +59,13 @@ _DONE_FOR_GOOD = frozenset(
 def derive(ops: Iterable[Op]) -> dict[str, UndoTemplate]:
     """The ways back of these operations of one document, by their ids; their templates name operations by ids, too."""
     known = Evidence(tuple(ops))
+    by, tell = {op.id: op for op in known.ops}, undo_trial.numbers()
     made: dict[str, UndoTemplate] = {}
     for op in known.ops:
         if op.risk is Risk.READ or op.risk is Risk.ADMIN or known.by[op.http, op.key] is None:
             continue
         found = _of(known, op)
-        if found is not None:
+        if found is not None and undo_trial.holds(op, found, by, tell):
             made[op.id] = found
     return made
 
@@ -85,6 +92,8 @@ def _create(known: Evidence, op: Op) -> UndoTemplate | None:
     if len(found) != 1:
         return None
     (other,) = found
+    if _ENDS & set(words(other.name)):
+        return None
     hole, outer = last_hole(other.path), bare(other) - {last_hole(other.path)}
     id = id_of(hole, op, other)
     if id is None or not known.goes(op, other):
@@ -177,7 +186,9 @@ def _elsewhere(known: Evidence, op: Op) -> list[Op]:
 
 def _delete(known: Evidence, op: Op) -> UndoTemplate | None:
     hole, read = last_hole(op.path), known.read_of(op)
-    if not hole or op.has_body or read is None or read.answer is None or plain(op.path) in known.holders:
+    if not hole:
+        return _delete_part(known, op)
+    if op.has_body or read is None or read.answer is None or plain(op.path) in known.holders:
         return None
     if not op.needed - bare(op) <= read.needed or _done_for_good(op):
         return None
@@ -201,6 +212,21 @@ def _delete(known: Evidence, op: Op) -> UndoTemplate | None:
     return _made_again(known, op, read, make, id, f"$undo.{make.around}{id}")
 
 
+def _delete_part(known: Evidence, op: Op) -> UndoTemplate | None:
+    """Of a thing that is there once, a part or the settings of another: a PUT at its place sets it again."""
+    read, put = known.read_of(op), known.by.get(("PUT", op.key))
+    if op.has_body or read is None or read.answer is None or 404 not in read.codes or put is None:
+        return None
+    if not once(op.path):
+        return None
+    # What is made by a POST may only be changed by the PUT, and what is in it is gone.
+    if ("POST", op.key) in known.by and 201 not in put.codes:
+        return None
+    if known.holds_others(plain(op.path)) or _done_for_good(op) or not op.needed - bare(op) <= read.needed:
+        return None
+    return _made_again(known, op, read, put, "", "")
+
+
 def _made_again(known: Evidence, op: Op, read: Op, make: Op, id: str, anew: str) -> UndoTemplate | None:
     """What `op` deletes is made again by `make`, with what was read before: as it was called, or as `anew`."""
     assert read.answer is not None
@@ -212,7 +238,7 @@ def _made_again(known: Evidence, op: Op, read: Op, make: Op, id: str, anew: str)
         or not make.apart - bare(make) <= op.needed
     ):
         return None
-    kept = [name for name in writable(make.body) if name not in ITS_OWN or name in make.body.needed]
+    kept = [name for name in writable(make.body) if name not in SET_BY_SERVICE or name in make.body.needed]
     if not kept or len(kept) > MAX_FIELDS or not reads(read.answer, kept, make.body):
         return None
     if not make.body.needed <= set(kept) or locked(make.body, kept):
@@ -220,7 +246,7 @@ def _made_again(known: Evidence, op: Op, read: Op, make: Op, id: str, anew: str)
     there = {name: f"$request.{name}" for name in sorted(read.needed)}
     again = {name: f"$request.{name}" for name in sorted(make.apart)}
     lost = sorted(set(read.answer.fields) - set(kept) - {id})
-    note = "It comes back as something new"
+    note = "It is set again" if make.http == "PUT" else "It comes back as something new"
     if anew:
         note += f", with another {id}: what referred to the old one may not find it"
     if lost:

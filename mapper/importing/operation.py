@@ -11,10 +11,15 @@ from policies.services import Risk
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """One field of a thing, as a schema has it. `kinds` are JSON's types, none where anything may stand; `inner` are
-    the names that an object called metadata holds."""
+    the names that an object called metadata holds. `parts` of an object, those of them that it can't do without, and
+    `items` of a list are known a few levels deep; none where nothing plain is said of them."""
 
     kinds: frozenset[str] = frozenset()
     inner: frozenset[str] = frozenset()
+    parts: Mapping[str, Field] = field(default_factory=dict)
+    needed: frozenset[str] = frozenset()
+    items: Field | None = None
+    choices: frozenset[str] = frozenset()  # the texts that it may be; none: any
     read_only: bool = False
     write_only: bool = False  # not shown by a read
     tag: bool = False  # says the thing's type, the same as long as there is the thing
@@ -61,6 +66,7 @@ class Op:
     lists: str = ""  # where in its answer the list is, of one that answers with one
     items: Shape | None = None  # what is in that list
     codes: frozenset[int] = frozenset()
+    said: str = ""  # its document's words about it
 
     @property
     def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -19,6 +19,7 @@ from policies.reversions import undo_to_json
 
 MAX_OPS = 50_000  # of one document: beyond it nothing is derived
 _DEEP = 12
+_LEVELS = 3  # of values in values that are described
 _MOST = 2_000_000  # fields of one document that are put together; beyond it nothing has a shape
 _HOLE = re.compile(r"\{\+?([^{}]+)\}")
 _OUTPUT = re.compile(r"^\s*\[?output[ -]only\b|(^|[.,;(]\s*)read[ -]only[.)]?(\s*nullable\.?)?\s*$", re.IGNORECASE)
@@ -42,6 +43,8 @@ _BESIDE = frozenset(
         "warnings",
     )
 )  # fmt: skip
+# What an alternative of an object may say that only says which fields must be there.
+_ONLY_NEEDS = frozenset({"required", "title", "description"})
 # An answer of these alone says that it was done, and nothing of what became of it.
 _DONE = frozenset({"code", "error", "errors", "message", "messages", "ok", "success", "warnings"})
 
@@ -54,6 +57,7 @@ class Shapes:
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
         self._known: dict[str, Shape | None] = {}
+        self._inner: dict[tuple[str, int], Field] = {}
         self._left = _MOST
 
     def of(self, schema: Any) -> Shape | None:
@@ -141,7 +145,9 @@ class Shapes:
                 made = self._of(found, depth + 1)
                 self._known[reference] = replace(made, name=name) if made else None
             return self._known[reference]
-        if any(key in schema for key in ("oneOf", "anyOf", "not")):
+        if (only := _only(schema)) is not None:
+            return self._of(only, depth + 1)
+        if not _is_plain(schema):
             return None
         fields: dict[str, Field] = {}
         needed: set[str] = set()
@@ -163,21 +169,57 @@ class Shapes:
         needed |= {str(name) for name in schema.get("required", ()) if isinstance(schema.get("required"), list)}
         return Shape(name="", fields=fields, needed=frozenset(needed), open=others) if fields else None
 
-    def _field(self, name: str, about: Any, depth: int) -> Field:
+    def _field(self, name: str, about: Any, depth: int, level: int = 0) -> Field:
         if not isinstance(about, Mapping):
             return Field()
         described = str(about.get("description", ""))
         read_only = about.get("readOnly") is True or bool(_OUTPUT.search(described))
         write_only = about.get("writeOnly") is True or bool(_INPUT.match(described)) or about.get(_BESIDE_IT) is True
         tag = name in _TAGS or "const" in about
-        held = self._of(about, depth + 1) if name == "metadata" else None
-        return Field(
+        held = self._of(about, depth + 1) if name == "metadata" and not level else None
+        return replace(
+            self._value(about, level),
             kinds=self._kinds(about, depth),
             inner=frozenset(held.fields) if held is not None else frozenset(),
             read_only=read_only,
             write_only=write_only,
             tag=tag,
         )
+
+    def _value(self, about: Any, level: int) -> Field:
+        """The `parts`, `needed`, `items` and `choices` of a value: nothing where they aren't plainly said."""
+        if not isinstance(about, Mapping) or level >= _LEVELS or self._left < 0:
+            return Field()
+        reference = about.get("$ref")
+        if isinstance(reference, str):
+            if (reference, level) not in self._inner:
+                self._inner[reference, level] = Field()
+                self._inner[reference, level] = self._value(self._resolve(reference)[1], level)
+            return self._inner[reference, level]
+        if (only := _only(about)) is not None:
+            return self._value(only, level + 1)
+        if not _is_plain(about):
+            return Field()
+        parts: dict[str, Field] = {}
+        needed: set[str] = set()
+        for one in about["allOf"] if isinstance(about.get("allOf"), list) else ():
+            inner = self._value(one, level)
+            if not inner.parts:
+                return Field()
+            parts |= inner.parts
+            needed |= inner.needed
+        own = about.get("properties")
+        for name, each in own.items() if isinstance(own, Mapping) else ():
+            parts[name] = self._field(name, each, 0, level + 1)
+        listed = about.get("required")
+        needed |= {str(name) for name in listed if name in parts} if isinstance(listed, list) else set()
+        self._left -= 1 + len(parts)
+        items = about.get("items")
+        of = self._field("", items, 0, level + 1) if isinstance(items, Mapping) else None
+        choices = about.get("enum")
+        texts = [one for one in choices if one is not None] if isinstance(choices, list) else []
+        listed_texts = frozenset(texts) if all(isinstance(one, str) for one in texts) else frozenset()
+        return Field(parts=parts, needed=frozenset(needed), items=of, choices=listed_texts)
 
     def _kinds(self, about: Any, depth: int) -> frozenset[str]:
         if not isinstance(about, Mapping) or depth > _DEEP:
@@ -243,11 +285,38 @@ def ways_back(
                 lists=listed[0],
                 items=listed[1],
                 codes=codes,
+                said=method.description,
             )
         )
     if len(ops) > MAX_OPS:
         return {}
     return {id: undo_to_json(undo) for id, undo in derive(ops).items()}
+
+
+def _only(schema: Mapping[str, Any]) -> Any:
+    """What a schema is that says nothing but that it is this or null; None for any other."""
+    if not schema.keys() & {"oneOf", "anyOf"} or schema.keys() & {"properties", "allOf", "not", "type", "items"}:
+        return None
+    if len(schema.keys() & {"oneOf", "anyOf"}) > 1:
+        return None
+    listed = schema.get("oneOf", schema.get("anyOf"))
+    others = [one for one in listed if one != {"type": "null"}] if isinstance(listed, list) else []
+    return others[0] if len(others) == 1 else None
+
+
+def _is_plain(schema: Mapping[str, Any]) -> bool:
+    """Whether an object has the fields that it lists, whatever its alternatives are: these say only which of its
+    fields must be there."""
+    said = [one for key in ("oneOf", "anyOf") for one in _listed(schema.get(key))]
+    if "not" in schema:
+        said.append(schema["not"])
+    return all(isinstance(one, Mapping) and one.keys() <= _ONLY_NEEDS for one in said) and (
+        not said or "properties" in schema or "allOf" in schema
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _named_in(name: str, path: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mapper.importing.operation import Op
 from mapper.importing.risks import words
 from mapper.importing.undo_parts import (
@@ -12,11 +14,21 @@ from mapper.importing.undo_parts import (
     last_hole,
     parent,
     plain,
+    without_signs,
 )
 from policies.jsonvalue import JsonObject
 from policies.services import CallTemplate, Expect, Risk
 
 _MAKES = frozenset({"create", "insert", "add", "new", "post", "register", "make", "store"})
+# "Create or update a flow", "if one exists already, it is overwritten": it may change what is there.
+_MAY_CHANGE = re.compile(
+    r"\bupsert|\b(?:creat|add|insert|regist|sav|stor|set|mak|put)\w*\b[^.]{0,60}?(?:\bor\b|\band\b|/|&)\s*(?:\w+\s+){0,2}?"
+    r"(?:updat|modif|replac|overwrit|overrid|chang|edit|merg)|\bexist\w*\b[^.]{0,80}\b(?:updat|overwrit|replac|overrid|merg|return)|"
+    r"\b(?:updat|overwrit|replac|overrid|merg)\w*\b[^.]{0,80}\bexist",
+    re.IGNORECASE,
+)
+# "Assign a channel to a user": it may have been so before.
+_JOINS = re.compile(r"\W*(?:assign|attach|associat|link|join|invit|grant|add)\w*\b[^.]{0,60}\bto\b", re.IGNORECASE)
 # With one of these a read may show only a part of the thing by itself.
 _VIEWS = frozenset({"view", "format", "projection", "part", "expand", "include", "fields", "detail", "details"})
 
@@ -35,6 +47,7 @@ class Evidence:
         self.collections |= {parent(path) for path in self.collections if path.endswith("/{}")}
         self.paths = {plain(op.path) for op in ops}
         self.makers = {plain(op.path) for op in ops if op.http == "POST"}
+        self.written = {plain(op.path) for op in ops if op.http in ("POST", "PUT")}
         self.deletes: dict[str, list[Op]] = {}
         self.of_kind: dict[tuple[str, str], list[Op]] = {}  # deletions by the last word of the path, and what is read
         # Things that others can put something into, and the collections that it goes to.
@@ -58,8 +71,15 @@ class Evidence:
             return False
         if {200, 201} <= op.codes:  # one of the two may mean that it was there already
             return False
+        if _MAY_CHANGE.search(op.said) or "upsert" in op.name.lower() or "orupdate" in without_signs(op.name):
+            return False
+        if 201 not in op.codes and _JOINS.match(op.said):
+            return False
         said = words(op.name.rpartition(".")[2])
-        return 201 in op.codes or bool(_MAKES & set(said[:1] + said[-1:]))
+        if said == ["post"]:
+            said = []  # no name of its own: it is called by its path
+        first = [word.removesuffix("s") for word in words(op.said[:60])[:1]]
+        return 201 in op.codes or bool(_MAKES & {*said[:1], *said[-1:], *first})
 
     def changes(self, op: Op) -> bool:
         """Whether a PUT changes what is there, and never makes it: things of its kind are made elsewhere, or its
@@ -98,6 +118,10 @@ class Evidence:
             expect = Expect(op="equals", path=found.lists, value=[], says=f"{says} ({path.rpartition('/')[2]})")
             made.append(CallTemplate(method=found.id, arguments=arguments, expect=(expect,)))
         return tuple(made)
+
+    def holds_others(self, path: str) -> bool:
+        """Whether something can be put into what stands at a path (without the names of its holes), or below it."""
+        return path in self.holders or any(other.startswith((f"{path}/", f"{path}:")) for other in self.written)
 
     def goes(self, op: Op, *others: Op) -> bool:
         """Whether the others need no permission beyond what the action could be granted itself."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal
 
-from mapper.importing.operation import Op, Shape
+from mapper.importing.operation import Field, Op, Shape
 from policies.jsonvalue import JsonObject
 from policies.services import Expect
 
@@ -25,7 +25,14 @@ ITS_OWN = frozenset(VERSIONS[:-1]) | frozenset(
         "selfLink", "self_link", "url", "href", "html_url", "links", "_links", "kind",
     )
 )  # fmt: skip
-LOCKS = frozenset({"etag", "eTag", "revision", "resourceVersion", "resource_version", "fingerprint", "version"})
+# Of these a caller may say what they are all the same, where a body takes them: a hook's url, a customer's kind.
+SET_BY_SERVICE = ITS_OWN - {"kind", "url", "href"}
+LOCKS = frozenset(
+    (
+        "etag", "eTag", "revision", "resourceVersion", "resource_version", "fingerprint", "version", "objectVersion",
+        "rowVersion", "row_version", "lockVersion", "lock_version", "timestamp",
+    )
+)  # fmt: skip
 # What a read doesn't give back: written again without it, a thing would lose it.
 _HIDDEN = re.compile(r"(?i)pass(word|phrase)|secret|private|credential|token|certificate|\bpem\b|^raw$|_?key(Data)?$")
 # What a name in a path ends with that is a thing's own field: `{milestone_number}` is its `number`.
@@ -45,6 +52,11 @@ def fixed_parts(path: str) -> list[str]:
 def last_hole(path: str) -> str:
     found = HOLE.fullmatch(path.rpartition("/")[2])
     return found[1] if found else ""
+
+
+def once(path: str) -> bool:
+    """Whether a path ends with a word: what stands there is there once, a part or the settings of another thing."""
+    return "{" not in path.rpartition("/")[2]
 
 
 def parent(path: str) -> str:
@@ -146,9 +158,26 @@ def reads(answer: Shape, names: Iterable[str], body: Shape) -> bool:
             return False
         if _HIDDEN.search(name) and not wanted.kinds & {"boolean", "integer", "number"}:
             return False
-        if found.kinds and wanted.kinds and not found.kinds & wanted.kinds:
+        if not fits(found, wanted):
             return False
     return True
+
+
+def fits(found: Field, wanted: Field) -> bool:
+    """Whether a value that is read can be written as it is: of the same kind, made of parts of the same kinds, all of
+    those that writing needs among them, and none of those that can be written left out of it."""
+    if found.kinds and wanted.kinds and not found.kinds & wanted.kinds:
+        return False
+    if found.choices and wanted.choices and not found.choices <= wanted.choices:
+        return False  # a state that it may be in, and can't be set to
+    if found.items is not None and wanted.items is not None and not fits(found.items, wanted.items):
+        return False
+    if not found.parts or not wanted.parts:
+        return True
+    written = {name for name, part in wanted.parts.items() if not part.read_only}
+    if not written <= found.parts.keys() or any(found.parts[name].write_only for name in written):
+        return False
+    return all(not wanted.parts[name].write_only and fits(found.parts[name], wanted.parts[name]) for name in written)
 
 
 def is_state(name: str, states: tuple[str, ...], shape: Shape) -> bool:

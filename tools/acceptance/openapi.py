@@ -39,6 +39,7 @@ class Found:
     """What came of the documents."""
 
     documents: int = 0
+    empty: int = 0  # of these: documents that declare no operation, of which nothing can be imported
     imported: int = 0
     operations: int = 0
     callable: int = 0
@@ -79,6 +80,7 @@ def one(name: str, text: str, found: Found) -> None:
     found.documents += 1
     declared = _declared(text)
     found.operations += len(declared)
+    found.empty += not declared
     source = Source(name, text, hashlib.sha256(text.encode()).hexdigest())
     try:
         _, document, problems = read_openapi(source, "service")
@@ -127,6 +129,7 @@ def measure(arguments: list[str]) -> dict[str, Any]:
     return {
         "documents": found.documents,
         "documents_pct": _percent(found.imported, found.documents),
+        "documents_without_operations": found.empty,
         "operations": found.operations,
         "operations_pct": _percent(found.callable, found.operations),
         "undo_pct": _percent(found.undone, found.writes),
@@ -158,9 +161,10 @@ def _percent(part: int, whole: int) -> float:
 def _show(found: Found) -> None:
     for name, part, whole in (
         ("documents imported", found.imported, found.documents),
+        ("… with an operation", found.imported, found.documents - found.empty),
         ("operations callable", found.callable, found.operations),
         ("writes with an undo", found.undone, found.writes),
     ):
-        print(f"{name:20} {part:6,} of {whole:6,}  {_percent(part, whole)} %")
+        print(f"{name:21} {part:6,} of {whole:6,}  {_percent(part, whole)} %")
     for kind, count in found.reasons.most_common(MOST_REASONS):
         print(f"{count:7,}  {kind}\n         e.g. {found.examples[kind]}")

@@ -17,7 +17,8 @@ def thing(needed: list[str] | None = None, /, **fields: Any) -> dict[str, Any]:
 
 
 def op(label: str = "", /, **facts: Any) -> tuple[str, dict[str, Any]]:
-    """`body`, `form`, `answer`: names of schemas; `codes`; `query`: needed parameters; `optional`: others; `scopes`."""
+    """`body`, `form`, `answer`: names of schemas; `codes`; `query`: needed parameters; `optional`: others; `scopes`;
+    `said`: its summary."""
     return label, facts
 
 
@@ -53,6 +54,8 @@ def _operation(path: str, facts: dict[str, Any]) -> dict[str, Any]:
         shown = {"type": "array", "items": {"type": "string", "enum": facts["select"]}}
         parameters.append({"name": "$select", "in": "query", "style": "form", "explode": False, "schema": shown})
     made: dict[str, Any] = {"parameters": parameters, "responses": {}}
+    if "said" in facts:
+        made["summary"] = facts["said"]
     if "name" in facts:
         made["operationId"] = facts["name"]
     if "scopes" in facts:

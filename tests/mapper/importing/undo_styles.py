@@ -132,9 +132,106 @@ MEMBERS[0].update(
     Passes={"type": "array", "items": {"$ref": "#/components/schemas/Pass"}},
 )
 
+# What is there once: a part or the settings of another thing. And bodies with alternatives.
+PARTS: tuple[dict[str, Any], Ops] = (
+    {
+        "Rule": thing(limit=TEXT, until=TEXT),
+        "RuleInput": thing(["limit"], limit=TEXT, until=TEXT),
+        "Gist": thing(id=ID, text=TEXT, note=TEXT),
+        "GistInput": {**thing(text=TEXT, note=TEXT), "anyOf": [{"required": ["text"]}, {"required": ["note"]}]},
+        "Perhaps": {"anyOf": [{"$ref": "#/components/schemas/GistInput"}, {"type": "null"}]},
+        "Either": {"oneOf": [{"$ref": "#/components/schemas/Rule"}, {"$ref": "#/components/schemas/GistInput"}]},
+    },
+    {
+        "GET /repos/{repo}/limit": op(answer="Rule", codes=[200, 404]),
+        "PUT /repos/{repo}/limit": op("PUT /repos/{repo}/limit", body="RuleInput", answer="Rule"),
+        "DELETE /repos/{repo}/limit": op("PUT /repos/{repo}/limit", codes=[204]),
+        # Nothing says what is read where there is none.
+        "GET /repos/{repo}/cap": op(answer="Rule"),
+        "PUT /repos/{repo}/cap": op("PUT /repos/{repo}/cap", body="RuleInput", answer="Rule"),
+        "DELETE /repos/{repo}/cap": op(codes=[204]),
+        # What was put into it would be gone.
+        "GET /repos/{repo}/fence": op(answer="Rule", codes=[200, 404]),
+        "PUT /repos/{repo}/fence": op("PUT /repos/{repo}/fence", body="RuleInput", answer="Rule"),
+        "DELETE /repos/{repo}/fence": op(codes=[204]),
+        "POST /repos/{repo}/fence/users": op(body="RuleInput", codes=[200]),
+        # A POST makes it, so that the PUT may only change it.
+        "GET /repos/{repo}/page": op(answer="Rule", codes=[200, 404]),
+        "POST /repos/{repo}/page": op(body="RuleInput", answer="Rule", codes=[201]),
+        "PUT /repos/{repo}/page": op("PUT /repos/{repo}/page", body="RuleInput", answer="Rule"),
+        "DELETE /repos/{repo}/page": op(codes=[204]),
+        # One of several, whatever stands behind its name.
+        "GET /pages/{id}.json": op(answer="Rule", codes=[200, 404]),
+        "PUT /pages/{id}.json": op("PUT /pages/{id}.json", body="RuleInput", answer="Rule"),
+        "DELETE /pages/{id}.json": op(codes=[204]),
+        # Values, of which the document doesn't say what they are.
+        "GET /linkers/{id}/values": op(codes=[200, 404]),
+        "PUT /linkers/{id}/values": op(codes=[204]),
+        "DELETE /linkers/{id}/values": op(codes=[204]),
+        # Alternatives that only say which fields must be there, null as another one, and real ones.
+        "GET /gists/{id}": op(answer="Gist"),
+        "PATCH /gists/{id}": op("PATCH /gists/{id}", body="GistInput", answer="Gist"),
+        "GET /sheets/{id}": op(answer="Gist"),
+        "PATCH /sheets/{id}": op("PATCH /sheets/{id}", body="Perhaps", answer="Gist"),
+        "GET /cards/{id}": op(answer="Gist"),
+        "PATCH /cards/{id}": op(body="Either", answer="Gist"),
+    },
+)
+
+# What is said in words: that a POST may change what is there; and states that can be read and not be set.
+WORDS: tuple[dict[str, Any], Ops] = (
+    {
+        "Flow": thing(id=ID, name=TEXT),
+        "FlowInput": thing(name=TEXT),
+        "Row": thing(name=TEXT, objectVersion=TEXT),
+        "Flows": thing(flows={"type": "array", "items": thing(name=TEXT)}),
+        "Member": thing(state={"type": "string", "enum": ["active", "pending"]}, role=TEXT),
+        "MemberInput": thing(state={"type": "string", "enum": ["active"]}, role=TEXT),
+        "StateInput": thing(["state"], state={"type": "string", "enum": ["active"]}),
+    },
+    {
+        f"{verb} /{name}{'' if verb == 'POST' else '/{id}'}": op(
+            {"POST": f"DELETE /{name}/{{id}}", "DELETE": f"POST /{name}"}.get(verb, "") if sure else "",
+            **({"body": "FlowInput"} if verb == "POST" else {}),
+            **({} if verb == "DELETE" else {"answer": "Flow"}),
+            **({"said": said, "codes": codes} if verb == "POST" else {}),
+        )
+        for name, sure, codes, said in (
+            ("flows", False, [200], "Create or update a flow"),
+            ("jobs", False, [201], "Adds a job. If one of this name exists already, it is overwritten."),
+            ("joins", False, [200], "Assigns a channel to a user"),
+            ("sums", False, [200], ""),  # a name of its own doesn't say it, either
+            ("trips", True, [200], "Creates a new trip"),
+        )
+        for verb in ("POST", "GET", "DELETE")
+    }
+    | {
+        # A list that is put may be added to what is listed.
+        "GET /services": op(answer="Flows"),
+        "PUT /services": op(body="Flows", answer="Flows"),
+        "GET /service": op(answer="Flow"),
+        "PUT /service": op(body="FlowInput", answer="Flow", name="createService"),
+        # It ends, and may still be there; a list of what is to be done isn't what is there afterwards.
+        "POST /seats": op(body="FlowInput", answer="Flow", codes=[201]),
+        "GET /seats/{id}": op(answer="Flow"),
+        "DELETE /seats/{id}": op("POST /seats", name="cancelSeat"),
+        "GET /zones/{id}": op(answer="Flow"),
+        "PATCH /zones/{id}": op(body="FlowInput", said="Creates, modifies and deletes records"),
+        # What is written is held against the version that is there: another one by the time of an undo.
+        "GET /rows/{id}": op(answer="Row"),
+        "PUT /rows/{id}": op(body="Row", answer="Row", codes=[200, 404]),
+        "GET /members/{id}": op(answer="Member"),
+        "PATCH /members/{id}": op("PATCH /members/{id}", body="MemberInput", answer="Member"),
+        "GET /guests/{id}": op(answer="Member"),
+        "PATCH /guests/{id}": op(body="StateInput", answer="Member"),
+    },
+)
+
 STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "forms": FORMS,
     "listed": LISTED,
     "cluster": CLUSTER,
     "members": MEMBERS,
+    "parts": PARTS,
+    "words": WORDS,
 }
