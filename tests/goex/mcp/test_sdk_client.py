@@ -67,7 +67,9 @@ async def test_it_finds_calls_and_cancels(daemon: Daemon, address: str, token: s
     async with connected(address, token) as client:
         assert "goex_call" in {tool.name for tool in (await client.list_tools()).tools}
         found = said(await client.call_tool("goex_find", {"method": "slack.chat.postMessage"}))
-        waits = said(await client.call_tool("goex_call", {**CALL, "wait_seconds": 0}))
+        begun = said(await client.call_tool("goex_call", {**CALL, "wait_seconds": 0}))
+        assert await the_only_question(daemon) == begun["action"]
+        waits = said(await client.call_tool("goex_wait", {"action": begun["action"], "seconds": 0}))
         read = await client.read_resource(f"goex://action/{waits['action']}")
         ended = said(await client.call_tool("goex_cancel", {"action": waits["action"]}))
     assert found["methods"][0]["risk"] == "write"
