@@ -25,6 +25,7 @@ export async function sign(subject) {
 // Makes a call that needs presence and that no passkey signs by itself: where passkeys alone count, the call is refused
 // until one confirms that very call, and made once more.
 export async function proveCall(title, what, attempt) {
+  await lookForPasskeys().catch(() => {}); // what counts may have changed since, or wasn't known yet
   if (!onlyPasskeys()) return prove(title, what, null, attempt);
   try { return await attempt({}); } catch (error) { if (error.code !== "passkey") throw error; }
   const { waiting } = await call("Passkeys/List");

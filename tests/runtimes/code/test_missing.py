@@ -36,7 +36,7 @@ def test_the_command_that_adds_it(printed: str, command: str, profile: str) -> N
     group: Any = typer.main.get_command(images.app)
     words = shlex.split(said.partition("goex images add ")[2].partition(",")[0])
     given = group.commands["add"].make_context("add", words).params
-    assert (given["name"], given[option.removeprefix("--")]) == (profile, [name])
+    assert (given["name"], list(given[option.removeprefix("--")])) == (profile, [name])
 
 
 @pytest.mark.parametrize(
