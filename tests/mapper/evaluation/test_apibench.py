@@ -11,6 +11,7 @@ import pytest
 from mapper.evaluation.apibench import Database, evaluate
 from mapper.evaluation.completions import MAX_CALL, MAX_COMPLETION, MAX_DEPTH, Finder
 from policies.errors import InvalidInput
+from tests.support.pace import pace
 
 DATABASE = Database(
     [
@@ -168,9 +169,9 @@ def test_nothing_runs(tmp_path: Path) -> None:
     ],
 )
 def test_hostile_completions_are_hallucinations_soon(completion: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert DATABASE.classify(completion, "texts") == "hallucination"
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 1000 * pace()
 
 
 def test_the_bounds() -> None:

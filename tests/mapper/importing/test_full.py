@@ -173,21 +173,17 @@ def test_importing_again_is_the_same(imported: tuple[Path, Report], catalog: Cat
 
 def test_cold_in_a_process_of_its_own(imported: tuple[Path, Report]) -> None:
     program = """
-        import json, sys, time
+        import sys
         from pathlib import Path
         from mapper.catalog import Catalog
-        began = time.perf_counter()
         catalog = Catalog.open(Path(sys.argv[1]))
         catalog.method("drive.files.list")
         catalog.unlocks("compute", "https://www.googleapis.com/auth/cloud-platform")
-        took = time.perf_counter() - began
         peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-        print(json.dumps([took, int(peak.split()[1]) / 1024]))
+        print(int(peak.split()[1]) / 1024)
     """
     command = [sys.executable, "-c", textwrap.dedent(program), str(imported[0])]
-    runs = [json.loads(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(3)]
-    # Far above what it takes (a bench measures that), far below what reading everything would.
-    assert min(took for took, _ in runs) < 2 and max(megabytes for _, megabytes in runs) < 80, runs
+    assert float(subprocess.run(command, capture_output=True, check=True).stdout) < 80
 
 
 def test_searching_and_linting_all_of_it(catalog: Catalog) -> None:

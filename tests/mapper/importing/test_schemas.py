@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mapper.importing.google_schemas import bounded, converted
 from mapper.importing.import_report import BadPart
 from mapper.json_schema import problem
+from tests.support.pace import pace
 
 NAMES: dict[str, Any] = {"Thing": {}, "Other": {}}
 
@@ -119,4 +120,4 @@ def test_what_is_kept_is_quick(pattern: str) -> None:
         began = time.process_time()
         for text in ("a" * 3000, "ab" * 1500, "a" * 2999 + "!", "a/" * 1500):
             re.search(made, text)
-        assert time.process_time() - began < 2.0
+        assert time.process_time() - began < 400 * pace()
