@@ -1,9 +1,10 @@
 """Statements that define, which MariaDB commits at once: one alone, with the statement that takes it back.
 
 Rules: what is taken back is tried beforehand on an empty temporary copy of the table, and has to give the same
-definition again, to the letter. The record is written before the statement runs, and holds the definition as it was;
-the definition that it left is added when it has run. Undo and redo lock the table, compare its definition with the
-recorded one, look for rows that would be lost, and only then run.
+definition again, to the letter. The record is written before the statement runs, and holds the definition as it was
+and, where a temporary table can show it, as it is going to be: so what became of it is known though nobody lived to
+note it. The definition that it left is added when it has run. Undo and redo lock the table, compare its definition
+with the recorded one, look for rows that would be lost, and only then run.
 """
 
 # ruff: noqa: S608 (names are quoted, and values are literals made of recorded bytes)
@@ -19,6 +20,7 @@ from typing import Literal
 from sqlglot import exp
 
 from policies.errors import Conflict, GoexError, Unavailable, Unsupported
+from runtimes.base import Records
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Job, Policy, Ran, Reached, Schema, Settled, Statement, Table, turned
 from runtimes.sql.mariadb import errors, settle
@@ -28,6 +30,7 @@ from runtimes.sql.mariadb.wire import ServerError, Wire
 
 _COPY = "goex_try"
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
+_FOREIGN_KEY = re.compile(r"  CONSTRAINT `(?:[^`]|``)*` FOREIGN KEY ")
 _BACKUP = "Leave it to somebody with a backup."
 _MISSING = 1146
 
@@ -41,6 +44,7 @@ class Definition:
     lost: str
     lock: bool  # whether undo locks it: a view has no rows
     tried: bool = False  # both ways, on an empty copy
+    expected: str = ""  # the definition that it is going to leave, but for foreign keys; "": not known
 
 
 def planned(wire: Wire, schema: Schema, statements: tuple[Statement, ...], policy: Policy) -> Definition:
@@ -58,9 +62,7 @@ def planned(wire: Wire, schema: Schema, statements: tuple[Statement, ...], polic
     found = _inverse(wire, tree, only, schema)
     if found is None:
         raise Unsupported(f"MariaDB commits {verb} at once, and it can't be taken back exactly.", next_step=_BACKUP)
-    if found.tried:
-        _try(wire, tree, found)
-    return found
+    return replace(found, expected=_try(wire, tree, found) if found.tried else _foreseen(wire, tree, found.table))
 
 
 def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema) -> Definition | None:
@@ -204,11 +206,12 @@ _CONSTRAINTS = (
 )
 
 
-def _try(wire: Wire, tree: exp.Expr, found: Definition) -> None:
-    """Run it and what takes it back on an empty copy, and compare. Raises Unsupported."""
+def _try(wire: Wire, tree: exp.Expr, found: Definition) -> str:
+    """Run it and what takes it back on an empty copy, and compare: the definition in between. Raises Unsupported."""
     with _copied(wire, found.table):
         before = _shown(wire, _COPY)
         wire.run(write(_of_copy(tree, found.table), Dialect.MARIADB))
+        between = _shown(wire, _COPY)
         wire.run(
             found.undo.replace(f"ALTER TABLE {quoted(found.table)}", f"ALTER TABLE {quoted(_COPY)}", 1).replace(
                 f" ON {quoted(found.table)}", f" ON {quoted(_COPY)}", 1
@@ -217,6 +220,33 @@ def _try(wire: Wire, tree: exp.Expr, found: Definition) -> None:
         same = _shown(wire, _COPY) == before
     if not same:
         raise Unsupported(f"{found.table} wouldn't be defined exactly as it was after an undo.", next_step=_BACKUP)
+    return _renamed(between, found.table)
+
+
+def _foreseen(wire: Wire, tree: exp.Expr, table: str) -> str:
+    """The definition of a table that is made or renamed; "" for others, and where no temporary one can be made."""
+    if isinstance(tree, exp.Alter) and isinstance(tree.args["actions"][0], exp.AlterRename):
+        was = _shown(wire, tree.this.name)
+        return was.replace(quoted(tree.this.name), quoted(table), 1)
+    if not isinstance(tree, exp.Create) or str(tree.args.get("kind")).upper() != "TABLE":
+        return ""
+    copy = _of_copy(tree, table)
+    properties = copy.args.get("properties")
+    written = [exp.TemporaryProperty(), *(properties.expressions if properties else ())]
+    copy.set("properties", exp.Properties(expressions=written))
+    try:
+        wire.run(write(copy, Dialect.MARIADB))
+        try:
+            return _renamed(_shown(wire, _COPY), table)
+        finally:
+            wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(_COPY)}")
+    except (ServerError, Unsupported):
+        return ""
+
+
+def _renamed(shown: str, table: str) -> str:
+    """The definition of the copy as the table's own."""
+    return re.sub(rf"\ACREATE TEMPORARY TABLE {re.escape(quoted(_COPY))}", f"CREATE TABLE {quoted(table)}", shown)
 
 
 @contextlib.contextmanager
@@ -265,14 +295,19 @@ def run(wire: Wire, job: Job, found: Definition) -> Ran:
     """Run it. Raises ServerError where it failed, and Doubtful where its answer never came."""
     (statement,) = job.program.statements
     with _locked(wire, found if statement.verb == "alter" else None):
-        definition = {"table": found.table, "undo": found.undo, "lost": found.lost, "lock": found.lock, "after": ""}
+        definition = {"table": found.table, "undo": found.undo, "lost": found.lost, "lock": found.lock}
         note = Note(
             at="committing",
             connection=wire.id,
             started=settle.started(wire),
             exact=False,
             reached=(Reached(table=found.table, verb=statement.verb, rows=0),),
-            definition={**definition, "before": _shown(wire, found.table)},
+            definition={
+                **definition,
+                "before": _shown(wire, found.table),
+                "expected": found.expected,
+                "after": "",
+            },
         )
         note.put(job.records)
         _do(wire, statement.sql)
@@ -321,7 +356,7 @@ def _locked(wire: Wire, found: Definition | None) -> Iterator[None]:
 # ---- afterwards
 
 
-def look(wire: Wire, note: Note) -> Settled:
+def look(wire: Wire, note: Note, records: Records) -> Settled:
     """See `Session.settle`: what the definition says."""
     table, before, after = (str(note.definition[part]) for part in ("table", "before", "after"))
     now = _shown(wire, table)
@@ -329,9 +364,26 @@ def look(wire: Wire, note: Note) -> Settled:
         return Settled(state="undone" if note.reverting else "nothing")
     if after and now == after:
         return Settled(state="done", ran=note.ran)
+    if not after and _is_expected(now, str(note.definition.get("expected", "")), before):
+        note = replace(note, at="committed", definition={**note.definition, "after": now})
+        note.put(records)
+        return Settled(state="done", ran=note.ran)
     if not after:
         return Settled(state="unknown", evidence=(f"{table} isn't defined as it was before, and GoEx wasn't told why",))
     return Settled(state="done", ran=note.ran, evidence=(f"{table} was defined otherwise since",))
+
+
+def _is_expected(now: str, expected: str, before: str) -> bool:
+    """Whether a definition is the one that was foreseen: a copy has no foreign keys, so these have to be as before."""
+    keys, rest = _parted(now)
+    return bool(expected) and rest == _parted(expected)[1] and keys == _parted(before)[0]
+
+
+def _parted(shown: str) -> tuple[list[str], list[str]]:
+    """The lines of a definition that are foreign keys, and the others, without the commas between them."""
+    lines = [line.removesuffix(",") for line in shown.splitlines()]
+    keys = [line for line in lines if _FOREIGN_KEY.match(line)]
+    return keys, [line for line in lines if line not in keys]
 
 
 def compare(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> Ran:

@@ -239,7 +239,7 @@ class MariaDbSession:
             note = records.get(job.records)
             if note is not None and note.definition:
                 settle.end_other(self._wire, note)
-                return definitions.look(self._wire, note)
+                return definitions.look(self._wire, note, job.records)
             return settle.look(self._wire, self._place.database, job)
 
     # ---- taking back
