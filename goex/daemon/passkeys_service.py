@@ -132,7 +132,7 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
         """The passphrase itself, whatever is remembered or polkit would say in its stead."""
         if peer.away and self._person.passkeys.known.all:
             raise PasskeyDue(what)
-        await self._person.prove(passphrase, what)
+        await self._person.require_passphrase(passphrase, what)
         await self._person.confirm(peer, what)
 
     def _forget_presence(self) -> None:

@@ -109,7 +109,7 @@ class PersonContext:
         if peer.away:
             raise PasskeyDue(what)
         if passphrase:
-            await self.proven(passphrase)
+            await self.check_passphrase(passphrase)
             await self.confirm(peer, what)
         elif self.presence.holds(peer):
             return peer
@@ -118,13 +118,13 @@ class PersonContext:
         self.presence.remember(peer)
         return peer
 
-    async def prove(self, passphrase: str, what: str) -> None:
+    async def require_passphrase(self, passphrase: str, what: str) -> None:
         """Raises PresenceDue without the approval passphrase, WrongApproval for another."""
         if not passphrase:
             raise PresenceDue(f"{what} needs your approval passphrase.", next_step="Type it when you are asked.")
-        await self.proven(passphrase)
+        await self.check_passphrase(passphrase)
 
-    async def proven(self, passphrase: str) -> None:
+    async def check_passphrase(self, passphrase: str) -> None:
         """Raises WrongApproval unless this is the approval passphrase. A wrong one is journaled, so that an older vault
         file, which counts fewer of them, is refused."""
         try:

@@ -79,7 +79,7 @@ class VaultService(PersonCalls, rpc.VaultServicer):
         vault_state.require_open()
         if self._person.passkeys.required:
             await self._person.present(context, "", "Changing the approval passphrase")
-        await self._person.proven(request.current)
+        await self._person.check_passphrase(request.current)
         await self._person.confirm(peer, "Changing the approval passphrase")
         await in_thread(vault_state.vault.change_approval, Secret(request.current), Secret(request.passphrase))
         self._person.presence.forget()

@@ -20,6 +20,7 @@ from goex.mcp import transports
 from goex.mcp.daemon_link import DaemonLink
 from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
+from tests.runtimes.rest.support import TOKEN, FakeSlack
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.journey import decide
 
@@ -81,6 +82,18 @@ def connect_slack(daemon: Daemon) -> None:
     )
     daemon.person("VaultPut", put)
 
+
+def connect_fake_slack(daemon: Daemon, slack: FakeSlack) -> None:
+    """An account of Slack's at a server of the tests."""
+    account = pb.VaultPutRequest(service="slack", account="work", secret=TOKEN.encode(), private=True)
+    account.base_url, account.ca_pem, account.passphrase = f"{slack.url}/api", slack.ca_pem, APPROVAL_PASSPHRASE
+    daemon.person("VaultPut", account)
+
+
+CALL: dict[str, Any] = {
+    "calls": [{"method": "slack.chat.postMessage", "arguments": {"channel": "C0123456789", "text": "hi"}}]
+}
+LONG = {**CALL, "wait_seconds": 50}
 
 clock = time.time
 REVISION = "2026-07-28"

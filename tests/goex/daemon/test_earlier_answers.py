@@ -10,8 +10,9 @@ import grpc
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from tests.runtimes.rest.support import TOKEN, FakeSlack, serving
-from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.runtimes.rest.support import FakeSlack
+from tests.support import mcp
+from tests.support.daemon import Daemon
 from tests.support.journey import Journey, as_the_person_sees, decide, problem
 
 pytestmark = pytest.mark.docker
@@ -19,18 +20,9 @@ CHANNEL = {"channel": "C0OPS"}
 
 
 @pytest.fixture(scope="module")
-def slack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeSlack]:
-    service = FakeSlack()
-    with serving(service, tmp_path_factory.mktemp("slack")):
-        yield service
-
-
-@pytest.fixture(scope="module")
 def daemon(slack: FakeSlack) -> Iterator[Daemon]:
     with Daemon() as running:
-        account = pb.VaultPutRequest(service="slack", account="work", secret=TOKEN.encode(), private=True)
-        account.base_url, account.ca_pem, account.passphrase = f"{slack.url}/api", slack.ca_pem, APPROVAL_PASSPHRASE
-        running.person("VaultPut", account)
+        mcp.connect_fake_slack(running, slack)
         yield running
 
 

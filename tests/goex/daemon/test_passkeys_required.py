@@ -248,6 +248,17 @@ def test_a_backup_brings_none_back_and_loses_none(tmp_path: Path) -> None:
         page.confirm("", second)
 
 
+TAKE = {
+    "_prove",
+    "check_approval",
+    "check_passphrase",
+    "matches",
+    "present_with_passphrase",
+    "prove",
+    "require_passphrase",
+}
+
+
 @pytest.mark.promise(89)
 def test_only_these_take_the_passphrase_itself() -> None:
     """Whatever else needs presence asks `present`, which a passkey alone satisfies; so a new call does, too."""
@@ -255,13 +266,19 @@ def test_only_these_take_the_passphrase_itself() -> None:
     for file in sorted(Path(goex.daemon.__file__).parent.glob("*.py")):
         for node in ast.walk(ast.parse(file.read_text())):
             called = node.attr if isinstance(node, ast.Attribute) else ""
-            if called in ("check_approval", "prove", "_prove", "proven", "present_with_passphrase", "matches"):
+            if called in TAKE:
                 taken.setdefault(file.name, []).append(called)
     assert {name: sorted(set(found)) for name, found in taken.items()} == {
-        "passkeys_service.py": ["_prove", "prove"],  # the first passkey, and the removal of all a day later
-        "person_context.py": ["present_with_passphrase", "prove", "proven"],
+        "passkeys_service.py": [
+            "_prove",
+            "require_passphrase",
+        ],  # the first passkey, and the removal of all a day later
+        "person_context.py": ["check_passphrase", "present_with_passphrase", "prove"],
         "vault_calls.py": ["present_with_passphrase"],  # accepting a log takes away what was allowed
-        "vault_service.py": ["matches", "proven"],  # a backup's own, where there is no vault; a changed passphrase
+        "vault_service.py": [
+            "check_passphrase",
+            "matches",
+        ],  # a backup's own, where there is no vault; a changed passphrase
         "vault_state.py": ["check_approval", "matches"],  # which `prove` calls; a restored vault of two passphrases
     }
 

@@ -4,7 +4,7 @@ request, is led to the person's page, and follows a task."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Literal
 
@@ -20,23 +20,6 @@ from mcp.shared.exceptions import MCPError
 from goex.rpc import goex_pb2 as pb
 from tests.support import mcp
 from tests.support.daemon import GOEX, Daemon
-
-CALL: dict[str, Any] = {
-    "calls": [{"method": "slack.chat.postMessage", "arguments": {"channel": "C0123456789", "text": "hi"}}]
-}
-LONG = {**CALL, "wait_seconds": 50}
-
-
-@pytest.fixture(scope="module")
-def token(daemon: Daemon) -> str:
-    mcp.connect_slack(daemon)
-    return daemon.add_agent("sdk")
-
-
-@pytest.fixture(scope="module")
-def address(daemon: Daemon) -> Iterator[str]:
-    with mcp.serving(daemon) as served:
-        yield served
 
 
 @asynccontextmanager
@@ -67,7 +50,7 @@ async def test_it_finds_calls_and_cancels(daemon: Daemon, address: str, token: s
     async with connected(address, token) as client:
         assert "goex_call" in {tool.name for tool in (await client.list_tools()).tools}
         found = said(await client.call_tool("goex_find", {"method": "slack.chat.postMessage"}))
-        begun = said(await client.call_tool("goex_call", {**CALL, "wait_seconds": 0}))
+        begun = said(await client.call_tool("goex_call", {**mcp.CALL, "wait_seconds": 0}))
         assert await the_only_question(daemon) == begun["action"]
         waits = said(await client.call_tool("goex_wait", {"action": begun["action"], "seconds": 0}))
         read = await client.read_resource(f"goex://action/{waits['action']}")
@@ -95,7 +78,7 @@ async def test_it_opens_the_page_and_comes_back_with_the_state(daemon: Daemon, a
 
     with mcp.page_runs(daemon) as link:
         async with connected(address, token, elicitation_callback=accept) as client:
-            calling = asyncio.create_task(client.call_tool("goex_call", LONG))
+            calling = asyncio.create_task(client.call_tool("goex_call", mcp.LONG))
             action = await the_only_question(daemon)
             assert await opened.get() == link.partition("#")[0] + "#waiting"
             assert not calling.done()  # what the client answered was no answer
@@ -159,7 +142,7 @@ async def get(session: ClientSession, id: str) -> Task:
 async def test_a_task_is_followed_to_its_end(daemon: Daemon, address: str, token: str) -> None:
     tasks = Tasks()
     async with connected(address, token, extensions=[tasks]) as client:
-        calling = asyncio.create_task(client.call_tool("goex_call", CALL))
+        calling = asyncio.create_task(client.call_tool("goex_call", mcp.CALL))
         action = await the_only_question(daemon)
         assert await tasks.seen.get() == "working"
         await mcp.decided(daemon, action, approve=False)
@@ -173,7 +156,7 @@ async def test_a_task_is_cancelled_and_is_nobody_else_s(daemon: Daemon, address:
         connected(address, token, extensions=[Tasks()]) as client,
         connected(address, other, extensions=[Tasks()]) as neighbour,
     ):
-        task = await client.session.call_tool("goex_call", CALL, allow_claimed=True)
+        task = await client.session.call_tool("goex_call", mcp.CALL, allow_claimed=True)
         assert isinstance(task, TaskResult)
         with pytest.raises(MCPError, match="There is no such task"):
             await get(neighbour.session, task.task_id)

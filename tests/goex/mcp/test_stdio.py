@@ -20,12 +20,6 @@ from tests.support.daemon import GOEX, Daemon
 POST: dict[str, Any] = {"method": "slack.chat.postMessage", "arguments": {"channel": "C0123456789", "text": "hi"}}
 
 
-@pytest.fixture(scope="module")
-def token(daemon: Daemon) -> str:
-    mcp.connect_slack(daemon)
-    return daemon.add_agent("bot")
-
-
 def said(result: CallToolResult) -> dict[str, Any]:
     assert isinstance(result.structured_content, dict)
     return result.structured_content

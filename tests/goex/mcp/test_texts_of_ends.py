@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from goex.rpc import goex_pb2 as pb
-from tests.runtimes.rest.support import TOKEN, FakeSlack, serving
+from tests.runtimes.rest.support import FakeSlack
 from tests.support import mcp
-from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.daemon import Daemon
 
 pytestmark = pytest.mark.docker
 CHANNEL = {"channel": "C0OPS"}
@@ -21,17 +20,8 @@ Read = tuple[dict[str, Any], str, str]
 
 
 @pytest.fixture(scope="module")
-def slack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeSlack]:
-    service = FakeSlack()
-    with serving(service, tmp_path_factory.mktemp("slack")):
-        yield service
-
-
-@pytest.fixture(scope="module")
 def token(daemon: Daemon, slack: FakeSlack) -> str:
-    account = pb.VaultPutRequest(service="slack", account="work", secret=TOKEN.encode(), private=True)
-    account.base_url, account.ca_pem, account.passphrase = f"{slack.url}/api", slack.ca_pem, APPROVAL_PASSPHRASE
-    daemon.person("VaultPut", account)
+    mcp.connect_fake_slack(daemon, slack)
     return daemon.add_agent("reader")
 
 

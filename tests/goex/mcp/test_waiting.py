@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 
 import httpx2
 import pytest
@@ -15,23 +14,6 @@ from mcp_types import ElicitRequestParams, ElicitRequestURLParams, ElicitResult
 
 from tests.support import mcp
 from tests.support.daemon import Daemon
-
-CALL: dict[str, Any] = {
-    "calls": [{"method": "slack.chat.postMessage", "arguments": {"channel": "C0123456789", "text": "hi"}}]
-}
-LONG = {**CALL, "wait_seconds": 50}
-
-
-@pytest.fixture(scope="module")
-def token(daemon: Daemon) -> str:
-    mcp.connect_slack(daemon)
-    return daemon.add_agent("bot")
-
-
-@pytest.fixture(scope="module")
-def address(daemon: Daemon) -> Iterator[str]:
-    with mcp.serving(daemon) as served:
-        yield served
 
 
 @pytest.fixture
@@ -45,7 +27,7 @@ async def state(daemon: Daemon, action: str) -> str:
 
 
 async def test_a_declared_client_gets_a_task_whose_id_is_the_action_s(daemon: Daemon, address: str, token: str) -> None:
-    task = await mcp.call(address, token, "goex_call", CALL, can=mcp.TASKS)
+    task = await mcp.call(address, token, "goex_call", mcp.CALL, can=mcp.TASKS)
     assert (task["resultType"], task["status"], task["ttlMs"]) == ("task", "working", None)
     assert "don't send it again" in task["statusMessage"]
     await mcp.decided(daemon, task["taskId"], approve=False, reason="use #random")
@@ -55,7 +37,7 @@ async def test_a_declared_client_gets_a_task_whose_id_is_the_action_s(daemon: Da
 
 
 async def test_a_task_is_cancelled_by_its_agent(daemon: Daemon, address: str, token: str) -> None:
-    task = (await mcp.call(address, token, "goex_call", CALL, can=mcp.TASKS))["taskId"]
+    task = (await mcp.call(address, token, "goex_call", mcp.CALL, can=mcp.TASKS))["taskId"]
     for _ in range(2):
         acknowledged = (await mcp.post(address, token, "tasks/cancel", {"taskId": task}, mcp.TASKS))["result"]
         assert "status" not in acknowledged
@@ -66,7 +48,7 @@ async def test_a_task_is_cancelled_by_its_agent(daemon: Daemon, address: str, to
 async def test_a_client_that_opens_addresses_is_led_to_the_page_once(
     daemon: Daemon, address: str, token: str, page: str
 ) -> None:
-    asked = await mcp.call(address, token, "goex_call", LONG, can=mcp.ADDRESSES)
+    asked = await mcp.call(address, token, "goex_call", mcp.LONG, can=mcp.ADDRESSES)
     assert asked["resultType"] == "input_required"
     request = asked["inputRequests"]["person"]
     assert request["method"] == "elicitation/create"
@@ -75,7 +57,7 @@ async def test_a_client_that_opens_addresses_is_led_to_the_page_once(
     action = request["params"]["message"].split()[0]
     await mcp.decided(daemon, action, approve=False)
     accepted = {"inputResponses": {"person": {"action": "accept"}}, "requestState": asked["requestState"]}
-    ended = await mcp.call(address, token, "goex_call", LONG, can=mcp.ADDRESSES, **accepted)
+    ended = await mcp.call(address, token, "goex_call", mcp.LONG, can=mcp.ADDRESSES, **accepted)
     assert ended["structuredContent"]["action"] == action
     assert ended["structuredContent"]["status"] == "denied"
 
@@ -84,7 +66,7 @@ async def test_a_task_requires_input_until_its_client_was_led_to_the_page(
     daemon: Daemon, address: str, token: str, page: str
 ) -> None:
     can = {**mcp.TASKS, **mcp.ADDRESSES}
-    task = {"taskId": (await mcp.call(address, token, "goex_call", CALL, can=can))["taskId"]}
+    task = {"taskId": (await mcp.call(address, token, "goex_call", mcp.CALL, can=can))["taskId"]}
     asked = (await mcp.post(address, token, "tasks/get", task, can))["result"]
     assert (asked["status"], list(asked["inputRequests"])) == ("input_required", ["person"])
     answer = {**task, "inputResponses": {"person": {"action": "accept"}}}
@@ -110,7 +92,7 @@ async def test_a_client_with_sessions_is_asked_to_open_the_page(
         ClientSession(incoming, outgoing, elicitation_callback=accept) as session,
     ):
         await session.initialize()
-        calling = asyncio.create_task(session.call_tool("goex_call", LONG))
+        calling = asyncio.create_task(session.call_tool("goex_call", mcp.LONG))
         assert await opened.get() == page.partition("#")[0] + "#waiting"
         listed = (await session.call_tool("goex_actions", {"state": "waiting"})).structured_content
         action = (listed or {})["actions"][0]["action"]
@@ -120,7 +102,7 @@ async def test_a_client_with_sessions_is_asked_to_open_the_page(
 
 
 async def test_without_a_page_a_call_that_waits_answers_with_its_handle(address: str, token: str) -> None:
-    short = {**CALL, "wait_seconds": 1.5}
+    short = {**mcp.CALL, "wait_seconds": 1.5}
     told = await mcp.call(address, token, "goex_call", short, can=mcp.ADDRESSES)
     assert told["structuredContent"]["status"] == "waiting"
     assert "page" not in told["structuredContent"]
@@ -132,19 +114,21 @@ async def test_an_answer_lands_after_54_minutes(
     daemon: Daemon, token: str, page: str, monkeypatch: pytest.MonkeyPatch, minutes: int, *, lands: bool
 ) -> None:
     async with mcp.here(daemon) as address:
-        asked = await mcp.call(address, token, "goex_call", LONG, can=mcp.ADDRESSES)
+        asked = await mcp.call(address, token, "goex_call", mcp.LONG, can=mcp.ADDRESSES)
         action = asked["inputRequests"]["person"]["params"]["message"].split()[0]
         await mcp.decided(daemon, action, approve=False)
         now = mcp.clock() + 60 * minutes
         monkeypatch.setattr("mcp.server.request_state.time.time", lambda: now)
-        ended = await mcp.call(address, token, "goex_call", LONG, can=mcp.ADDRESSES, requestState=asked["requestState"])
+        ended = await mcp.call(
+            address, token, "goex_call", mcp.LONG, can=mcp.ADDRESSES, requestState=asked["requestState"]
+        )
         looked = await mcp.call(address, token, "goex_wait", {"action": action, "seconds": 0})
     assert ("structuredContent" in ended) is lands
     assert looked["structuredContent"]["status"] == "denied"
 
 
 async def test_a_preview_says_what_would_be_sent_and_asks_nobody(daemon: Daemon, address: str, token: str) -> None:
-    said = (await mcp.call(address, token, "goex_preview", CALL))["structuredContent"]
+    said = (await mcp.call(address, token, "goex_preview", mcp.CALL))["structuredContent"]
     assert "POST https://slack.com/api/chat.postMessage" in said["requests"]
     assert "xoxb" not in said["requests"]
     listed = (await mcp.call(address, token, "goex_actions", {"state": "waiting"}))["structuredContent"]
@@ -161,7 +145,7 @@ async def test_a_preview_of_a_program_tells_nothing_of_the_folder(daemon: Daemon
 
 
 async def test_an_action_is_a_resource_with_its_preview(daemon: Daemon, address: str, token: str) -> None:
-    told = await mcp.call(address, token, "goex_call", {**CALL, "wait_seconds": 0})
+    told = await mcp.call(address, token, "goex_call", {**mcp.CALL, "wait_seconds": 0})
     action = told["structuredContent"]["action"]
     uri = f"goex://action/{action}"
     listed = (await mcp.post(address, token, "resources/list", {}))["result"]["resources"]
