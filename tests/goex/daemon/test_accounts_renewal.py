@@ -22,10 +22,13 @@ from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 from vault.store import Vault
 
+LIFE = 6  # seconds of an access token
+STALE = LIFE / 2 + 0.1  # seconds after which it is renewed before it is used: no action has less than half of its life
+
 
 @pytest.fixture
 def server() -> Iterator[OidcServer]:
-    with OidcServer(access_seconds=2) as running:
+    with OidcServer(access_seconds=LIFE) as running:
         yield running
 
 
@@ -53,14 +56,14 @@ def test_tokens_rotate_over_several_actions_and_each_is_durable(person: Person) 
     person.login("notes.read")
     seen = {stolen(person).refresh.reveal()}
     for _ in range(3):
-        time.sleep(2)
+        time.sleep(STALE)
         assert person.me()["scope"] == "notes.read"
         seen.add(stolen(person).refresh.reveal())
     assert len(seen) == 4, "a refresh token was used twice"
     person.daemon.kill()
     person.daemon.start()
     person.daemon.unlock()
-    time.sleep(2)
+    time.sleep(STALE)
     assert person.me()["sub"] == "ada"
 
 
@@ -68,11 +71,11 @@ def test_tokens_rotate_over_several_actions_and_each_is_durable(person: Person) 
 def test_an_old_refresh_token_used_elsewhere_ends_the_family_and_a_new_login_mends_it(person: Person) -> None:
     person.login("notes.read")
     old = stolen(person)
-    time.sleep(2)
+    time.sleep(STALE)
     assert person.me()["sub"] == "ada"  # the old one is spent by now
     with pytest.raises(Exception, match="grant"):
         refresh(old, Http(private=True))
-    time.sleep(2)
+    time.sleep(STALE)
     finished = person.run("me")
     assert finished.problem.code == "login-expired"
     assert "goex auth login notes --account default" in finished.problem.next_step
@@ -117,7 +120,7 @@ def test_a_login_that_was_taken_back_at_the_provider_is_found_out_by_the_service
 
 def test_sealing_while_a_renewal_is_under_way_loses_nothing(person: Person) -> None:
     person.login("notes.read")
-    time.sleep(2)
+    time.sleep(STALE)
     before = len(person.server.asked(grant_type="refresh_token"))
     person.server.late("/token", 3.0)
     journey = person.journey("me")
@@ -165,14 +168,14 @@ def test_a_vault_that_is_sealed_during_a_login_stores_nothing_and_gives_the_toke
 
 @pytest.mark.parametrize("flow", ["code", "device"])
 def test_a_server_that_wants_offline_access_asked_for_is_asked_for_it(flow: str) -> None:
-    with OidcServer(offline=True, access_seconds=2) as server, Daemon() as daemon:
+    with OidcServer(offline=True, access_seconds=LIFE) as server, Daemon() as daemon:
         person = Person(daemon, server)
         person.catalogue()
         done = person.login("notes.read", "notes.write", flow=flow)
         assert done.account.renews
         assert list(done.account.scopes) == ["notes.read", "notes.write"], "it opens nothing, and isn't shown as if"
         for _ in range(2):
-            time.sleep(2)
+            time.sleep(STALE)
             assert person.me()["scope"] == "notes.read"
         assert "offline_access" not in str(person.journey("me").asked().needs)
 
@@ -196,13 +199,13 @@ def test_a_document_without_an_issuer_gives_its_endpoints(person: Person) -> Non
         person.login("notes.read")
     done = person.login("notes.read", confirmed=shown)
     assert list(done.account.scopes) == ["notes.read"]
-    time.sleep(2)
+    time.sleep(STALE)
     assert person.me()["scope"] == "notes.read"
     # An import that says otherwise by now moves nothing: the login is sealed with where it came from.
     with OidcServer() as other:
         assert person.daemon.goex("catalog", "remove", "notes").returncode == 0
         Person(person.daemon, other).catalogue(issuer=False)
-        time.sleep(2)
+        time.sleep(STALE)
         assert person.me()["sub"] == "ada"
         assert not other.asked()
     reply = person.logout()
