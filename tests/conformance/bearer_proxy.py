@@ -18,7 +18,10 @@ ENDS = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio
 async def adding(token: str, port: int) -> AsyncIterator[int]:
     """Serve on a port of 127.0.0.1, which is given, what `port` answers to this token."""
 
+    running: set[asyncio.Task[None] | None] = set()
+
     async def passed(client: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        running.add(asyncio.current_task())
         with contextlib.suppress(*ENDS):
             head = await client.readuntil(b"\r\n\r\n")
             line, _, rest = head.partition(b"\r\n")
@@ -34,6 +37,10 @@ async def adding(token: str, port: int) -> AsyncIterator[int]:
     served = await asyncio.start_server(passed, "127.0.0.1", 0)
     async with served:
         yield served.sockets[0].getsockname()[1]
+    for task in running:
+        if task is not None:
+            task.cancel()
+    await asyncio.gather(*filter(None, running), return_exceptions=True)
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
