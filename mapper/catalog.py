@@ -381,6 +381,8 @@ def _facts(method: Method) -> JsonValue:
         made["mail"] = method.mail
     if method.media:
         made["media"] = method.media
+    if method.document:
+        made["document"] = method.document
     made["locations"] = dict(method.locations)
     made["scopes"] = list(method.scopes)
     made["risk"] = int(method.risk)

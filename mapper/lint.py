@@ -6,7 +6,7 @@ Rules: only what a person should look at is named; that an entry is named doesn'
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -74,7 +74,8 @@ def lint(catalog: Catalog, service: str = "") -> Iterator[Finding]:
         yield from _stored(store, service, own)
         entries = store.entries_of(service) if service else store.entries(main=False)
         rows += [_Row(e.service, e.name, e.description, e.http, e.path, e.risk, e.unsupported) for e in entries]
-    yield from _methods(rows)
+    facts = store.facts() if store is not None else ()
+    yield from _methods(rows, {fact.name for fact in facts if fact.provider == "graphql"})
     if store is not None and (not service or service not in own):
         for each in (service,) if service else store.names():
             with suppress(ServiceUnreadable):  # said already
@@ -120,7 +121,8 @@ def _stored(store: Store, only: str, own: Container[str]) -> Iterator[Finding]:
             yield Finding(kind="idle-scope", name=f"{name}: {scope}", what="unlocks no method")
 
 
-def _methods(rows: list[_Row]) -> Iterator[Finding]:
+def _methods(rows: list[_Row], graphql: Collection[str]) -> Iterator[Finding]:
+    """`graphql` are the services whose methods share one address."""
     paths: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     tools: dict[str, list[str]] = defaultdict(list)
     for row in rows:
@@ -136,7 +138,7 @@ def _methods(rows: list[_Row]) -> Iterator[Finding]:
         if row.http not in ("POST", "") and (row.http in ("GET", "HEAD")) != read:
             yield Finding(kind="risk", name=row.id, what=f"{row.http}, but its risk is {row.risk.word}")
     for (service, http, path), names in paths.items():
-        if len(names) > 1:
+        if len(names) > 1 and service not in graphql:
             yield Finding(kind="same-path", name=f"{service}.{names[0]}", what=f"{http} {path}: {', '.join(names)}")
     for names in tools.values():
         if len(names) > 1:

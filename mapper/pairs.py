@@ -141,7 +141,8 @@ def wire(catalog: Catalog, method: Method, undo: UndoTemplate) -> str:
 
 
 def _called(method: Method) -> list[Any]:
-    return [method.http, method.path, dict(method.locations), method.body, dict(method.defaults), method.mail]
+    own = [method.document] if method.document else []
+    return [method.http, method.path, dict(method.locations), method.body, dict(method.defaults), method.mail, *own]
 
 
 def _check(table: Table, service: Service, method: Method, undo: UndoTemplate) -> None:
@@ -149,7 +150,8 @@ def _check(table: Table, service: Service, method: Method, undo: UndoTemplate) -
         if service.methods[name].unsupported:
             raise Unsupported(f"{service.name}.{name} can't be called through GoEx, so it can't be part of an undo.")
     for template in undo.reads if service.source == "imported" else ():
-        if service.methods[template.method].http not in ("GET", "HEAD"):
+        read = service.methods[template.method]
+        if read.http not in ("GET", "HEAD") and believed_risk(service, read) is not Risk.READ:
             table.fail(f"{template.method} isn't sure to be a read: only its document says so", "undo")
 
 

@@ -17,10 +17,11 @@ from policies.jsonvalue import JsonObject, JsonValue
 # "query" joins the items of a list by commas, "pipes" and "spaces" by those, "repeat" is a query that names the
 # parameter once for each item; of an object "deep" sends name[key]=value and "spread" key=value, and "text" sends any
 # value as JSON. "body" is one key of the body's object, "file" a file of a multipart body, "whole" the body itself;
-# "mail" is a part of a letter (see `Method.mail`).
+# "mail" is a part of a letter (see `Method.mail`), "variable" one of `Method.document`'s variables.
 Location = Literal[
-    "path", "query", "repeat", "pipes", "spaces", "deep", "spread", "text", "body", "file", "whole", "header", "mail"
-]
+    "path", "query", "repeat", "pipes", "spaces", "deep", "spread", "text", "body", "file", "whole", "header", "mail",
+    "variable",
+]  # fmt: skip
 # "text" is the body itself, "bytes" the same written in base64 as an argument.
 BodyFormat = Literal["json", "form", "multipart", "text", "bytes", "none"]
 CredentialAt = Literal["header", "query", "cookie"]
@@ -64,11 +65,12 @@ class Expect:
     """A condition on one answer, checked by the gateway, never by the code in the container.
 
     `op`: `equals`, `not_equals` (missing counts as not equal), `exists`, `absent`, `status` (value: list of ints),
-    `contains` and `lacks` (a list holds every one, or none, of the list `value`; a missing list holds nothing).
+    `contains` and `lacks` (a list holds every one, or none, of the list `value`; a missing list holds nothing), `data`
+    (a GraphQL answer, see `policies.graphql`).
     `value` may be a template string (see `CallTemplate`).
     """
 
-    op: Literal["equals", "not_equals", "exists", "absent", "contains", "lacks", "status"]
+    op: Literal["equals", "not_equals", "exists", "absent", "contains", "lacks", "status", "data"]
     path: str = "$"
     value: JsonValue = None
     says: str = ""  # what it means to the person when this doesn't hold
@@ -194,6 +196,7 @@ class Method:
     origin_id: str = ""  # the provider's own id, of an imported method (`directory.users.insert`)
     unsupported: str = ""  # why GoEx can't make this call, in plain words; "": it can
     audience: tuple[Audience, ...] | None = None  # who gets something by it; (): nobody; None: nobody said
+    document: str = ""  # the GraphQL document that is sent; its arguments are the variables
 
     @property
     def id(self) -> str:
@@ -304,7 +307,8 @@ class Service:
 def believed_risk(service: Service, method: Method) -> Risk:
     """The method's risk, as what it is asked and granted for. That a POST only reads is taken from a document of GoEx's
     own, never from an imported one: whoever wrote that, or wrote into the catalog's file, could call any change so, and
-    a read is allowed with less."""
-    if service.source == "imported" and method.http not in ("GET", "HEAD"):
+    a read is allowed with less. A GraphQL query is one as a GET is: no server runs a mutation where `query` stands."""
+    asks = method.http in ("GET", "HEAD") or method.document.startswith("query ")
+    if service.source == "imported" and not asks:
         return max(method.risk, Risk.WRITE)
     return method.risk

@@ -214,6 +214,25 @@ def import_openapi(
         _next(out, done.imported[0].service)
 
 
+@importing.command("graphql")
+def import_graphql(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A schema: SDL, or the JSON that an introspection query answers.")
+    ],
+    endpoint: Annotated[str, typer.Option("--endpoint", metavar="URL", help="Where the API is, which no schema says.")],
+    name: Name = "",
+    as_json: Json = False,
+) -> None:
+    """Import a service from its GraphQL schema: each query and mutation becomes a method."""
+    out = Output(as_json)
+    from mapper.importing.files import import_graphql as take
+
+    done = take(_path(), file, endpoint, name, _progress(out))
+    report(out, done)
+    if not as_json:
+        _next(out, done.imported[0].service)
+
+
 @importing.command("functions")
 def import_functions(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Functions as JSON Schema tools; JSON, or JSON lines.")],

@@ -207,6 +207,8 @@ class Routes:
         return self._names.get(name, [])
 
     def _read(self) -> Iterable[Route]:
+        if self.service.provider == "graphql":
+            return  # all of them are at one address, which says nothing of what a document does
         store = self.catalog.store
         if self.service.source == "imported" and store is not None:
             for name, origin, http, path in store.routes_of(self.service.name):

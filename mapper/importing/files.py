@@ -1,4 +1,4 @@
-"""Imports of one file that a person names: an OpenAPI document, or a set of functions.
+"""Imports of one file that a person names: an OpenAPI document, a GraphQL schema, or a set of functions.
 
 Rules: the person may choose the service's name, and a name that is somebody else's is never taken. Importing a service
 again replaces it only where it was imported in the same way and its address is the same: a document that says the name
@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from mapper.catalog import Catalog
-from mapper.importing import bundles, functions, openapi
+from mapper.importing import bundles, functions, graphql_schema, openapi
 from mapper.importing.document_files import Broken, Source
 from mapper.importing.import_report import BadPart, Problem, Progress, Report
 from mapper.importing.install import Installer, Nothing
 from mapper.importing.reader_process import Apart
+from mapper.importing.servers import wrong_with
 from mapper.store import service_names
 from mapper.store.catalog_reader import Store
 from mapper.store.import_rows import Document, ServiceFacts
@@ -50,6 +51,22 @@ def import_functions(path: Path, file: Path, name: str = "", progress: Progress 
     return _install(path, _source(file), functions.PROVIDER, name, progress)
 
 
+def import_graphql(
+    path: Path, file: Path, endpoint: str, name: str = "", progress: Progress = lambda *_: None
+) -> Report:
+    """Import a GraphQL schema into the catalog at `path`, as the service `name` or one called after the `endpoint`,
+    which is where its documents are sent.
+
+    Raises as `import_openapi`, and InvalidInput for an endpoint that can't be one.
+    """
+    if wrong := wrong_with(endpoint):
+        raise InvalidInput(
+            f"{endpoint[:100]!r} {wrong}.",
+            next_step="Name the API's address, like --endpoint https://api.example.com/graphql.",
+        )
+    return _install(path, _source(file), graphql_schema.PROVIDER, name, progress, endpoint)
+
+
 _NOTHING = "Nothing could be imported."
 _MEND = "Mend what is said below, then try again."
 
@@ -62,7 +79,10 @@ def _source(file: Path, *, many: bool = False) -> Source:
         raise Nothing(_NOTHING, [problem], next_step="Name a readable file.") from bad
 
 
-def _install(path: Path, source: Source, provider: str, name: str, progress: Progress, *, index: bool = True) -> Report:
+def _install(
+    path: Path, source: Source, provider: str, name: str, progress: Progress, *more: str, index: bool = True
+) -> Report:
+    """`more`: what the reader wants to know beside the name."""
     if name and not service_names.SERVICE_NAME.fullmatch(name):
         raise InvalidInput(
             f"{name[:60]!r} can't be a service's name.", next_step="Letters, digits, _ and -, like --name petstore."
@@ -73,7 +93,9 @@ def _install(path: Path, source: Source, provider: str, name: str, progress: Pro
         progress(0, 1, source.name)
         try:
             with Apart() as apart:
-                title, read, problems = apart.read(provider, source, name or _slug(source.name.partition(".")[0]))
+                title, read, problems = apart.read(
+                    provider, source, name or _slug(source.name.partition(".")[0]), *more
+                )
             if read is None:
                 raise Nothing(_NOTHING, problems, next_step=_MEND)
             called = _called(name, title, source.name, provider, known)

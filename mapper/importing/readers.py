@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mapper.importing import bundles, functions, google, mcp_tools, openapi
+from mapper.importing import bundles, functions, google, graphql_schema, mcp_tools, openapi
 from mapper.importing.document_files import Source
 from mapper.importing.import_report import BadPart, Problem
 from mapper.importing.trees import Tree, json_lines, read
@@ -63,11 +63,24 @@ def read_mcp(source: Source, name: str) -> Made:
     return "", document, [*problems, *more]
 
 
+def read_graphql(source: Source, name: str, endpoint: str) -> Made:
+    """A GraphQL schema, as the service `name` at `endpoint`. Raises BadPart."""
+    document, bad = graphql_schema.read_document(source, name, endpoint)
+    problems = [
+        Problem(file=source.name, line=0, where=".".join(part.keys), what=part.what) for part in bad[:MAX_PROBLEMS]
+    ]
+    if len(bad) > MAX_PROBLEMS:
+        what = f"and {len(bad) - MAX_PROBLEMS:,} problems more"
+        problems.append(Problem(file=source.name, line=0, where="", what=what))
+    return document.title, document, problems
+
+
 READERS: Mapping[str, Callable[..., Any]] = {
     "openapi": read_openapi,
     "functions": read_functions,
     "discovery": read_discovery,
     "mcp": read_mcp,
+    "graphql": read_graphql,
 }
 
 

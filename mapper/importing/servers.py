@@ -26,7 +26,7 @@ def base_url(raw: dict[str, Any], swagger: bool, problems: list[BadPart]) -> str
     why: list[BadPart] = []
     good: list[str] = []
     for url, keys in candidates:
-        wrong = _wrong(url)
+        wrong = wrong_with(url)
         if wrong:
             why.append(BadPart(f"{url[:100]!r} {wrong}, so an account has to say where it is", *keys))
         else:
@@ -90,7 +90,8 @@ def _filled(url: str, variables: Any) -> str:
     return _HOLE.sub(value, url)
 
 
-def _wrong(url: str) -> str:
+def wrong_with(url: str) -> str:
+    """Why an address can't be a service's, in words; "" when it can."""
     if _HOLE.search(url):
         return "has a variable without a default"
     if "://" not in url:

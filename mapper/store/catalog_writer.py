@@ -253,6 +253,7 @@ class Writer:
             "properties": dict(method.properties),
             "required": list(method.required),
             **({"media": method.media} if method.media else {}),
+            **({"document": method.document} if method.document else {}),
         }
         try:
             cursor = self._db.execute(

@@ -34,6 +34,7 @@ class DocumentMethod:
     locations: Mapping[str, Location]
     body: BodyFormat = "none"
     media: str = ""  # as `policies.services.Method.media`
+    document: str = ""  # as `policies.services.Method.document`
     unsupported: str = ""
 
 
@@ -44,7 +45,7 @@ class Document:
     `preferred` says whether the provider calls this its main version (None: it doesn't say).
     """
 
-    provider: str  # "google", "openapi", "functions"
+    provider: str  # "google", "openapi", "functions", "graphql", "mcp"
     provider_name: str
     version: str
     title: str

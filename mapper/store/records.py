@@ -18,6 +18,7 @@ from mapper.store import login_rows, waysback
 from mapper.store.blobs import unpack
 from mapper.store.catalog_lists import risk_of, unpacked
 from mapper.store.database import of_service
+from policies.graphql import NO_ERRORS, SOME_DATA, operation_of
 from policies.media_types import MEDIA
 from policies.services import BodyFormat, CodeFacts, CredentialAt, Location, Method, OAuth, Placement, Scope, Service
 
@@ -105,6 +106,8 @@ def wrong_with(schemas: Schemas, row: Any) -> str:
 def _wrong(schemas: Schemas, row: Any, detail: dict[str, Any], known: set[str]) -> str:
     if not isinstance(media := detail.get("media", ""), str) or (media and not MEDIA.fullmatch(media)):
         return "its body has no content type"
+    if "document" in detail and not (isinstance(detail["document"], str) and operation_of(detail["document"])):
+        return "its document isn't one operation"
     found = _odd(row[:8], detail["locations"], detail["required"]) or schemas.wrong(known)
     if found:
         return found
@@ -141,6 +144,7 @@ def method_of(schemas: Schemas, service: str, row: Any) -> tuple[Method, int]:
         risk=risk_of(risk, http),
         body=body,
         media=detail.get("media", ""),
+        document=detail.get("document", ""),
         origin_id=origin_id,
         unsupported=unsupported,
         undo=waysback.of_method(schemas.db, document, origin_id),
@@ -181,6 +185,7 @@ def service_of(db: sqlite3.Connection, name: str, methods: Mapping[str, Method])
             methods=methods,
             scopes=MappingProxyType(scopes),
             placement=placement,
+            success=(NO_ERRORS, SOME_DATA) if row[5] == "graphql" else (),
             source="imported",
             provider=row[5],
             provider_name=row[6],

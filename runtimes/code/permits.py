@@ -127,6 +127,11 @@ def permits(
     for id in dict.fromkeys(named):
         catalog.check_callable(id)
         method = catalog.method(id)
+        if method.document:
+            raise Unsupported(
+                f"A program can't call {id}: it is one GraphQL document, and a program would send its own.",
+                next_step=f"Make it a call of its own: goex exec --call {id} …",
+            )
         both = catalog.service(method.service).code.either and {method.http} <= {"GET", "POST"}
         for http in ("GET", "POST") if both else (method.http,):
             groups.setdefault((id, http, ""), [])
@@ -157,7 +162,7 @@ def callable_(catalog: Catalog, id: str) -> bool:
     except (InvalidInput, Unsupported):
         return False
     method = catalog.method(id)
-    return bool(method.scopes) and not method.unsupported
+    return bool(method.scopes) and not method.unsupported and not method.document
 
 
 def _permit(

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from policies.errors import GoexError, InvalidInput
+from policies.graphql import answers_well
 from policies.jsonpath import value_at
 from policies.jsonvalue import JsonValue, MissingValue, canonical, find, parse
 from policies.media_types import FORM, JSON, OCTETS
@@ -126,6 +127,8 @@ def _holds(one: Expect, status: int, body: JsonValue, kind: Kind, answers: Answe
         return isinstance(wanted, list) and status in wanted
     if kind == "other":
         return False
+    if one.op == "data":
+        return answers_well(one, body)
     try:
         found = find(body, one.path)
         present = kind == "json"

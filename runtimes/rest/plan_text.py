@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from policies.actions import Plan, UndoClass
 from policies.display_text import escape
+from policies.graphql import operation_of, paths_of
 from policies.jsonpath import is_filter
 from policies.reversions import Standing
 from policies.services import Service
@@ -21,6 +22,7 @@ from runtimes.rest.planner import PlannedCall, PlannedCalls
 from runtimes.rest.steps import Step
 from runtimes.servers.definition import HOST
 
+MOST_PATHS = 12  # of a GraphQL answer that are named
 _ROLE = {
     "pre": "first reads",
     "call": "",
@@ -80,7 +82,18 @@ def step_lines(step: Step, *, before: str = "") -> list[str]:
     lines = [before + heading(step)]
     for name, value in step.arguments.items():
         lines += _argument(name, value)
-    return lines
+    return [*lines, *_asked_for(step)]
+
+
+def _asked_for(step: Step) -> list[str]:
+    """What a GraphQL call's answer will hold, by its paths; nothing for other calls."""
+    body = step.request.body
+    document = body.get("query") if isinstance(body, Mapping) else None
+    if not isinstance(document, str) or body != {"query": document, "variables": step.arguments}:
+        return []
+    paths = paths_of(document) if operation_of(document) else ()
+    more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
+    return [f"    answers with: {', '.join(paths[:MOST_PATHS])}{more}"] if paths else []
 
 
 def heading(step: Step) -> str:

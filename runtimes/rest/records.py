@@ -36,6 +36,7 @@ class Answer:
     whole: bool = True
     captured: Mapping[str, JsonValue] = field(default_factory=dict)
     sha256: str = ""
+    unsure: bool = False  # it isn't well, and doesn't say that nothing was done
 
     @classmethod
     def of(cls, exchange: Exchange, wanted: Iterable[str]) -> Answer:
@@ -66,7 +67,7 @@ class Answer:
         if self.well:
             return False
         unread = 100 <= self.status < 400 and self.body is None and self.whole
-        return unread or self.status == 408 or self.status >= 500
+        return unread or self.unsure or self.status == 408 or self.status >= 500
 
     def value(self, path: str) -> Any:
         """The value at `path`. Raises MissingValue."""
@@ -95,6 +96,7 @@ class Answer:
             "whole": self.whole,
             "captured": dict(self.captured),
             "sha256": self.sha256,
+            **({"unsure": True} if self.unsure else {}),
         }
 
 

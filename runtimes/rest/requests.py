@@ -24,6 +24,7 @@ from mapper.validation import references
 from policies.accounts import Account, Origin
 from policies.actions import Call
 from policies.errors import InvalidInput, Unsupported
+from policies.graphql import expected_of
 from policies.jsonvalue import JsonObject, JsonValue, MissingValue
 from policies.services import Expect, Location, Method, Placement, Risk, Service, believed_risk
 from policies.stages import MAX_VALUE
@@ -59,7 +60,7 @@ def step_for(
     usual = "body" if method.body != "none" else "query"
     for name, value in arguments.items():
         placed[method.locations.get(name, usual)][name] = value
-    in_body = [*placed["body"], *placed["file"], *placed["whole"]]
+    in_body = [*placed["body"], *placed["file"], *placed["whole"], *placed["variable"]]
     if (in_body and method.body == "none") or len(placed["whole"]) + bool(placed["body"] or placed["file"]) > 1:
         raise InvalidInput(f"{method.id} has no body for all of this: {', '.join(in_body)}.")
     if method.unsupported:
@@ -81,12 +82,14 @@ def step_for(
             if "whole" in method.locations.values()
             else parts(method, placed["body"], placed["file"])
             if method.body == "multipart"
+            else {"query": method.document, "variables": placed["variable"]}
+            if method.document
             else _body(method, placed["body"], placed["mail"])
         ),
         body_format=method.body,
         body_type=method.media,
         **credential_of(placement),
-        expect=expect,
+        expect=expected_of(method, expect),
         attempts=READ_BACK_ATTEMPTS if role == "verify" and method.http in ("GET", "HEAD") else 1,
         optional=role == "probe",
     )

@@ -11,13 +11,14 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mapper.catalog import Catalog
 from policies.actions import Ended
 from policies.display_text import escape, shorten
 from policies.errors import GoexError
+from policies.graphql import leaves_open
 from policies.jsonvalue import JsonValue
 from runtimes.base import Context, Records
 from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
@@ -199,6 +200,9 @@ class Watch:
             self.context.note("unanswered", {"request": exchange.request, "why": exchange.failed})
             return
         answer = Answer.of(exchange, self.wanted.get(exchange.request, ()))
+        document = self.catalog.method(self.step(exchange.request).method_id).document
+        if document and not exchange.well and leaves_open(exchange.status, exchange.body):
+            answer = replace(answer, unsure=True)
         self.report.exchanges[exchange.request] = exchange
         self.ledger.answers[exchange.request] = answer
         try:

@@ -18,6 +18,7 @@ from typing import Any
 
 from mapper.catalog import Catalog
 from policies.display_text import escape, shorten
+from policies.graphql import answers_well
 from policies.jsonvalue import JsonValue, MissingValue, canonical, find
 from policies.reversions import Result, ReversionSet, Use
 from policies.services import Expect, Service
@@ -39,6 +40,8 @@ def holds(expect: Expect, status: int, body: JsonValue) -> bool:
     """Whether one expectation (its value literal) holds. An unknown operation doesn't."""
     if expect.op == "status":
         return isinstance(expect.value, list | tuple) and status in expect.value
+    if expect.op == "data":
+        return answers_well(expect, body)
     found = _found(expect, body)
     match expect.op:
         case "exists":
@@ -65,6 +68,8 @@ def _difference(expect: Expect, status: int, body: JsonValue) -> str:
     says = f"{expect.says}: " if expect.says else ""
     if expect.op == "status":
         return escape(f"{says}expected status {_shown(expect.value)}, and it is {status}")
+    if expect.op == "data":
+        return escape(f"{expect.says}: {_shown(body)}")
     found = _found(expect, body)
     there = "nothing is there" if found is _MISSING else f"{_shown(found)} is there"
     wanted = {

@@ -61,6 +61,17 @@ ROWS = (
     _row("another_body", "send another body", ("the plan's bodies",), f"{_GATEWAY}::test_another_body[body0]"),
     _row("batch", "several requests in one body", ("the plan's bodies",), f"{_GATEWAY}::test_another_body[body1]"),
     _row("graphql", "a GraphQL mutation in the body", ("the plan's bodies",), f"{_GATEWAY}::test_another_body[body2]"),
+    *(
+        _row(f"graphql_{name}", tries, ("the plan's bodies",), f"{_GATEWAY}::test_another_graphql_document[{id}]")
+        for name, tries, id in (
+            ("document", "send another GraphQL document than was printed", "document"),
+            ("operations", "a second operation behind it", "operations"),
+            ("alias", "another root field under an alias", "alias"),
+            ("fragment", "more fields by a fragment", "fragment"),
+            ("batch", "a batch of documents", "batch"),
+            ("persisted", "a persisted query's hash in the place of a document", "hash"),
+        )
+    ),
     _row(
         "token_in_query",
         "carry an own credential in the query",

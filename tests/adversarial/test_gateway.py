@@ -99,6 +99,54 @@ async def test_another_body(scene: Scene, body: Any) -> None:
     assert json.loads(scene.good.seen[0].body) == body
 
 
+DOCUMENT = "query issue($number: Int!) {\n  issue(number: $number) {\n    title\n  }\n}"
+GRAPHQL = {"query": DOCUMENT, "variables": {"number": 7}}
+EVIL = "mutation { deleteRepository(id: 1) }"
+
+
+@pytest.mark.promise(45)
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**GRAPHQL, "query": EVIL},
+        {**GRAPHQL, "query": f"{DOCUMENT} {EVIL}"},
+        {**GRAPHQL, "query": f"{DOCUMENT} mutation evil {{ deleteRepository(id: 1) }}", "operationName": "evil"},
+        {**GRAPHQL, "query": DOCUMENT.replace("  issue(", "  x: secrets { a } issue(", 1)},
+        {**GRAPHQL, "query": DOCUMENT.replace("title", "...F") + " fragment F on Issue { repository { secrets } }"},
+        [GRAPHQL, {"query": EVIL}],
+        [GRAPHQL],
+        {"variables": {"number": 7}, "extensions": {"persistedQuery": {"version": 1, "sha256Hash": "0" * 64}}},
+        {**GRAPHQL, "extensions": {"persistedQuery": {"version": 1, "sha256Hash": "0" * 64}}},
+        {**GRAPHQL, "id": "saved-7"},
+        {**GRAPHQL, "variables": {"number": 8}},
+        {**GRAPHQL, "variables": {"number": 7, "all": True}},
+    ],
+    ids=["document", "operations", "named", "alias", "fragment", "batch", "batch-of-one", "hash", "hash-beside", "id",
+         "variable", "more-variables"],
+)  # fmt: skip
+async def test_another_graphql_document(scene: Scene, body: Any) -> None:
+    """What an imported GraphQL call sends is the document that was printed and shown, and nothing beside it."""
+    what = scene.plan(body=GRAPHQL)
+    fine = await scene.attack(post(f"{scene.origin}/api/messages", GRAPHQL), what=what)
+    assert fine.got.status == 200 and json.loads(scene.good.seen.pop().body) == GRAPHQL
+    do = post(f"{scene.origin}/api/messages", body)
+    result = await scene.attack(do, what=what)
+    assert "body" in result.reasons
+    assert result.got.status == 403 and not scene.good.seen
+    await scene.attack(do, unsafe.server(unsafe.UnsafeWithoutBodies), what=what)
+    assert json.loads(scene.good.seen[0].body) == body
+
+
+async def test_a_graphql_document_in_the_query(scene: Scene) -> None:
+    """The same as a GET, which many servers take."""
+    do = post(f"{scene.origin}/api/messages?query=mutation%7Bx%7D", GRAPHQL)
+    what = scene.plan(body=GRAPHQL)
+    result = await scene.attack(do, what=what)
+    assert result.got.status == 403 and not scene.good.seen
+    await scene.attack(do, unsafe.server(unsafe.UnsafeWithoutQueries), what=what)
+    assert scene.good.seen[0].target.endswith("?query=mutation%7Bx%7D")
+
+
 @pytest.mark.parametrize("query", ["access_token=mine", "x=1", "api_key=k&a=b", "a=b&a=b", "a=b%26token%3Dmine", "%zz"])
 async def test_credentials_and_anything_else_in_the_query(scene: Scene, query: str) -> None:
     do = post(f"{scene.origin}/api/messages?{query}")
