@@ -163,7 +163,7 @@ def _panel(axes: Axes, panel: Panel, costs: Sequence[Costs]) -> None:
     axes.axhline(panel.goal, color=_RED, linewidth=1)
     axes.plot(across, linear, color=_GREY, linestyle=":", linewidth=1)
     axes.plot(across, values, color=_BLUE, marker="o", markersize=4)
-    low, high = min(values) / 1.8, max(panel.goal, *values) * 3
+    low, high = min(panel.goal, *values) / 1.8, max(panel.goal, *values) * 3
     axes.set_ylim(low, high)
     axes.set_xlim(across[0] / 1.35, across[-1] * 1.35)
     axes.annotate(
