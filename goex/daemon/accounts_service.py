@@ -18,7 +18,18 @@ from typing import Any, Literal
 
 from goex.daemon.account_views import connected_account, offer_view
 from goex.daemon.credential_broker import CredentialBroker
-from goex.daemon.entries import DEFAULT, Place, end_grants, end_users, entry, known, record, records, refuse_database
+from goex.daemon.entries import (
+    DEFAULT,
+    Place,
+    end_grants,
+    end_moved,
+    end_users,
+    entry,
+    known,
+    record,
+    records,
+    refuse_database,
+)
 from goex.daemon.login_options import (
     Found,
     Unconfirmed,
@@ -196,6 +207,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             secret = Basic(user=request.user, password=secret).to_secret()
         peer = await self._person.present(context, request.passphrase, "Adding an account")
         vault = self._person.vault_state.vault
+        end_moved(self._person, account, peer.describe())
         await in_thread(vault.put, account, secret, replace=request.replace)
         await end_users(self._person, service.name, name, "its credential was replaced")
         facts = {
@@ -381,6 +393,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
                     next_step=f"To begin anew: {_logout(account.service, account.name)}; then log in again.",
                 )
             vault = self._person.vault_state.vault
+            end_moved(self._person, account, peer.describe())
             await in_thread(vault.put, account, tokens.to_secret(), replace=earlier is not None)
         except GoexError:
             if terms.earlier is None:  # what can't be kept isn't left behind at the provider

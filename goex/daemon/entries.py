@@ -111,8 +111,16 @@ async def end_users(person: PersonContext, service: str, name: str, why: str) ->
             await person.engine.cancel(row.id, why=why)
 
 
-def end_grants(person: PersonContext, service: str, name: str, by: str) -> None:
+def end_grants(person: PersonContext, service: str, name: str, by: str, why: str = "its account was removed") -> None:
     """Revoke what was granted on an account that is gone: another one may get its name, and be somebody else's."""
     grant_store = person.engine.core.grant_store
     gone = [grant.id for grant in grant_store.grants() if (grant.service, grant.account) == (service, name)]
-    grant_store.revoke(gone, by=by, why="its account was removed")
+    grant_store.revoke(gone, by=by, why=why)
+
+
+def end_moved(person: PersonContext, account: Account, by: str) -> None:
+    """Revoke what was granted on the account whose place this one is to take, where that was at another address: it was
+    given for that place. The same account with a fresh credential keeps it."""
+    there = known(person, account.service, account.name)
+    if there is not None and there.base_url != account.base_url:
+        end_grants(person, account.service, account.name, by, "its account leads elsewhere now")

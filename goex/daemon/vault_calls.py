@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from goex.daemon.action_views import account_view
-from goex.daemon.entries import Format, Place, end_grants, end_users, entry, record, refuse_database, refuse_unknown
+from goex.daemon.entries import (
+    Format,
+    Place,
+    end_grants,
+    end_moved,
+    end_users,
+    entry,
+    record,
+    refuse_database,
+    refuse_unknown,
+)
 from goex.daemon.person_context import PersonCalls, SecretDue
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import unary
@@ -66,6 +76,8 @@ class VaultCalls(PersonCalls):
             secret = CredentialFile.of(request.secret, request.file_name, request.file_variable).to_secret()
         peer = await self._person.present(context, request.passphrase, "Adding an account")
         replaced = request.replace or request.keep
+        if not request.keep:  # of an MCP server: its grants are bound to its tools as they were
+            end_moved(self._person, account, peer.describe())
         await in_thread(self._person.vault_state.vault.put, account, secret, replace=replaced)
         await end_users(self._person, account.service, account.name, "its credential was replaced")
         facts = {

@@ -18,7 +18,7 @@ from goex.engine.approvals import AlreadySettled
 from goex.engine.core import Core
 from goex.engine.events import Approval, Asked, Problem
 from goex.engine.grant_issue import Choice, Yes, choices, made
-from goex.engine.grant_lookup import changed, entries, held
+from goex.engine.grant_lookup import catalog_state, changed, entries, held
 from goex.engine.tasks import given, plan_of
 from goex.journal.actions import ActionRow
 from goex.journal.chain import moment
@@ -28,6 +28,7 @@ from policies.decisions import Allow, Ask, Decision, Deny, Request, decide
 from policies.digest import digest
 from policies.errors import Conflict, Denied, ExitStatus, InvalidInput
 from policies.grants import ANONYMOUS, PERSON, Grant, Width
+from policies.jsonvalue import parse
 from policies.rules.facts import Situation
 from policies.services import Risk
 from policies.tasks import Task
@@ -146,7 +147,7 @@ class Asking:
                 widths=choices(plan, decision),
                 seconds=seconds,
             )
-            facts = {"question": question, "rules": list(decision.rules)}
+            facts = {"question": question, "rules": list(decision.rules), **self._as_catalogued(plan)}
             row = self.core.step(transaction, row, Event.ASK, facts=facts)
         self.core.approvals.opened(question, row)
         self.core.hub.publish(row.id, Asked(question))
@@ -202,7 +203,7 @@ class Asking:
                 widths=choices(plan, ask),
                 seconds=max(seconds, 0.0),
             )
-            facts = {"question": question, "by": "goex", "rules": list(ask.rules)}
+            facts = {"question": question, "by": "goex", "rules": list(ask.rules), **self._as_catalogued(plan)}
             transaction.append("asked-again", action_id=row.id, agent=row.agent, facts=facts)
         self.core.approvals.opened(question, row)
         self.core.hub.publish(row.id, Asked(question))
@@ -226,6 +227,8 @@ class Asking:
             self._expire(row, question)
             raise AlreadySettled.of(question)
         plan = row.the_plan()
+        if yes.choice is not Choice.ONCE:
+            self._check_catalog(question, row, plan)
         needs = self._missing(row, plan) if yes.choice is Choice.ONCE else self._as_asked(question, row, plan)
         grants = made(row, plan, needs, yes, self.core.clock(), self._entries)
         if isinstance(plan.action, Task):
@@ -297,6 +300,22 @@ class Asking:
                 next_step="Allow it once, or deny it and let it be asked anew.",
             )
         return decision.needs
+
+    def _as_catalogued(self, plan: Plan) -> dict[str, str]:
+        """What a question's row notes of the catalog."""
+        found = catalog_state(self.core.catalog, plan)
+        return {"catalog": found} if found else {}
+
+    def _check_catalog(self, question: str, row: ActionRow, plan: Plan) -> None:
+        """Raise Conflict where the catalog isn't what it was when it was asked: a standing grant is bound to what it says
+        when it is given, which nobody was shown then. Once, the action itself is compared before it runs."""
+        rows = (*self.core.journal.rows(action_id=row.id, kind="asked-again"), *self.core.journal.rows(action_id=row.id, kind="ask"))
+        facts = next((found for one in rows if (found := parse(one.facts)).get("question") == question), {})
+        if facts.get("catalog", "") != catalog_state(self.core.catalog, plan):
+            raise Conflict(
+                "The imported catalog changed since this was asked, so a standing yes isn't what it was.",
+                next_step="Deny it, and let it be asked anew.",
+            )
 
     def _entries(self, need: Need) -> Mapping[str, str]:
         return entries(self.core.catalog, need)

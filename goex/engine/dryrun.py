@@ -19,6 +19,7 @@ from goex.journal.states import State
 from policies.actions import ApiCalls, Plan, Revert
 from policies.digest import digest
 from policies.errors import Conflict, Denied, GoexError
+from policies.grants import PERSON
 from policies.jsonvalue import JsonObject
 from policies.stages import at_once
 from runtimes.base import Context, DryLine, DryRun
@@ -54,7 +55,7 @@ class DryRuns:
                 f"This request isn't open any more: it was {approval.state}.",
                 next_step="See how it ended with: goex log",
             )
-        return await self._run(row, row.the_plan(), by=by, question=question, progress=progress)
+        return await self._run(row, row.the_plan(), PERSON, by=by, question=question, progress=progress)
 
     async def of_wish(
         self, wish: Request, principal: Principal, *, by: str, progress: Progress, keep: bool = False
@@ -87,19 +88,27 @@ class DryRuns:
         if action is None:
             action = await self.engine.mapping.action_for(row, wish)
         _, plan = await self.engine.assess(row, at_once(action) if isinstance(action, ApiCalls) else action)
-        return plan, await self._run(row, plan, by=by, question="", progress=progress, keep=keep)
+        return plan, await self._run(row, plan, row.agent, by=by, question="", progress=progress, keep=keep)
 
     async def _run(
-        self, row: ActionRow, plan: Plan, *, by: str, question: str, progress: Progress, keep: bool = False
+        self,
+        row: ActionRow,
+        plan: Plan,
+        asker: str,
+        *,
+        by: str,
+        question: str,
+        progress: Progress,
+        keep: bool = False,
     ) -> DryRun:
-        core = self.engine.core
+        core, slots = self.engine.core, self.engine.running.slots(asker)
         id = f"dry-{secrets.token_hex(6)}"
         facts = {"dry_run": id, "by": by, "question": question, "digest": digest(plan, agent=row.agent)}
         core.journal.append("dry-run", action_id=row.id, agent=row.agent, facts=facts)
         try:
-            if self.engine.running.slots.locked():
+            if slots.locked():
                 progress("Waiting until another action has ended…")
-            async with self.engine.running.slots:
+            async with slots:
                 found = await self._found(row, plan, id, progress, keep)
         except GoexError as error:
             self._ended(row, {"dry_run": id, "ok": False, "problem": error.code})

@@ -2,7 +2,9 @@
 
 Rules: the inverse is durable before `run` is written, and `run` is written before the effect begins; whatever is raised
 before that changed nothing; a run that was cancelled, or met a defect, is looked at as a crashed one is. What works on
-one folder runs one after the other: a grant can let several begin at once, and each would find the others' changes.
+one folder runs one after the other: a grant can let several begin at once, and each would find the others' changes. The
+person stands in no agent's line: what they do has places of its own, and waits at a folder for what runs there and, at
+most, for one more.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ from goex.journal.states import Event
 from policies.actions import Ended, Outcome, Plan, Revert, UndoClass, folders_of
 from policies.digest import digest
 from policies.errors import Conflict, ExitStatus, GoexError
+from policies.grants import PERSON
 from policies.jsonvalue import JsonValue
 from policies.services import Risk
 from runtimes.base import Context, Runtime
 
 log = logging.getLogger("goex.engine")
 
-MOST_AT_ONCE = 8
+MOST_AT_ONCE = 8  # of all agents; and as many of the person's
 
 
 @dataclass(slots=True)
@@ -37,8 +40,14 @@ class Running:
 
     core: Core
     reverting: Reverting
-    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
+    _agents: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
+    _persons: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MOST_AT_ONCE))
     _folders: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    _lines: WeakValueDictionary[tuple[bool, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    def slots(self, agent: str) -> asyncio.Semaphore:
+        """What bounds how much runs at once of what `agent` asks for."""
+        return self._persons if agent == PERSON else self._agents
 
     async def carry_out(
         self,
@@ -55,9 +64,13 @@ class Running:
         `run`; `still` when its turn has come: it raises when it isn't allowed any more. `before`: the results of what
         was read for it; `answers` is filled with what it reads."""
         async with AsyncExitStack() as turn:
-            for folder in sorted({*folders_of(plan), *(n.account for n in plan.needs if n.service == "files")}):
+            folders = sorted({*folders_of(plan), *(n.account for n in plan.needs if n.service == "files")})
+            for folder in folders:
+                line = row.agent == PERSON, folder
+                await turn.enter_async_context(self._lines.setdefault(line, asyncio.Lock()))
+            await turn.enter_async_context(self.slots(row.agent))
+            for folder in folders:  # last, so that nobody has one who still waits for a place
                 await turn.enter_async_context(self._folders.setdefault(folder, asyncio.Lock()))
-            await turn.enter_async_context(self.slots)
             self.core.vault.require_open()  # it may have been sealed since the request, or while this waited
             if digest(plan, agent=row.agent) != row.digest:
                 raise Conflict("The plan changed after it was decided on.")

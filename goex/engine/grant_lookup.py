@@ -71,14 +71,33 @@ def changed(core: Core, row: ActionRow, plan: Plan) -> str:
 def entries(catalog: Catalog, need: Need) -> Mapping[str, str]:
     """What a standing grant on `need` is bound to, by method: {} for a service that comes with GoEx, whose manifest
     changes with GoEx alone."""
-    service = catalog.services.get(need.service)
-    if service is None or service.source != "imported":
+    if not _is_imported(catalog, need.service):
         return {}
+    service = catalog.services[need.service]
     opened = set(need.methods)
     with suppress(GoexError):
         opens = [name for name, _, _ in least_scopes.opened(catalog, need.service, need.scope)]
         opened |= {name for name in opens if service.methods[name].http in _READS}
     return {name: found for name in sorted(opened) if (found := entry(catalog, need.service, name))}
+
+
+def catalog_state(catalog: Catalog, plan: Plan) -> str:
+    """What a standing grant on the imported services of a plan would be bound to, in short: the catalog's generation, and
+    the hash of the entries that are shown, which whoever writes that file changes without another generation. "" where
+    no service of it is imported."""
+    needs = [need for need in plan.required if _is_imported(catalog, need.service)]
+    if not needs:
+        return ""
+    try:
+        shown = catalog.entry_hash(dict.fromkeys(f"{need.service}.{name}" for need in needs for name in need.methods))
+    except GoexError:
+        shown = "gone"
+    return f"{catalog.generation} {shown}"
+
+
+def _is_imported(catalog: Catalog, name: str) -> bool:
+    service = catalog.services.get(name)
+    return service is not None and service.source == "imported"
 
 
 def entry(catalog: Catalog, service: str, method: str) -> str:

@@ -8,7 +8,8 @@ where the client declared tasks, and goes on; `goex_wait` looks again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -50,8 +51,9 @@ class Door:
     def __init__(self, link: DaemonLink, caller_of: CallerOf, methods: Mapping[str, pb.FoundMethod]) -> None:
         self.link = link
         self.caller_of = caller_of
-        self._methods = {tool_name(id): found for id, found in methods.items()}
-        self.tools = (*TOOLS, *(of_method(found) for found in methods.values()))
+        alone = {id: found for id, found in methods.items() if tool_name(id) not in shared_names(methods)}
+        self._methods = {tool_name(id): found for id, found in alone.items()}
+        self.tools = (*TOOLS, *(of_method(found) for found in alone.values()))
         self._checkers = {tool.name: Draft202012Validator(tool.input_schema) for tool in self.tools}
         self._states = person_page.States()
         self._led: dict[tuple[str, str], None] = {}  # token and action, of tasks whose client was led to the page
@@ -212,6 +214,13 @@ class Door:
             max_bytes=results.page_bytes(arguments.get("max_tokens", MAX_TOKENS)),
         )
         return await self.link.call("Result", request, pb.ResultReply, caller)
+
+
+def shared_names(methods: Iterable[str]) -> frozenset[str]:
+    """The names that more than one tool would have: they lead to none of them, or what a client shows of one would be
+    said of a call of another. `goex_call` calls all of these."""
+    count = Counter((*(tool.name for tool in TOOLS), *map(tool_name, methods)))
+    return frozenset(name for name, times in count.items() if times > 1)
 
 
 async def _progress(context: Context, id: str, steps: asyncio.Queue[str]) -> None:

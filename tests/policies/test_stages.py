@@ -140,6 +140,14 @@ def test_an_earlier_action_s_answer_fills_in_data_alone() -> None:
         with_earlier([write(ts=of)], {"a-1": {"id": {"$from": 0, "path": "$.x"}}})
 
 
+def test_nothing_is_filled_within_what_isn_t_a_whole_reference() -> None:
+    """Or an answer would stand there that nobody knows to be one, or that wasn't asked for."""
+    of = {"$from": "a-1", "path": "$.id"}
+    for odd in ({"$from": 0, "path": of}, {"$from": 0, "path": {"$from": "a-2", "path": "$.id"}}):
+        (filled,) = with_earlier([write(ts=of, text=odd)], {"a-1": {"id": "7"}})
+        assert filled.arguments == {"ts": "7", "text": odd} and filled.filled == ("ts",)
+
+
 def test_what_is_filled_stays_so_in_the_second_stage() -> None:
     """A value of an earlier action, and one of a call that is read first."""
     calls = [read(), write(to={"$from": 0, "path": "$.id"}, text={"$from": "a-1", "path": "$.t"})]

@@ -197,7 +197,29 @@ def _each_bounds() -> None:
     jsonpath.items_at = lambda answer, path, most: items_at(answer, path, 1_000_000)
 
 
+def _places() -> None:
+    from goex.engine.execution import Running
+
+    Running.slots = lambda self, agent: self._agents  # type: ignore[method-assign]
+
+
+def _catalog_as_asked() -> None:
+    from goex.engine import authorize
+
+    authorize.catalog_state = lambda catalog, plan: ""  # type: ignore[assignment]
+
+
+def _grants_that_end() -> None:
+    from goex.daemon import accounts_service, vault_calls
+
+    for module in (accounts_service, vault_calls):
+        module.end_moved = lambda person, account, by: None  # type: ignore[attr-defined]
+
+
 _DEFENCES: dict[str, Any] = {
+    "grants that end": _grants_that_end,
+    "the catalog as asked": _catalog_as_asked,
+    "places": _places,
     "references": _references,
     "unknown arguments": _unknown_arguments,
     "each bounds": _each_bounds,
