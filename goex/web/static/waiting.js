@@ -217,19 +217,17 @@ function card(one) {
   return made;
 }
 
-// A yes counts once the end of what is approved was on the screen.
+// A yes counts once the end of what is approved was on the screen: within its box, and the box's end in the window.
 function atEnd(box, alone, reached, notYet) {
   notYet();
   if (alone) { reached(); return; }
-  const look = () => {
-    if (!box.isConnected || box.scrollTop + box.clientHeight < box.scrollHeight - 2) return;
-    box.removeEventListener("scroll", look);
-    sizes.disconnect();
+  const end = box.appendChild(h("span"));
+  const looks = new IntersectionObserver((found) => {
+    if (!found.some((one) => one.isIntersecting)) return;
+    looks.disconnect();
     reached();
-  };
-  const sizes = new ResizeObserver(look);
-  sizes.observe(box);
-  box.addEventListener("scroll", look);
+  });
+  looks.observe(end);
 }
 
 async function choose(one, answer, less) {

@@ -175,6 +175,23 @@ def test_nothing_is_allowed_before_its_end_was_on_the_screen(daemon: Daemon, tok
     expect(tab.locator("main")).to_contain_text("denied")
 
 
+@pytest.mark.promise(27)
+def test_an_end_below_the_screen_was_not_on_it(daemon: Daemon, token: str, tab: Any) -> None:
+    """On a phone that lies on its side all of a payload is in its box, and the box's end isn't on the screen."""
+    tab.set_viewport_size({"width": 740, "height": 200})
+    ask_for_update(daemon, token, "\n".join(f"line {number}" for number in range(3)))
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    below = "(box => box.scrollHeight <= box.clientHeight && box.getBoundingClientRect().bottom > innerHeight)"
+    assert tab.evaluate(f"{below}(document.querySelector('article pre'))")
+    tab.wait_for_timeout(1500)  # three times as long as a question stands before it can be allowed
+    assert tab.is_disabled("article button.yes")
+    tab.evaluate("document.querySelector('article pre').scrollIntoView({block: 'end'})")
+    tab.wait_for_selector("article button.yes:not([disabled])")  # the control: then it was
+    tab.click("article button:has-text('Deny')")
+    expect(tab.locator("main")).to_contain_text("denied")
+
+
 def test_several_are_allowed_together_each_bound_to_what_was_shown(
     daemon: Daemon, shop: Path, token: str, tab: Any
 ) -> None:
