@@ -97,7 +97,9 @@ def with_earlier(calls: Sequence[Call], answers: Mapping[str, JsonValue]) -> tup
     def fill(value: JsonValue) -> JsonValue:
         if isinstance(value, Mapping):
             if "$from" in value:  # nothing within one that is malformed is filled: it is refused as it is
-                return _foreign(jsonpath.value_at(answers[value["$from"]], value["path"])) if _of_action(value) else value
+                return (
+                    _foreign(jsonpath.value_at(answers[value["$from"]], value["path"])) if _of_action(value) else value
+                )
             return {key: fill(each) for key, each in value.items()}
         return [fill(each) for each in value] if isinstance(value, list | tuple) else value
 

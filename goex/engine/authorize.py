@@ -307,11 +307,13 @@ class Asking:
         return {"catalog": found} if found else {}
 
     def _check_catalog(self, question: str, row: ActionRow, plan: Plan) -> None:
-        """Raise Conflict where the catalog isn't what it was when it was asked: a standing grant is bound to what it says
-        when it is given, which nobody was shown then. Once, the action itself is compared before it runs."""
-        rows = (*self.core.journal.rows(action_id=row.id, kind="asked-again"), *self.core.journal.rows(action_id=row.id, kind="ask"))
-        facts = next((found for one in rows if (found := parse(one.facts)).get("question") == question), {})
-        if facts.get("catalog", "") != catalog_state(self.core.catalog, plan):
+        """Raise Conflict where the imported catalog changed since it was asked: a standing grant is bound to what that
+        says when it is given, which nobody was shown. After a yes for once the action itself is compared."""
+        kinds = ("asked-again", "ask")
+        rows = [one for kind in kinds for one in self.core.journal.rows(action_id=row.id, kind=kind)]
+        facts = (parse(one.facts) for one in rows)
+        then = next((str(one.get("catalog", "")) for one in facts if one.get("question") == question), "")
+        if then != catalog_state(self.core.catalog, plan):
             raise Conflict(
                 "The imported catalog changed since this was asked, so a standing yes isn't what it was.",
                 next_step="Deny it, and let it be asked anew.",

@@ -82,9 +82,9 @@ def entries(catalog: Catalog, need: Need) -> Mapping[str, str]:
 
 
 def catalog_state(catalog: Catalog, plan: Plan) -> str:
-    """What a standing grant on the imported services of a plan would be bound to, in short: the catalog's generation, and
-    the hash of the entries that are shown, which whoever writes that file changes without another generation. "" where
-    no service of it is imported."""
+    """What a standing grant on the imported services of a plan would be bound to, in short: the catalog's generation,
+    and the hash of the entries that are shown, which whoever writes that file changes without another generation. ""
+    where no service of it is imported."""
     needs = [need for need in plan.required if _is_imported(catalog, need.service)]
     if not needs:
         return ""

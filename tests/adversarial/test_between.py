@@ -1,5 +1,5 @@
-"""Attacks on what comes between a question and its yes, or between a yes and its use. Each is refused by the daemon that
-is shipped, and succeeds in its control, a daemon with the one defence taken away."""
+"""Attacks on what comes between a question and its yes, or between a yes and its use. Each is refused by the daemon
+that is shipped, and succeeds in its control, a daemon with the one defence taken away."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
