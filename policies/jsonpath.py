@@ -4,7 +4,7 @@ A filter compares values of an item with constants that stand in the plan, so th
 for: nothing in it leads out of the item or searches, and a pattern is a text with `.*` before or behind it. Exactly one
 value may be meant; none or several is an error that names what is there, and has the items that may be chosen from. A
 path over *each* item of a list (`$.items[*].id`, or a filter that several may fit) is another question (`items_at`).
-The work is bounded before it is begun: items looked at, times comparisons.
+The work is bounded before it is begun: items looked at, times comparisons, of all paths of an action together (`Work`).
 """
 
 from __future__ import annotations
@@ -54,6 +54,13 @@ _EDGE = 200  # characters of a pattern
 _SIGN = re.compile(r"\\(.)|\[(.)\]")  # a sign that stands for itself
 _NOT_ANY = re.compile("[\r\n\ud800-\udfff]")  # what `.` isn't
 _TOLD_FIRST = ("name", "title", "summary", "subject", "displayName", "label", "text", "email", "id")
+
+
+@dataclass(slots=True)
+class Work:
+    """How much may still be looked at."""
+
+    left: int = MAX_WORK
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +152,15 @@ def divided(path: str) -> tuple[str, str]:
     return path[:end], f"${path[end:]}"
 
 
-def value_at(value: JsonValue, path: str) -> JsonValue:
+def value_at(value: JsonValue, path: str, work: Work | None = None) -> JsonValue:
     """The one value at `path`. Raises NoMatch (or MissingValue) for none, SeveralValues, InvalidInput where it isn't a
-    path or there is too much to look at."""
+    path or there is too much to look at; `work` is what was looked at before."""
     check_path(path)
     query = _query(path)
     if query is None:
         return find(value, path)
     head, rest = divided(path)
-    items = _items_at(value, head)
+    items = _items_at(value, head, work or Work())
     if len(items) > 1:
         there = _named([found for item in items[:NAMED] for found in _if_there(item.value, rest)], len(items))
         raise SeveralValues(
@@ -164,30 +171,29 @@ def value_at(value: JsonValue, path: str) -> JsonValue:
     return find(items[0].value, rest)
 
 
-def items_at(value: JsonValue, path: str, most: int) -> tuple[str, ...]:
+def items_at(value: JsonValue, path: str, most: int, work: Work | None = None) -> tuple[str, ...]:
     """The places of the items that a path over each is about (without what follows the last filter or [*]). Raises
-    NoMatch where there is none, InvalidInput for more than `most`."""
+    NoMatch where there is none, InvalidInput for more than `most`, and as `value_at`."""
     check_each(path)
-    items = _items_at(value, divided(path)[0])
+    items = _items_at(value, divided(path)[0], work or Work())
     if len(items) > most:
         raise InvalidInput(f"{len(items)} items fit {path}, and the plan is for {most} at most.", next_step=_NARROW)
     return tuple(_place(item) for item in items)
 
 
-def _items_at(value: JsonValue, path: str) -> list[JSONPathNode]:
+def _items_at(value: JsonValue, path: str, work: Work) -> list[JSONPathNode]:
     """What a path that ends with a filter or [*] leads to. Raises NoMatch, InvalidInput."""
     query = _query(path)
     assert query is not None
     nodes = [JSONPathNode(value=value, location=(), parent=None, root=value)]
-    left = MAX_WORK
     for segment in query.segments:
         selector = segment.selectors[0]
         before = nodes
         if _chooses(selector):
             items = sum(len(node.value) for node in nodes if isinstance(node.value, list | dict))
             each = sum(1 for _ in _comparisons(selector.expression)) if isinstance(selector, FilterSelector) else 1
-            left -= items * each
-            if left < 0:
+            work.left -= items * each
+            if work.left < 0:
                 raise InvalidInput(f"{path} would look at {items} items, which is too many.", next_step=_NARROW)
         nodes = list(segment.resolve(nodes))
         if not nodes:

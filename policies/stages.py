@@ -3,7 +3,8 @@
 The calls that read and stand first are a stage of their own when later ones take values of their answers: the later
 ones are made of the values before anybody is asked about them. `{"$each": N, "path": …, "most": K}` in the arguments of
 a later call makes one call for each item of an answer, K at most. What an answer brings fills values and says how often
-a call is made; never which method is called, or as whom.
+a call is made; never which method is called, or as whom. How many references an action has, how much they look at and
+how much they fill in are bounded, all of them together: each is a few letters, and stands for a long text.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from policies.actions import ApiCalls, Call
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonValue, find
+from policies.jsonvalue import JsonValue, canonical, find
 from policies.late import Late
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ else:
     jsonpath = Late("policies.jsonpath")  # its library is needed where one call takes a value of another's answer
 
 MAX_VALUE = 65_536  # characters of one text that an answer supplies
+MOST_REFERENCES = 200  # of one action
+MOST_FILLED = 1_000_000  # bytes that answers supply for one action
 
 MOST_EACH = 50  # calls that one call becomes
 _EACH = frozenset({"$each", "path", "most"})
@@ -47,6 +50,7 @@ class Unclear(Exception):
 def first_stage(calls: Sequence[Call], is_read: Callable[[Call], bool]) -> int:
     """How many calls are read first, on their own; 0 where all run together. Raises InvalidInput for an `$each` that
     isn't over one of these, or whose calls a later one refers to."""
+    _check_count(calls)
     lead = 0
     while lead < len(calls) and is_read(calls[lead]) and not any(_eaches(calls[lead].arguments)):
         lead += 1
@@ -73,8 +77,9 @@ def with_values(calls: Sequence[Call], lead: int, answers: Sequence[JsonValue], 
     Unclear, MissingValue, InvalidInput."""
     made: list[Call] = []
     moved: dict[int, int] = {}
+    taken = _Taken()
     for position, call in enumerate(calls[lead:], lead):
-        found = _Values(calls, lead, answers, picks, moved)
+        found = _Values(calls, lead, answers, picks, moved, taken)
         moved[position] = len(made)
         names = tuple(name for name, value in call.arguments.items() if _takes(value, lead))
         for item in found.items(call):
@@ -86,7 +91,9 @@ def with_values(calls: Sequence[Call], lead: int, answers: Sequence[JsonValue], 
 
 
 def earlier_actions(calls: Sequence[Call]) -> tuple[str, ...]:
-    """The ids of the earlier actions whose answers calls refer to: `{"$from": "a-…", "path": …}`."""
+    """The ids of the earlier actions whose answers calls refer to: `{"$from": "a-…", "path": …}`. Raises InvalidInput
+    for too many references."""
+    _check_count(calls)
     return tuple(dict.fromkeys(found["$from"] for call in calls for found in _of_actions(call.arguments)))
 
 
@@ -94,12 +101,14 @@ def with_earlier(calls: Sequence[Call], answers: Mapping[str, JsonValue]) -> tup
     """The calls with what earlier actions answered in place of what refers to them. Raises MissingValue, InvalidInput,
     and NoMatch or SeveralValues of a filter."""
 
+    taken = _Taken()
+
     def fill(value: JsonValue) -> JsonValue:
         if isinstance(value, Mapping):
-            if "$from" in value:  # nothing within one that is malformed is filled: it is refused as it is
-                return (
-                    _foreign(jsonpath.value_at(answers[value["$from"]], value["path"])) if _of_action(value) else value
-                )
+            if _of_action(value):
+                return taken.filled(taken.value_at(value["$from"], answers[value["$from"]], value["path"]))
+            if "$from" in value:
+                return value  # nothing within one that is malformed is filled: it is refused as it is
             return {key: fill(each) for key, each in value.items()}
         return [fill(each) for each in value] if isinstance(value, list | tuple) else value
 
@@ -158,6 +167,7 @@ class _Values:
     answers: Sequence[JsonValue]
     picks: Picks
     moved: Mapping[int, int]
+    taken: _Taken
 
     def items(self, call: Call) -> tuple[str, ...]:
         """The places of the items that a call is made for; one empty place where it has no `$each`."""
@@ -168,12 +178,13 @@ class _Values:
             raise InvalidInput(f"{call.id} is about each item of one list, and names {len(lists)}.")
         ((source, head),) = lists
         most = min(most for _, _, most in _eaches(call.arguments))
-        return jsonpath.items_at(self.answers[source], head, most)
+        return jsonpath.items_at(self.answers[source], head, most, self.taken.work)
 
     def fill(self, value: JsonValue, item: str) -> JsonValue:
         if isinstance(value, Mapping):
             if set(value) == _EACH:
-                return _foreign(find(find(self.answers[value["$each"]], item), jsonpath.divided(value["path"])[1]))
+                there = find(self.answers[value["$each"]], item)
+                return self.taken.filled(find(there, jsonpath.divided(value["path"])[1]))
             if set(value) == {"$from", "path"}:
                 source, path = value["$from"], value["path"]
                 return self._one(source, path) if source < self.lead else {**value, "$from": self.moved[source]}
@@ -184,11 +195,46 @@ class _Values:
         head, rest = jsonpath.divided(path)
         answer = self.answers[source]
         if head and (source, head) in self.picks:
-            return _foreign(find(find(answer, self.picks[source, head]), rest))
+            return self.taken.filled(find(find(answer, self.picks[source, head]), rest))
         try:
-            return _foreign(jsonpath.value_at(answer, path))
+            return self.taken.filled(self.taken.value_at(source, answer, path))
         except (jsonpath.NoMatch, jsonpath.SeveralValues) as error:
             raise Unclear(source, head, self.calls[source].id, error) from error
+
+
+class _Taken:
+    """What one action takes of answers, all of its references together."""
+
+    def __init__(self) -> None:
+        self.work = jsonpath.Work()
+        self._left = MOST_FILLED
+        self._found: dict[tuple[int | str, str], JsonValue] = {}
+
+    def value_at(self, source: int | str, answer: JsonValue, path: str) -> JsonValue:
+        """As `jsonpath.value_at`; what was looked up before costs nothing."""
+        if (source, path) not in self._found:
+            self._found[source, path] = jsonpath.value_at(answer, path, self.work)
+        return self._found[source, path]
+
+    def filled(self, value: JsonValue) -> JsonValue:
+        """A value that a service supplied, as it may stand in a call. Raises InvalidInput for one that may not, and
+        where there is no room for it."""
+        self._left -= len(canonical(_foreign(value)))
+        if self._left < 0:
+            raise InvalidInput(
+                f"Answers fill in more than {MOST_FILLED} bytes of it.",
+                next_step="Make several actions of it.",
+            )
+        return value
+
+
+def _check_count(calls: Sequence[Call]) -> None:
+    found = (1 for call in calls for key in ("$from", "$each") for _ in _marked(call.arguments, key))
+    if (count := sum(found)) > MOST_REFERENCES:
+        raise InvalidInput(
+            f"These calls refer to answers {count} times; {MOST_REFERENCES} at most.",
+            next_step="Make several actions of it.",
+        )
 
 
 def _foreign(value: JsonValue) -> JsonValue:

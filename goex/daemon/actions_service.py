@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from goex.rpc import goex_pb2_grpc as rpc
 from policies.actions import Action, ApiCalls, Revert
 from policies.errors import GoexError, InvalidInput
 from policies.grants import ANONYMOUS
-from policies.jsonvalue import parse
+from policies.jsonvalue import canonical, parse
 from policies.stages import earlier_actions, with_earlier
 
 if TYPE_CHECKING:
@@ -87,9 +88,11 @@ class ActionsService(rpc.ActionsServicer):
 
     @streaming
     async def Execute(self, request: pb.ExecuteRequest, context: Any) -> AsyncIterator[pb.Event]:
-        principal = self._callers.principal(context)
-        self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
-        wish = parse_execute(request, earlier_program(self._engine, request, principal))
+        principal, quotas = self._callers.principal(context), self._engine.core.quotas
+        quotas.take(principal.agent, principal.session, request.ByteSize())
+        if (earlier := earlier_program(self._engine, request, principal)) is not None:
+            quotas.more(principal.agent, principal.session, len(earlier.action.program))
+        wish = parse_execute(request, earlier)
         async for event in self._journey(replace(wish, action=await self._filled(wish.action, principal)), principal):
             yield event
 
@@ -237,9 +240,14 @@ class ActionsService(rpc.ActionsServicer):
                 raise InvalidInput(f"{row.id} has no result; it is {view.state}.", next_step="Get says how it stands.")
             answers[id] = answer(parse(view.outcome_json, limit=MOST_OUTCOME), view.kind)
         try:
-            return ApiCalls(calls=with_earlier(action.calls, answers))
+            # Apart, and agents' one after the other: the person's calls come in between.
+            async with nullcontext() if principal.owns_all else self._looking:
+                calls = await asyncio.to_thread(with_earlier, action.calls, answers)
         except GoexError as error:
             raise InvalidInput(error.message, next_step=error.next_step or "Result shows what it answered.") from error
+        size = sum(len(canonical(call.arguments)) for call in calls if call.filled)
+        self._engine.core.quotas.more(principal.agent, principal.session, size)
+        return ApiCalls(calls=calls)
 
     async def _journey(self, request: Request, principal: Principal) -> AsyncIterator[pb.Event]:
         if id := self._engine.already(request, principal):

@@ -261,11 +261,14 @@ def _code(code: pb.CodeProgram, earlier: Earlier | None) -> Action:
     if earlier is not None:
         action = earlier.action
         added = [name for name in code.methods if name not in earlier.found]
-        return replace(
-            action,
-            services=tuple(dict.fromkeys((*action.services, *code.services))),
-            methods=tuple(dict.fromkeys((*action.methods, *added))),
-        )
+        services = tuple(dict.fromkeys((*action.services, *code.services)))
+        methods = tuple(dict.fromkeys((*action.methods, *added)))
+        if len(services) > max(MOST_SERVICES, len(action.services)) or (added and len(methods) > MOST_METHODS):
+            raise InvalidInput(
+                f"With what it named before these are more than {MOST_SERVICES} services or {MOST_METHODS} methods.",
+                next_step="Ask for the program itself: goex exec --code FILE",
+            )
+        return replace(action, services=services, methods=methods)
     if len(code.program) > LONGEST_PROGRAM:
         raise InvalidInput(
             f"The program is {len(code.program)} characters long; at most {LONGEST_PROGRAM}.",

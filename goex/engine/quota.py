@@ -67,6 +67,13 @@ class Quotas:
             self._bucket(line, "requests", times).left -= 1
             self._bucket(line, "bytes", times).left -= size
 
+    def more(self, agent: str, session: str, size: int) -> None:
+        """So many bytes more in a request that was taken, which stand elsewhere. Raises Exhausted."""
+        for line, times in _lines(agent, session):
+            self._check(agent, line, "bytes", size, times)
+        for line, times in _lines(agent, session):
+            self._bucket(line, "bytes", times).left -= size
+
     def look(self, agent: str, session: str, size: int = 0) -> None:
         """One more look at something that was asked for, whose texts are that long. Raises Exhausted."""
         looks = 1 + size // _LOOK_BYTES

@@ -7,6 +7,14 @@ from tests.adversarial.registry import Attack, Where
 _HERE = "tests/adversarial/test_limits.py::"
 
 
+_TURNS = "tests/adversarial/test_turns.py::test_"
+_REFERENCES = "tests/adversarial/test_references.py::test_"
+
+
+def _own(name: str, tries: str, refused_by: str, test: str, control: str) -> Attack:
+    return Attack(name, tries, Where.LIMITS, (refused_by,), test, control)
+
+
 def _row(name: str, tries: str, refused_by: str, test: str) -> Attack:
     return Attack(
         name=name,
@@ -47,6 +55,48 @@ ROWS: tuple[Attack, ...] = (
     _row("long-words", "have long words read while the person waits", "a thread for agents' words", "words"),
     _row("model-bill", "map words until the model's bill hurts", "model calls an hour", "model"),
     _row("model-words", "have results put into words, which no mapping pays for", "model calls an hour", "model_words"),
+    _own(
+        "place-hoard",
+        "keep every place in which actions run, by reads of a slow service, so that the person waits",
+        "places of the person's",
+        f"{_TURNS}the_person_has_places[of_a_call]",
+        f"{_TURNS}control[of_a_call]",
+    ),
+    _own(
+        "folder-hoard",
+        "keep a folder by a program that waits for such a place",
+        "a folder is taken last",
+        f"{_TURNS}the_person_has_places[of_a_folder]",
+        f"{_TURNS}control[of_a_folder]",
+    ),
+    _own(
+        "reference-flood",
+        "have a small request filled with a long answer, hundreds of times, and kept",
+        "a bound of references, and of what they fill in",
+        f"{_REFERENCES}the_log_keeps_no_more_than_was_sent",
+        f"{_REFERENCES}control_the_log_keeps_more",
+    ),
+    _own(
+        "reference-multiplied",
+        "the same with what was read first, for each of fifty items",
+        "a bound of references, and of what they fill in",
+        f"{_REFERENCES}long_values",
+        f"{_REFERENCES}control_long_values",
+    ),
+    _own(
+        "search-flood",
+        "search a long answer anew for each of hundreds of references, while nobody is answered",
+        "one budget of work for an action",
+        f"{_REFERENCES}many_searches",
+        f"{_REFERENCES}control_many_searches",
+    ),
+    _own(
+        "growing-program",
+        "ask for a program again and again, with more methods each time",
+        "a bound of methods, however they came together",
+        f"{_REFERENCES}a_program_grows_by_no_repetition",
+        f"{_REFERENCES}control_a_program_grows",
+    ),
     Attack(
         "way-back-flood",
         "ask for the way back over hundreds of actions that stand on each other",

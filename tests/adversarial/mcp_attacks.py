@@ -138,6 +138,14 @@ ROWS: tuple[Attack, ...] = (
     _foreign("session-ended-by-another", "end another agent's session"),
     _foreign("session-followed-by-another", "follow another agent's session"),
     Attack(
+        "mcp-shared-name",
+        "have a tool that is said to read stand for a method that deletes, by a name that both would have",
+        Where.MCP,
+        ("a name that two would have leads to neither",),
+        "tests/adversarial/test_mcp_names.py::test_no_tool_is_another_ones",
+        "tests/adversarial/test_mcp_names.py::test_control",
+    ),
+    Attack(
         "mcp-cancelled-when-answered",
         "withdraw an action by cancelling the request that has its answer",
         Where.MCP,

@@ -26,6 +26,7 @@ class Where(StrEnum):
     MCP = "the MCP server"
     SERVERS = "MCP servers inside"
     HOOK = "hooks of coding agents"
+    PAGE = "the page"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.adversarial import (
+    between_attacks,
     code_attacks,
     container_attacks,
     database_attacks,
@@ -38,6 +39,7 @@ ATTACKS: tuple[Attack, ...] = (
     *code_attacks.ROWS,
     *grant_attacks.ROWS,
     *task_attacks.ROWS,
+    *between_attacks.ROWS,
     *suggestion_attacks.ROWS,
     *recipient_attacks.ROWS,
     *import_attacks.ROWS,

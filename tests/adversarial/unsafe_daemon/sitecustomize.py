@@ -216,7 +216,14 @@ def _grants_that_end() -> None:
         module.end_moved = lambda person, account, by: None  # type: ignore[attr-defined]
 
 
+def _bounds_of_references() -> None:
+    from policies import stages
+
+    stages.MOST_REFERENCES = stages.MOST_FILLED = 10**9
+
+
 _DEFENCES: dict[str, Any] = {
+    "bounds of references": _bounds_of_references,
     "grants that end": _grants_that_end,
     "the catalog as asked": _catalog_as_asked,
     "places": _places,
