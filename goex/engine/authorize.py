@@ -18,7 +18,7 @@ from goex.engine.approvals import AlreadySettled
 from goex.engine.core import Core
 from goex.engine.events import Approval, Asked, Problem
 from goex.engine.grant_issue import Choice, Yes, choices, made
-from goex.engine.grant_lookup import catalog_state, changed, entries, held
+from goex.engine.grant_lookup import changed, entries, held, standing_state
 from goex.engine.tasks import given, plan_of
 from goex.journal.actions import ActionRow
 from goex.journal.chain import moment
@@ -147,7 +147,7 @@ class Asking:
                 widths=choices(plan, decision),
                 seconds=seconds,
             )
-            facts = {"question": question, "rules": list(decision.rules), **self._as_catalogued(plan)}
+            facts = {"question": question, "rules": list(decision.rules), "standing": standing_state(self.core, plan)}
             row = self.core.step(transaction, row, Event.ASK, facts=facts)
         self.core.approvals.opened(question, row)
         self.core.hub.publish(row.id, Asked(question))
@@ -203,7 +203,12 @@ class Asking:
                 widths=choices(plan, ask),
                 seconds=max(seconds, 0.0),
             )
-            facts = {"question": question, "by": "goex", "rules": list(ask.rules), **self._as_catalogued(plan)}
+            facts = {
+                "question": question,
+                "by": "goex",
+                "rules": list(ask.rules),
+                "standing": standing_state(self.core, plan),
+            }
             transaction.append("asked-again", action_id=row.id, agent=row.agent, facts=facts)
         self.core.approvals.opened(question, row)
         self.core.hub.publish(row.id, Asked(question))
@@ -227,8 +232,8 @@ class Asking:
             self._expire(row, question)
             raise AlreadySettled.of(question)
         plan = row.the_plan()
-        if yes.choice is not Choice.ONCE:
-            self._check_catalog(question, row, plan)
+        if yes.choice is not Choice.ONCE or isinstance(plan.action, Task):
+            self._check_unmoved(question, row, plan)
         needs = self._missing(row, plan) if yes.choice is Choice.ONCE else self._as_asked(question, row, plan)
         grants = made(row, plan, needs, yes, self.core.clock(), self._entries)
         if isinstance(plan.action, Task):
@@ -301,21 +306,17 @@ class Asking:
             )
         return decision.needs
 
-    def _as_catalogued(self, plan: Plan) -> dict[str, str]:
-        """What a question's row notes of the catalog."""
-        found = catalog_state(self.core.catalog, plan)
-        return {"catalog": found} if found else {}
-
-    def _check_catalog(self, question: str, row: ActionRow, plan: Plan) -> None:
-        """Raise Conflict where the imported catalog changed since it was asked: a standing grant is bound to what that
-        says when it is given, which nobody was shown. After a yes for once the action itself is compared."""
+    def _check_unmoved(self, question: str, row: ActionRow, plan: Plan) -> None:
+        """Raise Conflict where an imported catalog, or where an account leads, changed since it was asked: a standing
+        grant is for what is there when it is given, which nobody was shown. After a yes for once the action itself is
+        compared."""
         kinds = ("asked-again", "ask")
         rows = [one for kind in kinds for one in self.core.journal.rows(action_id=row.id, kind=kind)]
         facts = (parse(one.facts) for one in rows)
-        then = next((str(one.get("catalog", "")) for one in facts if one.get("question") == question), "")
-        if then != catalog_state(self.core.catalog, plan):
+        then = next((str(one.get("standing", "")) for one in facts if one.get("question") == question), "")
+        if then != standing_state(self.core, plan):
             raise Conflict(
-                "The imported catalog changed since this was asked, so a standing yes isn't what it was.",
+                "The imported catalog, or where an account leads, changed since this was asked.",
                 next_step="Deny it, and let it be asked anew.",
             )
 

@@ -9,6 +9,7 @@ sent as a POST, only those that were shown are among them.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -20,6 +21,8 @@ from mapper.catalog import Catalog
 from policies.actions import Need, Plan
 from policies.errors import GoexError
 from policies.grants import Grant, Width
+from policies.jsonvalue import canonical
+from policies.tasks import Task
 
 _READS = ("GET", "HEAD")
 
@@ -81,18 +84,27 @@ def entries(catalog: Catalog, need: Need) -> Mapping[str, str]:
     return {name: found for name in sorted(opened) if (found := entry(catalog, need.service, name))}
 
 
-def catalog_state(catalog: Catalog, plan: Plan) -> str:
-    """What a standing grant on the imported services of a plan would be bound to, in short: the catalog's generation,
-    and the hash of the entries that are shown, which whoever writes that file changes without another generation. ""
-    where no service of it is imported."""
-    needs = [need for need in plan.required if _is_imported(catalog, need.service)]
-    if not needs:
-        return ""
-    try:
-        shown = catalog.entry_hash(dict.fromkeys(f"{need.service}.{name}" for need in needs for name in need.methods))
-    except GoexError:
-        shown = "gone"
-    return f"{catalog.generation} {shown}"
+def standing_state(core: Core, plan: Plan) -> str:
+    """What a yes that is wider than once would be for, hashed: where the accounts lead, and of imported services the
+    catalog's generation with the entries that are shown, which whoever writes that file changes without another one."""
+    lines = plan.resolved["task"] if isinstance(plan.action, Task) else ()
+    named = {(need.service, need.account) for need in plan.required}
+    named |= {(line["service"], line["account"]) for line in lines}
+    found: dict[str, str] = {}
+    for service, account in named:
+        with suppress(GoexError):  # a folder, or an account that nobody has connected yet
+            found[f"{service}/{account}"] = core.vault.resolve(service, account).base_url
+    shown = [
+        f"{need.service}.{name}"
+        for need in plan.required
+        if _is_imported(core.catalog, need.service)
+        for name in need.methods
+    ]
+    if shown:
+        found["catalog"] = str(core.catalog.generation)
+        with suppress(GoexError):
+            found["entries"] = core.catalog.entry_hash(dict.fromkeys(shown))
+    return hashlib.sha256(canonical(found)).hexdigest()
 
 
 def _is_imported(catalog: Catalog, name: str) -> bool:

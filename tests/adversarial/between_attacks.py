@@ -20,6 +20,7 @@ def _row(name: str, tries: str, refused_by: str) -> Attack:
 
 
 _CATALOG = "a standing yes is for the catalog as it was when it was asked"
+_PLACE = "a standing yes is for the account where it led when it was asked"
 
 ROWS: tuple[Attack, ...] = (
     _row("changed_for_good", "have a document imported anew while its question waits for a permanent yes", _CATALOG),
@@ -27,6 +28,8 @@ ROWS: tuple[Attack, ...] = (
     _row(
         "moved_account", "use what was allowed on an account where that leads to another address", "grants end with it"
     ),
+    _row("moved_before_a_yes", "have an account lead elsewhere while a permanent yes on it is awaited", _PLACE),
+    _row("moved_before_a_task", "the same with a task", _PLACE),
     Attack(
         name="end_below_the_screen",
         tries="have a payload approved whose end is in its box, and below the screen",

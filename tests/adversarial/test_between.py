@@ -78,14 +78,42 @@ def changed_for_the_session(scene: Scene, folder: Path) -> bool:
 
 def moved_account(scene: Scene, folder: Path) -> bool:
     """What was allowed on an account is used where that leads to later."""
-    post = several(call("slack.chat.postMessage", channel="C0ALL", text="hello"))
-    scene.allow(post, "permanent")
+    scene.allow(POST, "permanent")
     with serving() as elsewhere:
         try:
             lead(scene, elsewhere.url)
-            return scene.unasked(post) and bool(elsewhere.posted())
+            return scene.unasked(POST) and bool(elsewhere.posted())
         finally:
             lead(scene, scene.service.url)
+
+
+POST = several(call("slack.chat.postMessage", channel="C0ALL", text="hello"))
+
+
+def moved_while_asked(scene: Scene, request: pb.ExecuteRequest, width: str) -> bool:
+    """A standing yes for an account that leads elsewhere when it comes."""
+    with serving() as elsewhere:
+        asked = (journey := scene.ask(request)).asked()
+        try:
+            lead(scene, elsewhere.url)
+            try:
+                decide(scene.daemon, asked, width=width)
+            except grpc.RpcError:
+                decide(scene.daemon, asked, approve=False)
+            journey.finished()
+            return scene.unasked(POST) and bool(elsewhere.posted())
+        finally:
+            lead(scene, scene.service.url)
+
+
+def moved_before_a_yes(scene: Scene, folder: Path) -> bool:
+    return moved_while_asked(scene, POST, "permanent")
+
+
+def moved_before_a_task(scene: Scene, folder: Path) -> bool:
+    bounds = json.dumps({"channel": {"is": "C0ALL"}, "text": {"any": True}})
+    line = pb.Allowance(service="slack", method="chat.postMessage", account="work", arguments_json=bounds, times=1)
+    return moved_while_asked(scene, pb.ExecuteRequest(task=pb.Task(title="Tell", allows=[line])), "once")
 
 
 def lead(scene: Scene, url: str) -> None:
@@ -103,6 +131,8 @@ ATTACKS: dict[str, Attack] = {
     "changed_for_good": changed_for_good,
     "changed_for_the_session": changed_for_the_session,
     "moved_account": moved_account,
+    "moved_before_a_yes": moved_before_a_yes,
+    "moved_before_a_task": moved_before_a_task,
 }
 
 
@@ -114,7 +144,7 @@ def shipped(sandbox_image: str) -> Iterator[Scene]:
 
 @pytest.fixture(scope="module")
 def control(sandbox_image: str) -> Iterator[Scene]:
-    with scene("the catalog as asked", "grants that end") as made:
+    with scene("what was asked for", "grants that end") as made:
         yield made
 
 

@@ -203,10 +203,10 @@ def _places() -> None:
     Running.slots = lambda self, agent: self._agents  # type: ignore[method-assign]
 
 
-def _catalog_as_asked() -> None:
+def _what_was_asked_for() -> None:
     from goex.engine import authorize
 
-    authorize.catalog_state = lambda catalog, plan: ""  # type: ignore[assignment]
+    authorize.standing_state = lambda core, plan: ""  # type: ignore[assignment]
 
 
 def _grants_that_end() -> None:
@@ -225,7 +225,7 @@ def _bounds_of_references() -> None:
 _DEFENCES: dict[str, Any] = {
     "bounds of references": _bounds_of_references,
     "grants that end": _grants_that_end,
-    "the catalog as asked": _catalog_as_asked,
+    "what was asked for": _what_was_asked_for,
     "places": _places,
     "references": _references,
     "unknown arguments": _unknown_arguments,
