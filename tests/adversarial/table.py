@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.adversarial import (
     between_attacks,
     code_attacks,
+    combined_attacks,
     container_attacks,
     database_attacks,
     folder_attacks,
@@ -40,6 +41,7 @@ ATTACKS: tuple[Attack, ...] = (
     *grant_attacks.ROWS,
     *task_attacks.ROWS,
     *between_attacks.ROWS,
+    *combined_attacks.ROWS,
     *suggestion_attacks.ROWS,
     *recipient_attacks.ROWS,
     *import_attacks.ROWS,

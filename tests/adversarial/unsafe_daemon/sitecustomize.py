@@ -222,7 +222,47 @@ def _bounds_of_references() -> None:
     stages.MOST_REFERENCES = stages.MOST_FILLED = 10**9
 
 
+def _only_reads() -> None:
+    from goex.engine.engine import Engine
+
+    Engine._check_reads = staticmethod(lambda wish, plan: None)  # type: ignore[method-assign]
+
+
+def _where_a_plan_led() -> None:
+    from dataclasses import replace
+
+    from policies.accounts import Origin
+    from runtimes.rest import requests, undo
+
+    bind = requests.bind
+
+    def bound(step: Any, answers: Any, catalog: Any, account: Any) -> Any:
+        request = replace(step.request, origin=Origin.parse(account.base_url), base_path=())
+        return bind(replace(step, request=request), answers, catalog, account)
+
+    undo.bind = bound  # type: ignore[attr-defined]
+
+
+def _keys_requests() -> None:
+    from goex.engine import engine
+
+    engine.wish_hashes = lambda intent, action: _Any()  # type: ignore[assignment, return-value]
+
+
+class _Any:
+    """Equals whatever it is compared with."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
 _DEFENCES: dict[str, Any] = {
+    "only reads": _only_reads,
+    "where a plan led": _where_a_plan_led,
+    "keys' requests": _keys_requests,
     "bounds of references": _bounds_of_references,
     "grants that end": _grants_that_end,
     "what was asked for": _what_was_asked_for,

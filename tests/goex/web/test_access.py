@@ -7,6 +7,7 @@ import signal
 import socket
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -61,6 +62,15 @@ def test_a_link_opens_once_and_a_session_reaches_the_daemon(web: WebPage, daemon
     assert json.loads(send(web, "/call/Person/Status", token=token)[2])["pid"] == daemon.pid
     assert send(web, "/leave", token=token)[0] == 200
     assert send(web, "/call/Person/Status", token=token)[0] == 401
+
+
+def test_a_link_that_is_used_by_many_at_once_opens_once(web: WebPage) -> None:
+    def opened(codes: list[str]) -> int:
+        with ThreadPoolExecutor(len(codes)) as threads:
+            return list(threads.map(lambda code: send(web, "/enter", {"code": code})[0], codes)).count(200)
+
+    assert opened([web.link().partition("#")[2]] * 12) == 1
+    assert opened([web.link().partition("#")[2] for _ in range(3)]) == 3  # the control: a link for each
 
 
 @pytest.mark.parametrize("path", [f"/call/{name}" for name in (*UNARY, *STREAMED)])
