@@ -194,7 +194,7 @@ def _each_bounds() -> None:
     from policies import jsonpath
 
     items_at = jsonpath.items_at
-    jsonpath.items_at = lambda answer, path, most: items_at(answer, path, 1_000_000)
+    jsonpath.items_at = lambda answer, path, most, work=None: items_at(answer, path, 1_000_000)
 
 
 def _places() -> None:
