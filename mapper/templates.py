@@ -1,7 +1,7 @@
 """Template references: how a manifest says "the value from there".
 
-Rules: a string that starts with `$request.`, `$response.`, `$pre.` or `$undo.` (`[` may stand for the dot), or that
-equals `$response` or `$action.key`, is a reference; `$$` at the start stands for a literal `$`; any other string that
+Rules: a string that starts with `$request.`, `$response.`, `$pre.`, `$undo.` or `$made.` (`[` may stand for the dot), or
+that equals `$response`, `$made` or `$action.key`, is a reference; `$$` at the start stands for a literal `$`; any other string that
 starts with `$` is a mistake and refused, so that a typing error never goes out as text. A `?` at a reference's end says
 that it may lead nowhere, `?-` that it is left out then. Everything else is a literal. Only manifests and undo pairs
 hold templates: what a caller or a service wrote is never parsed here, however much it looks like a reference.
@@ -18,9 +18,9 @@ from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, MissingValue, find, steps
 from policies.services import CallTemplate, Expect, Method, Service
 
-Source = OneOf["request", "response", "pre", "undo", "action"]
+Source = OneOf["request", "response", "pre", "undo", "made", "action"]
 
-SOURCES: tuple[Source, ...] = ("request", "response", "pre", "undo", "action")
+SOURCES: tuple[Source, ...] = ("request", "response", "pre", "undo", "made", "action")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Reference:
     """The value at `path` (as `policies.jsonvalue.find` reads it) of a source.
 
     `request`: the arguments of the action's call, defaults filled in; `response`: the answer to it; `pre`: the answer
-    to its pre-read; `undo`: the answer to the last call of its undo; `action`: facts of this action, of which there is
-    one, `$.key`, unique to it. `optional`: nothing need be there; `omitted`: what isn't there is then left out.
+    to its pre-read; `undo`: the answer to the last call of its undo; `made`: what is new in a list since the pre-read;
+    `action`: facts of this action, of which there is one, `$.key`, unique to it. `optional`: nothing need be there; `omitted`: what isn't there is then left out.
     """
 
     source: Source
@@ -56,8 +56,8 @@ def parse(value: JsonValue) -> Literal | Reference:
         return Literal(value[1:])
     if value == "$action.key":
         return Reference("action", "$.key")
-    for source in SOURCES[:4]:
-        if value.startswith((f"${source}.", f"${source}[")) or value == f"${source}" == "$response":
+    for source in SOURCES[:5]:
+        if value.startswith((f"${source}.", f"${source}[")) or value == f"${source}" in ("$response", "$made"):
             omitted = value.endswith("?-")
             optional = omitted or value.endswith("?")
             path = "$" + value[len(source) + 1 :].removesuffix("-" if omitted else "").removesuffix("?")

@@ -80,9 +80,10 @@ class Expect:
 class CallTemplate:
     """A call whose arguments are filled from what happened.
 
-    A string argument that starts with `$request.`, `$response.`, `$pre.`, `$undo.` or equals `$action.key` is a
-    reference: the arguments of the action's call, the answer to it, the answer to its pre-read, the answer to the last
-    call of its undo (for the read-back alone), and a key that is unique to this action. `$$` at the start stands for a
+    A string argument that starts with `$request.`, `$response.`, `$pre.`, `$undo.`, `$made` or equals `$action.key` is
+    a reference: the arguments of the action's call, the answer to it, the answer to its pre-read, the answer to the
+    last call of its undo (for the read-back alone), what a list shows that the action made (`UndoTemplate.made`), and a
+    key that is unique to this action. `$$` at the start stands for a
     literal `$`. Everything else is a literal. A reference that ends in `?` may lead nowhere: what the request didn't
     have is then left out, what an answer didn't have is null (and where it was expected to be equal, nothing is
     expected). One that ends in `?-` is left out, too, where an answer didn't have it.
@@ -114,7 +115,8 @@ class UndoTemplate:
     an envelope; "" for the whole). `unless`: a path into the request where nothing may be,
     like an id of the caller's own choice, under which something may have been there before. `absent`: what is sent
     instead of `calls` where `pre` found nothing (404, 410), so that the call made what it else would have changed; the
-    read-back is then that it is gone.
+    read-back is then that it is gone. `after` is read right after the action, as `pre` was before it: the one thing
+    that is new in their list at the path `made` is `$made`, if it has the `fields` (paths into the request) as sent.
     """
 
     calls: tuple[CallTemplate, ...]
@@ -135,11 +137,13 @@ class UndoTemplate:
     around: str = ""
     unless: str = ""
     absent: CallTemplate | None = None
+    after: CallTemplate | None = None
+    made: str = ""
 
     @property
     def reads(self) -> tuple[CallTemplate, ...]:
         """All that is only read."""
-        return tuple(one for one in (self.pre, self.guard, *self.guards, self.verify) if one is not None)
+        return tuple(one for one in (self.pre, self.after, self.guard, *self.guards, self.verify) if one is not None)
 
     @property
     def sends(self) -> tuple[CallTemplate, ...]:

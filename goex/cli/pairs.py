@@ -240,7 +240,7 @@ def _lines(reply: pb.ShowPairReply) -> Iterator[tuple[str, Style]]:
     if one.added:
         yield shown(f"  added {local(one.added)} by {one.by}"), ""
     undo = json.loads(reply.undo_json)
-    for role, words in (("pre", "first reads"), ("guard", "compares first"),
+    for role, words in (("pre", "first reads"), ("after", "then reads"), ("guard", "compares first"),
                         ("guards", "compares first"), ("calls", "takes back by"),
                         ("verify", "reads back")):  # fmt: skip
         found = undo.get(role, [])

@@ -63,10 +63,10 @@ for _verb, _opposite, _states in _PAIRS:
 
 def patch(known: Evidence, op: Op) -> UndoTemplate | None:
     """Of what changes only the fields that it is given: a PATCH, or a POST on a thing that needs none of them."""
-    read = known.read_of(op, part=True)
+    read = known.read_of(op, part=True) or known.unsaid_read(op)
     if read is None or op.body is None or read.answer is None or not known.goes(op, read) or op.body_around:
         return None
-    answered = same(op.answer, read.answer) and op.around == read.around
+    answered = same(op.answer, read.answer) and op.around == read.around and not read.untold
     other = op.answer is not None and op.answer.name and read.answer.name and op.answer.name != read.answer.name
     if other or (op.answer is not None and op.around != read.around) or _goes_on(op, read.answer):
         return None
@@ -97,7 +97,7 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
         source="derived",
         restores=ARGUMENTS if op.spread else "body",
         answered=answered,
-        shown=in_part(read),
+        shown=in_part(read) or read.untold,
         rest=op.http == "POST",
         fields=tuple(sorted([*fields, *tags])[:1000]),
         mask=mask,
@@ -126,7 +126,7 @@ def _goes_on(op: Op, thing: Shape) -> bool:
 
 def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
     """Of a PUT, or a POST of the very thing that is read at its place: it writes a thing as a whole."""
-    read = known.read_of(op, part=True)
+    read = known.read_of(op, part=True) or known.unsaid_read(op)
     if read is None or op.body is None or read.answer is None or not known.goes(op, read):
         return None
     itself = bool(op.body.name) and op.body.name == read.answer.name and not {201, 202} & op.codes
@@ -136,7 +136,7 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     if "$select" in read.optional or op.body.open:
         return None  # what it doesn't show unasked, or what no document names, would be lost
-    answered, shown = same(op.answer, read.answer), in_part(read)
+    answered, shown = same(op.answer, read.answer) and not read.untold, in_part(read) or read.untold
     if _goes_on(op, read.answer):
         return None
     fields = [name for name in writable(op.body) if name not in SET_BY_SERVICE or name in op.body.needed]
@@ -148,7 +148,7 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
     before, absent = CallTemplate(method=read.id, arguments=there), None
     whole: tuple[Expect, ...] = ()
     if not known.changes(op):  # it may make what it doesn't find
-        other = _unmade(known, op, read, answered=answered)
+        other = None if read.untold else _unmade(known, op, read, answered=answered)
         whole = unchanged(read, op) if answered else ()
         before = replace(before, expect=(Expect(op="status", value=[200, 404, 410], says=_UNSURE),))
         if other is not None and (whole or not answered):

@@ -11,11 +11,13 @@ document says; none of it was tried on the service: it says `derived`.
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Iterable
+from dataclasses import replace
 
 from mapper.importing import undo_trial
 from mapper.importing.derived_changes import patch, rewrite, toggle, turn
-from mapper.importing.operation import Op
+from mapper.importing.operation import Field, Op
 from mapper.importing.risks import words
 from mapper.importing.undo_evidence import Evidence, in_part
 from mapper.importing.undo_parts import (
@@ -44,6 +46,8 @@ from policies.jsonvalue import JsonValue
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
 _BRINGS_BACK = ("undelete", "restore", "untrash")
+# A list that is shown in parts may not show what was made.
+_PAGES = re.compile(r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since")
 # A DELETE that is called so ends what goes on, and may leave it there.
 _ENDS = frozenset({"cancel", "close", "deactivate", "disable", "archive", "suspend", "expire"})
 # What deleting the record of it doesn't bring back: money, and what a machine or a courier does.
@@ -65,7 +69,9 @@ def derive(ops: Iterable[Op]) -> dict[str, UndoTemplate]:
         if op.risk is Risk.READ or op.risk is Risk.ADMIN or known.by[op.http, op.key] is None:
             continue
         found = _of(known, op)
-        if found is not None and undo_trial.holds(op, found, by, tell):
+        taken = known.unsaid_read(op)
+        read_as = by if taken is None else ChainMap({taken.id: taken}, by)
+        if found is not None and undo_trial.holds(op, found, read_as, tell):
             made[op.id] = found
     return made
 
@@ -73,7 +79,8 @@ def derive(ops: Iterable[Op]) -> dict[str, UndoTemplate]:
 def _of(known: Evidence, op: Op) -> UndoTemplate | None:
     match op.http:
         case "POST":
-            return turn(known, op) or _create(known, op) or patch(known, op) or rewrite(known, op)
+            made = _create(known, op) or _create_listed(known, op)
+            return turn(known, op) or made or patch(known, op) or rewrite(known, op)
         case "PATCH":
             return turn(known, op) or patch(known, op)
         case "PUT":
@@ -128,6 +135,55 @@ def _create(known: Evidence, op: Op) -> UndoTemplate | None:
         source="derived",
         unless=op.asked(id) if chosen and not named else "",
     )
+
+
+def _create_listed(known: Evidence, op: Op) -> UndoTemplate | None:
+    """Of what isn't answered with what it makes: the list that this stands in is read before it and right after it."""
+    listed, found = known.by.get(("GET", op.key)), known.deletes.get(op.path, [])
+    if last_hole(op.path) or _done_for_good(op) or op.body is None or listed is None or len(found) != 1:
+        return None
+    (other,) = found
+    hole, outer = last_hole(other.path), bare(op)
+    if listed.risk is not Risk.READ or not listed.items or in_part(listed) or _PAGES.search(" ".join(listed.optional)):
+        return None
+    if not known.makes(op, named=True) or not known.goes(op, other, listed) or bare(other) - {hole} != outer:
+        return None
+    if "body" in other.needed or not (listed.needed - bare(listed)) | (other.needed - bare(other)) <= op.apart:
+        return None
+    id = id_of(hole, replace(op, answer=listed.items), other)
+    sent = [name for name in writable(op.body) if name in listed.items.fields and name not in SET_BY_SERVICE]
+    sent = [name for name in sent if _is_told(op.body.fields[name], listed.items.fields[name])]
+    read = known.read_of(other, op)
+    shows_all = read is None or read.answer is None or same(listed.items, read.answer)
+    if id is None or not sent or not shows_all:
+        return None
+    made = f"$made.{id}"
+    empty = known.empty(op, other, {**{name: f"$request.{name}" for name in outer}, hole: made})
+    if empty is None:
+        return None
+    there = {name: f"$request.{name}" for name in sorted(listed.needed)}
+    looked = CallTemplate(method=listed.id, arguments=there)
+    held = Expect(op="contains", path=listed.lists, value=["$made"], says="It was changed since, or isn't listed")
+    left = Expect(op="lacks", path=listed.lists, value=["$made"], says="It is still there")
+    again = {name: f"$request.{name}" for name in sorted(outer | (other.needed - bare(other)))}
+    return UndoTemplate(
+        pre=looked,
+        after=looked,
+        made=listed.lists,
+        fields=tuple(op.asked(name) for name in sorted(sent)),
+        calls=(CallTemplate(method=other.id, arguments={**again, hole: made}),),
+        guard=replace(looked, expect=(held,)),
+        guards=empty,
+        verify=replace(looked, expect=(left,)),
+        source="derived",
+    )
+
+
+def _is_told(sent: Field, shown: Field) -> bool:
+    """Whether a value stands in a list as it was sent: a text, a number, yes or no."""
+    plain_kinds = {"string", "integer", "boolean"}
+    kinds = sent.kinds & shown.kinds
+    return bool(kinds) and sent.kinds | shown.kinds <= plain_kinds and not (sent.write_only or shown.write_only)
 
 
 def _done_for_good(op: Op) -> bool:

@@ -32,6 +32,7 @@ from policies.services import OAuth, Placement, Risk
 PROVIDER = "openapi"
 MAX_METHODS = 100_000
 _AS_JSON = ("application/json", "*/*", "application/merge-patch+json", "application/vnd.api+json")
+_TEXT = {"type": "string"}  # what stands for an answer that is no JSON
 _NOT_THE_THING = frozenset({"application/json-patch+json", "application/problem+json", "application/stream+json"})
 _LOOKED_AT = 300  # parameters of one operation
 
@@ -61,6 +62,13 @@ class _Operation:
     item: Mapping[str, Any]
     item_keys: Keys
     ways: Ways
+
+
+def _as_json(content: Mapping[str, Any]) -> Any:
+    """What is said of the JSON among a body's formats; None where there is none."""
+    found = {str(media).partition(";")[0].strip().lower(): about for media, about in content.items()}
+    also = (media for media in found if media.endswith("+json") and media not in _NOT_THE_THING)
+    return next((found[media] for media in (*_AS_JSON, *also) if media in found), None)
 
 
 def about(raw: Any) -> About:
@@ -248,9 +256,7 @@ class _Reader:
             raw, _ = self._pointers.object(holder, ())
             content = raw.get("content")
             if isinstance(content, dict):
-                found = {str(media).partition(";")[0].strip().lower(): about for media, about in content.items()}
-                also = (media for media in found if media.endswith("+json") and media not in _NOT_THE_THING)
-                about = next((found[media] for media in (*_AS_JSON, *also) if media in found), None)
+                about = _as_json(content)
                 return about.get("schema") if isinstance(about, dict) else None
             return raw.get("schema") if self._swagger else None
         return None
@@ -261,7 +267,15 @@ class _Reader:
         said = {str(code): about for code, about in responses.items()} if isinstance(responses, dict) else {}
         codes = frozenset(int(code) for code in said if code.isdecimal() and len(code) == 3)
         good = next((code for code in ("200", "201", "2XX", "2xx", "202") if code in said), "")
-        return (self._json_of(said[good]) if good else None), codes
+        found = self._json_of(said[good]) if good else None
+        return (_TEXT if found is None and good and self._is_other(said[good]) else found), codes
+
+    def _is_other(self, holder: Any) -> bool:
+        """Whether an answer is said to be something else than JSON."""
+        with suppress(BadPart):
+            content = self._pointers.object(holder, ())[0].get("content")
+            return isinstance(content, dict) and bool(content) and _as_json(content) is None
+        return True
 
     def _operations(self) -> Iterator[_Operation]:
         paths = self._raw.get("paths", {})

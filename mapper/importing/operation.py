@@ -65,6 +65,7 @@ class Op:
     shows: frozenset[str] = frozenset()  # what may stand in it; none: anything
     lists: str = ""  # where in its answer the list is, of one that answers with one
     items: Shape | None = None  # what is in that list
+    untold: bool = False  # its document doesn't say what it answers with
     codes: frozenset[int] = frozenset()
     said: str = ""  # its document's words about it
 

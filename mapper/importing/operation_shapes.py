@@ -284,6 +284,7 @@ def ways_back(
                 **_selection(method.properties.get(_SELECT)),
                 lists=listed[0],
                 items=listed[1],
+                untold=answer is None or answer == {},
                 codes=codes,
                 said=method.description,
             )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from mapper.importing.operation import Op
+from mapper.importing.operation import Op, Shape
 from mapper.importing.risks import words
 from mapper.importing.undo_parts import (
     HOLE,
@@ -105,6 +106,19 @@ class Evidence:
         fits = found.needed - bare(found) <= given and not given & _VIEWS
         return found if fits and (part or not in_part(found)) else None
 
+    def unsaid_read(self, op: Op) -> Op | None:
+        """The GET at the place of `op` of which its document doesn't say what it shows, taken to show what `op` writes:
+        whether it does is told by the read before the action, which isn't sent as what can be taken back otherwise."""
+        found = self.by.get(("GET", op.key))
+        if found is None or not found.untold or found.risk is not Risk.READ or op.body is None:
+            return None
+        given = op.apart
+        if 200 not in found.codes or not found.needed - bare(found) <= given or given & _VIEWS:
+            return None
+        lists = [name for name, about in op.body.fields.items() if "array" in about.kinds]
+        shown = Shape(name="", fields={name: about for name, about in op.body.fields.items() if not about.write_only})
+        return replace(found, answer=shown, lists=f"$.{lists[0]}" if len(lists) == 1 else "")
+
     def empty(self, make: Op, item: Op, there: JsonObject) -> tuple[CallTemplate, ...] | None:
         """That nothing was put into what was made, which is `there`; None where that can't be read."""
         made = []
@@ -130,4 +144,5 @@ class Evidence:
 
 def in_part(read: Op) -> bool:
     """Whether a read may show only a part of the thing by itself."""
-    return bool(read.optional & _VIEWS)
+    beside = {"include"} if read.around == "data." and read.answer and "attributes" in read.answer.fields else set()
+    return bool((read.optional & _VIEWS) - beside)

@@ -18,6 +18,7 @@ from typing import Any
 from mapper.importing.derived_changes import STATES
 from mapper.importing.operation import Field, Op, Shape
 from mapper.importing.undo_parts import HOLE, SET_BY_SERVICE, id_of, last_hole, parent, verb_of
+from mapper.new_items import new_item
 from mapper.restore_templates import expanded
 from mapper.templates import Reference, parse
 from policies.errors import InvalidInput
@@ -54,6 +55,7 @@ class Service:
     on: bool  # what is true of things at the beginning
     numbers: Iterator[int]
     things: dict[str, dict[str, Any]]
+    called: str = ""  # the field that names a thing in its list, where no answer shows it
 
     def handle(self, op: Op, arguments: JsonObject) -> tuple[int, Any]:
         """The answer to a request."""
@@ -95,7 +97,7 @@ class Service:
         thing = self.stored(op.body, body)
         self.fill(thing, op)
         hole = last_hole(self.item.path)
-        name = (id_of(hole, op, self.item) if op.answer is not None else None) or hole
+        name = self.called or (id_of(hole, op, self.item) if op.answer is not None else None) or hole
         outer, _, inner = name.rpartition(".")
         holder = dict(thing.get(outer, {})) if outer else thing
         given = name.partition(".")[0] in body
@@ -237,7 +239,9 @@ def _tried(
     creates = op.http == "POST" and first.http == "DELETE"
     anew = op.http == "DELETE" and first.http == "POST"
     item = first if creates else op
-    to = service(item=item if last_hole(item.path) else None, on=on, numbers=tell, things={})
+    named = str(undo.calls[0].arguments.get(last_hole(first.path), "")) if undo.made else ""
+    called = named.removeprefix("$made.")
+    to = service(item=item if last_hole(item.path) else None, on=on, numbers=tell, things={}, called=called)
     arguments = _arguments(op, undo, to, whole=whole)
     reads = [by[each.method] for each in undo.reads]
     _begin(to, op, first if creates else None, arguments, reads)
@@ -307,6 +311,10 @@ def _carry(
     status, known["response"] = to.handle(op, arguments)
     if status >= 300:
         raise Refused
+    if undo.after is not None:
+        shown = _ask(to, undo.after, by, known)[1]
+        given = {path.rpartition(".")[2]: find(arguments, f"$.{path}") for path in undo.fields if _has(arguments, path)}
+        known["made"] = new_item(known["pre"], shown, undo.made, given)
     if meanwhile == "changed":
         _meddle(to, op, arguments, by, undo)
     for guard in (undo.guard, *undo.guards):
@@ -352,6 +360,14 @@ def _ask(to: Service, call: CallTemplate, by: Mapping[str, Op], known: Mapping[s
     if not all(_is_met(each, status, body) for each in expects if each.value is not _LEFT_OUT):
         raise Refused
     return status, body
+
+
+def _has(arguments: JsonObject, path: str) -> bool:
+    try:
+        find(arguments, f"$.{path}")
+    except MissingValue:
+        return False
+    return True
 
 
 _LEFT_OUT: Any = object()

@@ -83,6 +83,7 @@ def of_method(db: sqlite3.Connection, document: int, origin_id: str) -> UndoTemp
         undo,
         calls=tuple(named(call) for call in undo.calls),
         pre=named(undo.pre) if undo.pre is not None else None,
+        after=named(undo.after) if undo.after is not None else None,
         guard=named(undo.guard) if undo.guard is not None else None,
         guards=tuple(named(guard) for guard in undo.guards),
         verify=named(undo.verify) if undo.verify is not None else None,

@@ -27,6 +27,7 @@ MOST_OF_A_BODY = 20_000  # characters
 _WHY = {
     "pre": "reads first what undo will need",
     "call": "",
+    "after": "reads what undo will need",
     "guard": "compares first",
     "undo": "takes back",
     "verify": "reads back",

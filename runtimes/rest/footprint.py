@@ -41,7 +41,7 @@ def footprint(plan: Plan, ledger: Ledger | None, catalog: Catalog) -> Footprint:
     for step in planned_steps(plan):
         if ledger is None:
             found.all_of(step, writes=not step.read)
-        elif step.role == "pre":
+        elif step.role in ("pre", "after"):
             found.named(step, step.arguments)
         elif step.id in ledger.answers or step.id in ledger.sent:
             found.add(step)

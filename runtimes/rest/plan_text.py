@@ -26,6 +26,7 @@ MOST_PATHS = 12  # of a GraphQL answer that are named
 _ROLE = {
     "pre": "first reads",
     "call": "",
+    "after": "then reads",
     "guard": "compares first:",
     "undo": "takes back by",
     "verify": "reads back:",
@@ -189,7 +190,11 @@ def _how(ref: Ref) -> str:
     return " (exactly one must fit)" if is_filter(ref.path) else ""
 
 
-_SOURCES = {"call": "the answer to", "undo": "the answer to the undo of"}
+_SOURCES = {
+    "call": "the answer to",
+    "made": "what its list shows to be new after",
+    "undo": "the answer to the undo of",
+}
 
 
 def _needs_quotes(text: str) -> bool:

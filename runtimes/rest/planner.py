@@ -9,10 +9,12 @@ undo: the call then counts as irreversible, and the words say why.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mapper.catalog import Catalog
+from mapper.new_items import listed, new_item
 from mapper.pairs import of_catalog
 from mapper.restore_templates import expanded, parts_before
 from mapper.templates import Reference, complete, expectations, may_be_left_out, substitute
@@ -25,7 +27,7 @@ from policies.services import CallTemplate, Expect, Method, Risk, Service, UndoT
 from runtimes.gateway.plan import Ref
 from runtimes.idempotency import action_key
 from runtimes.rest.records import Answer
-from runtimes.rest.references import look, plain, refs_in, with_refs
+from runtimes.rest.references import literal, look, plain, referring, refs_in, with_refs
 from runtimes.rest.requests import check_filled, step_for
 from runtimes.rest.steps import Role, Step
 
@@ -34,6 +36,22 @@ GONE = (404, 410)  # how a service says that something isn't there
 _NO_WAY_BACK = "Can't be taken back: "
 
 Accounts = Mapping[tuple[str, str], Account]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What an action makes, as a list shows it: where the list is, and the values that were sent, by their names."""
+
+    path: str
+    sent: JsonObject
+
+    def found(self, call: int, answers: Mapping[str, Answer]) -> Answer:
+        """What it made, in the place of an answer. Raises InvalidInput where that isn't sure."""
+        before, after = answers.get(f"pre-{call}"), answers.get(f"after-{call}")
+        if before is None or after is None or not (after.well and before.whole and after.whole):
+            raise InvalidInput("what it made isn't known: its list wasn't read after it")
+        made = new_item(before.body, after.body, self.path, literal(self.sent, answers))
+        return replace(after, body=made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +69,7 @@ class PlannedUndo:
     guards: tuple[Step, ...] = ()
     parts: tuple[str, ...] = ()  # paths that must have been there before, if what holds them was (`parts_before`)
     absent: tuple[Step, ...] = ()  # in place of `calls` and `verify` where nothing was there before
+    made: Made | None = None
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -61,11 +80,15 @@ class PlannedUndo:
     def after(self, answers: Mapping[str, Answer]) -> PlannedUndo:
         """The one of its two ways that what was read before leaves; itself as long as that isn't known.
 
-        Raises InvalidInput where what was read is neither a thing nor nothing, and where it is nothing that could be
-        written back.
+        Raises InvalidInput where what was read is neither a thing nor nothing, where it is nothing that could be
+        written back, and where it is no list that a new thing could be told from.
         """
         pre = f"pre-{self.call}"
         read = answers.get(pre)
+        if self.made is not None and read is not None:
+            if not read.whole:
+                raise InvalidInput("the list before it is too long")
+            listed(read.body, self.made.path)
         fills = any(ref.request == pre for step in self.calls for ref in refs_in(step.arguments))
         if read is not None and read.status in GONE and fills and not self.absent:
             raise InvalidInput("nothing was there before, and nothing takes back what it makes")
@@ -91,6 +114,7 @@ class PlannedUndo:
             "standing": self.standing,
             "parts": list(self.parts),
             **({"absent": [step.to_json() for step in self.absent]} if self.absent else {}),
+            **({"made": {"path": self.made.path, "sent": plain(self.made.sent)}} if self.made is not None else {}),
         }
 
     @classmethod
@@ -109,6 +133,7 @@ class PlannedUndo:
                 standing=value.get("standing", Standing.UNPROVEN),
                 parts=tuple(value.get("parts", ())),
                 absent=tuple(Step.from_json(step) for step in value.get("absent", ())),
+                made=Made(made["path"], referring(made["sent"])) if (made := value.get("made")) else None,
             )
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"This isn't a planned undo: {error!r}.") from error
@@ -122,6 +147,7 @@ class PlannedCall:
     call: Call  # as asked for, its account resolved
     pre: Step | None
     step: Step
+    after: Step | None
     probe: Step | None
     undo: PlannedUndo | None
     no_undo: str  # why there is none; "" for reads and where there is one
@@ -136,7 +162,7 @@ class PlannedCalls:
     @property
     def steps(self) -> tuple[Step, ...]:
         """Everything that executing sends, in order."""
-        return tuple(step for call in self.calls for step in (call.pre, call.step) if step is not None)
+        return tuple(step for call in self.calls for step in (call.pre, call.step, call.after) if step is not None)
 
     @property
     def probes(self) -> tuple[Step, ...]:
@@ -206,6 +232,7 @@ def _plan_call(
     )
     during = StepMaker(catalog, service, account, index, arguments, key)
     pre: Step | None = None
+    looked: Step | None = None
     undo: PlannedUndo | None = None
     no_undo = ""
     chosen: Chosen | None = None
@@ -217,11 +244,12 @@ def _plan_call(
         try:
             undo = planned_undo(chosen, after)
             pre = during.one(expanded(chosen.pair.undo, arguments).pre, "pre", f"pre-{index}")
+            looked = during.one(chosen.pair.undo.after, "after", f"after-{index}")
         except InvalidInput as error:
-            pre, undo, no_undo = None, None, f"its undo can't be filled ({error.message.rstrip('.')})"
+            pre, looked, undo, no_undo = None, None, None, f"its undo can't be filled ({error.message.rstrip('.')})"
     probe = None if step.read else during.one(method.probe, "probe", f"probe-{index}")
     call = replace(call, account=account.name)
-    return PlannedCall(index, call, pre, step, probe, undo, no_undo)
+    return PlannedCall(index, call, pre, step, looked, probe, undo, no_undo)
 
 
 def chosen_for(method: Method, arguments: JsonObject, catalog: Catalog, reversions: ReversionSet) -> Chosen:
@@ -347,8 +375,22 @@ class StepMaker:
             case "undo":
                 ref = look(Ref(f"undo-{self.index}-{self.last}", "$"), reference.path)
                 return replace(ref, optional=reference.optional)
+            case "made":
+                return replace(look(Ref(f"made-{self.index}", "$"), reference.path), optional=reference.optional)
             case "action":
                 return self.key
+
+    def made(self, template: UndoTemplate) -> Made | None:
+        """What tells the thing that the call made, where a list has to. Raises InvalidInput where nothing can."""
+        if not template.made:
+            return None
+        sent: dict[str, Any] = {}
+        for path in template.fields:
+            with suppress(MissingValue):
+                sent[path.rpartition(".")[2]] = look(self.request, f"$.{path}")
+        if not any(isinstance(value, str | Ref) and value != "" for value in sent.values()):
+            raise InvalidInput("nothing that it is given tells what it makes from other things")
+        return Made(template.made, sent)
 
 
 def _plan_undo(template: UndoTemplate, maker: StepMaker) -> PlannedUndo:
@@ -375,4 +417,5 @@ def _plan_undo(template: UndoTemplate, maker: StepMaker) -> PlannedUndo:
         source=template.source,
         note=template.note,
         absent=tuple(step for step in absent if step is not None),
+        made=maker.made(template),
     )

@@ -32,6 +32,7 @@ Why = Literal["action", "pre-read", "read-back", "undo", "probe"]
 _WHY: dict[Role, Why] = {
     "call": "action",
     "pre": "pre-read",
+    "after": "pre-read",
     "guard": "read-back",
     "verify": "read-back",
     "undo": "undo",

@@ -91,7 +91,7 @@ def step_for(
         **credential_of(placement),
         expect=expected_of(method, expect),
         attempts=READ_BACK_ATTEMPTS if role == "verify" and method.http in ("GET", "HEAD") else 1,
-        optional=role == "probe",
+        optional=role in ("after", "probe"),
     )
     return Step(
         call=call,

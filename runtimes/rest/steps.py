@@ -17,7 +17,7 @@ from policies.services import Expect
 from runtimes.gateway.plan import CredentialPlace, PlannedRequest
 from runtimes.rest.references import plain, referring
 
-Role = Literal["pre", "call", "guard", "undo", "verify", "probe"]
+Role = Literal["pre", "call", "after", "guard", "undo", "verify", "probe"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

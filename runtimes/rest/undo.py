@@ -107,8 +107,10 @@ def undo_steps(
 
 def bound_undo(step: Step, undo: PlannedUndo, ledger: Ledger, catalog: Catalog, account: Account) -> list[Step]:
     """What takes back one call, with what was answered. Raises InvalidInput where that can't be."""
-    undo = undo.after(ledger.answers)
-    made = [bind(each, ledger.answers, catalog, account) for each in undo.steps]
+    undo, answers = undo.after(ledger.answers), ledger.answers
+    if undo.made is not None:
+        answers = {**answers, f"made-{undo.call}": undo.made.found(undo.call, answers)}
+    made = [bind(each, answers, catalog, account) for each in undo.steps]
     _check_parts(step, undo, ledger)
     if undo.source == "model":
         _check_aim(step, made, ledger, catalog)
