@@ -33,7 +33,7 @@ def new_item(before: JsonValue, after: JsonValue, path: str, sent: Mapping[str, 
     known = {canonical(one) for one in listed(before, path)}
     now = {canonical(one): one for one in listed(after, path)}
     if len(now) != len(listed(after, path)) or not known <= now.keys():
-        raise InvalidInput("something else in its list changed at the same time, so that nobody knows which one it made")
+        raise InvalidInput("something else in its list changed meanwhile, so that nobody knows which one it made")
     new = [one for text, one in now.items() if text not in known]
     if len(new) != 1:
         raise InvalidInput(f"{len(new)} things of its list are new, so that nobody knows which one it made")

@@ -1,10 +1,11 @@
 """Template references: how a manifest says "the value from there".
 
-Rules: a string that starts with `$request.`, `$response.`, `$pre.`, `$undo.` or `$made.` (`[` may stand for the dot), or
-that equals `$response`, `$made` or `$action.key`, is a reference; `$$` at the start stands for a literal `$`; any other string that
-starts with `$` is a mistake and refused, so that a typing error never goes out as text. A `?` at a reference's end says
-that it may lead nowhere, `?-` that it is left out then. Everything else is a literal. Only manifests and undo pairs
-hold templates: what a caller or a service wrote is never parsed here, however much it looks like a reference.
+Rules: a string that starts with `$request.`, `$response.`, `$pre.`, `$undo.` or `$made.` (`[` may stand for the dot),
+or that equals `$response`, `$made` or `$action.key`, is a reference; `$$` at the start stands for a literal `$`; any
+other string that starts with `$` is a mistake and refused, so that a typing error never goes out as text. A `?` at a
+reference's end says that it may lead nowhere, `?-` that it is left out then. Everything else is a literal. Only
+manifests and undo pairs hold templates: what a caller or a service wrote is never parsed here, however much it looks
+like a reference.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Reference:
 
     `request`: the arguments of the action's call, defaults filled in; `response`: the answer to it; `pre`: the answer
     to its pre-read; `undo`: the answer to the last call of its undo; `made`: what is new in a list since the pre-read;
-    `action`: facts of this action, of which there is one, `$.key`, unique to it. `optional`: nothing need be there; `omitted`: what isn't there is then left out.
+    `action`: facts of this action, of which there is one, `$.key`, unique to it. `optional`: nothing need be there;
+    `omitted`: what isn't there is then left out.
     """
 
     source: Source

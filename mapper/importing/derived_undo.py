@@ -11,7 +11,6 @@ document says; none of it was tried on the service: it says `derived`.
 from __future__ import annotations
 
 import re
-from collections import ChainMap
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -46,8 +45,11 @@ from policies.jsonvalue import JsonValue
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
 _BRINGS_BACK = ("undelete", "restore", "untrash")
+_PAYS = re.compile(r"(?i)^(payment_?(method|source|token)|credit_?card)")
 # A list that is shown in parts may not show what was made.
-_PAGES = re.compile(r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since")
+_PAGES = re.compile(
+    r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since"
+)
 # A DELETE that is called so ends what goes on, and may leave it there.
 _ENDS = frozenset({"cancel", "close", "deactivate", "disable", "archive", "suspend", "expire"})
 # What deleting the record of it doesn't bring back: money, and what a machine or a courier does.
@@ -63,15 +65,13 @@ _DONE_FOR_GOOD = frozenset(
 def derive(ops: Iterable[Op]) -> dict[str, UndoTemplate]:
     """The ways back of these operations of one document, by their ids; their templates name operations by ids, too."""
     known = Evidence(tuple(ops))
-    by, tell = {op.id: op for op in known.ops}, undo_trial.numbers()
+    tell = undo_trial.numbers()
     made: dict[str, UndoTemplate] = {}
     for op in known.ops:
         if op.risk is Risk.READ or op.risk is Risk.ADMIN or known.by[op.http, op.key] is None:
             continue
         found = _of(known, op)
-        taken = known.unsaid_read(op)
-        read_as = by if taken is None else ChainMap({taken.id: taken}, by)
-        if found is not None and undo_trial.holds(op, found, read_as, tell):
+        if found is not None and undo_trial.holds(op, found, known.read_as(op), tell):
             made[op.id] = found
     return made
 
@@ -155,7 +155,7 @@ def _create_listed(known: Evidence, op: Op) -> UndoTemplate | None:
     sent = [name for name in sent if _is_told(op.body.fields[name], listed.items.fields[name])]
     read = known.read_of(other, op)
     shows_all = read is None or read.answer is None or same(listed.items, read.answer)
-    if id is None or not sent or not shows_all:
+    if id is None or not shows_all or not any("string" in op.body.fields[name].kinds for name in sent):
         return None
     made = f"$made.{id}"
     empty = known.empty(op, other, {**{name: f"$request.{name}" for name in outer}, hole: made})
@@ -187,7 +187,8 @@ def _is_told(sent: Field, shown: Field) -> bool:
 
 
 def _done_for_good(op: Op) -> bool:
-    return bool(set(words((fixed_parts(op.path) or [""])[-1])[-1:]) & _DONE_FOR_GOOD)
+    paid = op.body is not None and any(_PAYS.search(name) for name in op.body.fields)
+    return paid or bool(set(words((fixed_parts(op.path) or [""])[-1])[-1:]) & _DONE_FOR_GOOD)
 
 
 def _looks(known: Evidence, op: Op, item: Op, read: Op, made: str) -> tuple[CallTemplate, CallTemplate] | None:

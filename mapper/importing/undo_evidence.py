@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
+from collections.abc import Mapping
 from dataclasses import replace
 
 from mapper.importing.operation import Op, Shape
@@ -30,6 +32,11 @@ _MAY_CHANGE = re.compile(
 )
 # "Assign a channel to a user": it may have been so before.
 _JOINS = re.compile(r"\W*(?:assign|attach|associat|link|join|invit|grant|add)\w*\b[^.]{0,60}\bto\b", re.IGNORECASE)
+# What the last word of a path says in the place of HTTP: of a collection, and of one thing.
+_SAYS = {
+    False: {"create": "POST", "add": "POST", "insert": "POST"},
+    True: {"delete": "DELETE", "remove": "DELETE", "destroy": "DELETE", "update": "", "edit": ""},
+}
 # With one of these a read may show only a part of the thing by itself.
 _VIEWS = frozenset({"view", "format", "projection", "part", "expand", "include", "fields", "detail", "details"})
 
@@ -38,7 +45,8 @@ class Evidence:
     """A document's operations, and what can be told of them."""
 
     def __init__(self, ops: tuple[Op, ...]) -> None:
-        self.ops = ops
+        self.ops = ops = _by_place(ops)
+        self.ids = {op.id: op for op in ops}
         self.by: dict[tuple[str, object], Op | None] = {}
         for op in ops:
             place = op.http, op.key
@@ -119,6 +127,11 @@ class Evidence:
         shown = Shape(name="", fields={name: about for name, about in op.body.fields.items() if not about.write_only})
         return replace(found, answer=shown, lists=f"$.{lists[0]}" if len(lists) == 1 else "")
 
+    def read_as(self, op: Op) -> Mapping[str, Op]:
+        """All operations by their ids, the read of `op` as it is taken to be."""
+        taken = self.unsaid_read(op)
+        return self.ids if taken is None else ChainMap({taken.id: taken}, self.ids)
+
     def empty(self, make: Op, item: Op, there: JsonObject) -> tuple[CallTemplate, ...] | None:
         """That nothing was put into what was made, which is `there`; None where that can't be read."""
         made = []
@@ -140,6 +153,26 @@ class Evidence:
     def goes(self, op: Op, *others: Op) -> bool:
         """Whether the others need no permission beyond what the action could be granted itself."""
         return all((op.virtual and other.virtual) or bool(op.scopes & other.scopes) for other in others)
+
+
+def _by_place(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """The operations, each at the place of what it is about: `POST /things/create` at `/things`, and `POST
+    /things/{id}/delete` as what deletes `/things/{id}`, unless something else is said to do that."""
+    taken = {(op.http, plain(op.path)) for op in ops}
+    return tuple(
+        replace(op, http=place[0], path=place[1])
+        if (place := _place(op)) is not None and (place[0], plain(place[1])) not in taken
+        else op
+        for op in ops
+    )
+
+
+def _place(op: Op) -> tuple[str, str] | None:
+    stem, _, word = op.path.rpartition("/")
+    http = _SAYS[bool(last_hole(stem))].get(word.lower())
+    if not stem or http is None or op.http not in ("POST", http or "PUT") or (http == "DELETE" and op.has_body):
+        return None
+    return http or op.http, stem
 
 
 def in_part(read: Op) -> bool:

@@ -38,7 +38,9 @@ _HIDDEN = re.compile(r"(?i)pass(word|phrase)|secret|private|credential|token|cer
 # What a name in a path ends with that is a thing's own field: `{milestone_number}` is its `number`.
 _IDS = frozenset({"sid", "uuid", "guid", "gid", "uid", "number", "slug", "key", "name", "code", "pk"})
 # A hole that is called so takes a thing's name, and none takes its id.
-_NAMES = re.compile(r"(?i)(name|slug|mail|code|alias|login|path|ref|type|title|version|date|number|index|sha|hash|url)s?$")
+_NAMES = re.compile(
+    r"(?i)(name|slug|mail|code|alias|login|path|ref|type|title|version|date|number|index|sha|hash|url)s?$"
+)
 
 
 def plain(path: str) -> str:
@@ -100,13 +102,9 @@ def id_of(hole: str, make: Op, item: Op) -> str | None:
     one, kind = without_signs(hole), without_signs((fixed_parts(item.path) or [""])[-1])
     things = {kind, kind[:-1], f"{kind[:-3]}y", f"{kind[:-2]}"}
     # A hole that is called like the thing itself (`/customers/{customer}`, `/keys/{id_key}`) takes its id.
-    its = (
-        spelled.get("id", "")
-        if re.search(r"(?i)id$|^id_", hole) or one in things or not _NAMES.search(hole)
-        else ""
-    )
+    its = spelled.get("id", "") if re.search(r"(?i)id$|^id_", hole) or one in things or not _NAMES.search(hole) else ""
     if not its and one in ("id", "uuid", "guid", "pk"):  # `/users/{id}` of a thing that has its `userId`
-        named = [name for text, name in spelled.items() if text.removesuffix(one) in things - {""} and text.endswith(one)]
+        named = [name for text, name in spelled.items() if text in {f"{thing}{one}" for thing in things if thing}]
         its = named[0] if len(named) == 1 else ""
     for name in (hole, spelled.get(one, ""), its, ids or ""):
         found = fields.get(name)

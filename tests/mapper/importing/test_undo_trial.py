@@ -32,9 +32,8 @@ def derived(raw: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[Pair]:
 
     def derive(ops: Any) -> dict[str, UndoTemplate]:
         known = Evidence(tuple(ops))
-        by = {one.id: one for one in known.ops}
-        changes = (one for one in known.ops if one.http != "GET")
-        found.extend((one, undo, by) for one in changes if (undo := derived_undo._of(known, one)) is not None)
+        changes = [(one, derived_undo._of(known, one)) for one in known.ops if one.http != "GET"]
+        found.extend((one, undo, known.read_as(one)) for one, undo in changes if undo is not None)
         return {}
 
     monkeypatch.setattr(operation_shapes, "derive", derive)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tests.mapper.importing.undo_looks import LOOKS
 from tests.mapper.importing.undo_ops import ID, TEXT, WHOLE, YES, Ops, op, thing, written
 from tests.mapper.importing.undo_styles import STYLES
 
@@ -372,7 +373,7 @@ UPSERTS: tuple[dict[str, Any], Ops] = (
 SPECS: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "notes": NOTES, "shop": SHOP, "forge": FORGE, "chat": CHAT, "office": OFFICE, "boards": BOARDS,
     "envelopes": ENVELOPES, "settings": SETTINGS, "mail": MAIL, "elsewhere": ELSEWHERE,
-    "upserts": UPSERTS, **STYLES,
+    "upserts": UPSERTS, **STYLES, **LOOKS,
 }  # fmt: skip
 
 

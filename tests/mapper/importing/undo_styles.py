@@ -37,7 +37,8 @@ FORMS: tuple[dict[str, Any], Ops] = (
     },
 )
 
-# Nothing reads a thing alone, and the list that it stands in shows it as it was answered, or otherwise.
+# Nothing reads a thing alone, and the list that it stands in shows it as it was answered, or otherwise: then the list
+# is read before and right after.
 LISTED: tuple[dict[str, Any], Ops] = (
     {
         "Remark": thing(id=WHOLE, text=TEXT),
@@ -55,7 +56,9 @@ LISTED: tuple[dict[str, Any], Ops] = (
         ),
         "DELETE /teams/{team}/remarks/{remark_id}": op(),
         "GET /teams/{team}/guests": op(answer="Guests"),
-        "POST /teams/{team}/guests": op(body="GuestInput", answer="Guest", codes=[201]),
+        "POST /teams/{team}/guests": op(
+            "DELETE /teams/{team}/guests/{guest_id}", body="GuestInput", answer="Guest", codes=[201]
+        ),
         "DELETE /teams/{team}/guests/{guest_id}": op(),
     },
 )
@@ -111,7 +114,8 @@ MEMBERS: tuple[dict[str, Any], Ops] = (
         "PUT /bags/{id}": op(body="BagInput", answer="Bag", codes=[200, 201]),
         "PATCH /bags/{id}": op("PATCH /bags/{id}", body="BagInput", answer="Bag"),
         "DELETE /bags/{id}": op(),
-        # Money isn't brought back with its record; a secret that is shown once isn't in a list.
+        # Money isn't brought back with its record; a secret that is shown once isn't in a list, and no text is sent
+        # that would tell it there.
         "POST /payments": op(body="Pay", answer="Payment", codes=[201]),
         "GET /payments/{id}": op(answer="Payment"),
         "DELETE /payments/{id}": op(),  # made again, it would be paid again

@@ -1,0 +1,146 @@
+"""More of the labelled set: what nothing but a look shows. Things that no answer names and a list shows before and
+after, reads of which no document says what they show, ids by other names than their path's, and paths whose last word
+says what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.mapper.importing.undo_ops import ID, TEXT, WHOLE, YES, Ops, op, thing
+
+
+def _all(name: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"$ref": f"#/components/schemas/{name}"}}
+
+
+# No answer names what was made.
+UNNAMED: tuple[dict[str, Any], Ops] = (
+    {
+        "Rule": thing(id=ID, text=TEXT, on=YES),
+        "RuleInput": thing(["text"], text=TEXT, on=YES),
+        "Rules": thing(rules=_all("Rule")),
+        "Done": thing(ok=YES),
+        "Full": thing(id=ID, text=TEXT, on=YES, owner=TEXT),
+        "Tagged": thing(id=ID, tags={"type": "array", "items": TEXT}),
+        "TaggedInput": thing(tags={"type": "array", "items": TEXT}),
+        "TaggedOnes": _all("Tagged"),
+        "Paid": thing(id=ID, text=TEXT),
+        "PaidInput": thing(text=TEXT, payment_method=TEXT),
+        "PaidOnes": _all("Paid"),
+    },
+    {
+        "POST /hosts/{host}/rules": op("DELETE /hosts/{host}/rules/{rule_id}", body="RuleInput", codes=[201]),
+        "GET /hosts/{host}/rules": op(answer="Rules"),
+        "DELETE /hosts/{host}/rules/{rule_id}": op(codes=[204]),
+        # Answered, and not with what it is called.
+        "POST /masks": op("DELETE /masks/{mask_id}", body="RuleInput", answer="Done", codes=[201]),
+        "GET /masks": op(answer="Rules"),
+        "DELETE /masks/{mask_id}": op(codes=[204]),
+        # A list that is shown page by page may not show it.
+        "POST /pages": op(body="RuleInput", codes=[201]),
+        "GET /pages": op(answer="Rules", optional=["page"]),
+        "DELETE /pages/{page_id}": op(codes=[204]),
+        # Its read shows more than the list, which somebody else may change.
+        "POST /parts": op(body="RuleInput", codes=[201]),
+        "GET /parts": op(answer="Rules"),
+        "GET /parts/{part_id}": op(answer="Full"),
+        "DELETE /parts/{part_id}": op(codes=[204]),
+        # Nothing that is sent is a text, or stands in the list as it was sent.
+        "POST /marks": op(body="TaggedInput", codes=[201]),
+        "GET /marks": op(answer="TaggedOnes"),
+        "DELETE /marks/{mark_id}": op(codes=[204]),
+        # It may change what is there; it is paid for.
+        "POST /states": op(body="RuleInput", codes=[200], said="Create or update a state"),
+        "GET /states": op(answer="Rules"),
+        "DELETE /states/{state_id}": op(codes=[204]),
+        "POST /seats": op(body="PaidInput", codes=[201]),
+        "GET /seats": op(answer="PaidOnes"),
+        "DELETE /seats/{seat_id}": op(codes=[204]),
+        # What was put into it since isn't seen.
+        "POST /shelves": op(body="RuleInput", codes=[201]),
+        "GET /shelves": op(answer="Rules"),
+        "DELETE /shelves/{shelf_id}": op(codes=[204]),
+        "POST /shelves/{shelf_id}/books": op(body="RuleInput", codes=[201]),
+        "DELETE /shelves/{shelf_id}/books/{book_id}": op(codes=[204]),
+    },
+)
+
+# Reads of which the document doesn't say what they show.
+UNTOLD: tuple[dict[str, Any], Ops] = (
+    {
+        "Look": thing(["color"], color=TEXT, size=WHOLE),
+        "LookPart": thing(color=TEXT, size=WHOLE),
+        "Safe": thing(["password"], password=TEXT, color=TEXT),
+        "Names": thing(names={"type": "array", "items": TEXT}),
+        "Text": TEXT,
+    },
+    {
+        "GET /looks/{id}": op(),
+        "PUT /looks/{id}": op("PUT /looks/{id}", body="Look", codes=[200, 404]),
+        "PATCH /looks/{id}": op("PATCH /looks/{id}", body="LookPart", codes=[204]),
+        # What isn't shown again, what may be added to, what is a text.
+        "GET /safes/{id}": op(),
+        "PUT /safes/{id}": op(body="Safe", codes=[200, 404]),
+        "GET /names": op(),
+        "PUT /names": op(body="Names", codes=[200]),
+        "GET /texts/{id}": op(answer="Text"),
+        "PUT /texts/{id}": op(body="Look", codes=[200, 404]),
+        # Only taken; and one that asks for more than is known.
+        "GET /slow/{id}": op(),
+        "PUT /slow/{id}": op(body="Look", codes=[202]),
+        "GET /asked/{id}": op(query=["as"]),
+        "PUT /asked/{id}": op(body="Look", codes=[200, 404]),
+    },
+)
+
+# Ids by other names than those of their paths.
+IDS: tuple[dict[str, Any], Ops] = (
+    {
+        "Group": thing(id=ID, title=TEXT),
+        "GroupInput": thing(["title"], title=TEXT),
+        "User": thing(userId=ID, title=TEXT),
+        "Mixed": thing(id=ID, title=TEXT, name=TEXT),
+    },
+    {
+        "POST /groups": op("DELETE /groups/{groupKey}", body="GroupInput", answer="Group", codes=[201]),
+        "GET /groups/{groupKey}": op(answer="Group"),
+        "DELETE /groups/{groupKey}": op("POST /groups", codes=[204]),
+        "POST /users": op("DELETE /users/{id}", body="GroupInput", answer="User", codes=[201]),
+        "GET /users/{id}": op(answer="User"),
+        "DELETE /users/{id}": op("POST /users", codes=[204]),
+        # It has an id, and is called by something else.
+        "POST /hosts": op(body="GroupInput", answer="Group", codes=[201]),
+        "GET /hosts/{hostname}": op(answer="Group"),
+        "DELETE /hosts/{hostname}": op(codes=[204]),
+        "POST /files": op(body="GroupInput", answer="User", codes=[201]),  # a user's id is no file's
+        "GET /files/{id}": op(answer="User"),
+        "DELETE /files/{id}": op(codes=[204]),
+    },
+)
+
+# What is done is said by the last word of a path.
+SPOKEN: tuple[dict[str, Any], Ops] = (
+    {"Room": thing(id=ID, title=TEXT), "RoomInput": thing(["title"], title=TEXT)},
+    {
+        "POST /rooms/create": op("POST /rooms/{id}/delete", body="RoomInput", answer="Room", codes=[201]),
+        "GET /rooms/{id}": op(answer="Room"),
+        "POST /rooms/{id}/update": op(
+            "POST /rooms/{id}/update", body="Room", answer="Room", name="updateRoom", codes=[200]
+        ),
+        "POST /rooms/{id}/delete": op("POST /rooms/create", codes=[200]),
+        # Said twice: which one does it isn't sure.
+        "POST /halls/create": op(body="RoomInput", answer="Room", codes=[201]),
+        "POST /halls": op("DELETE /halls/{id}", body="RoomInput", answer="Room", codes=[201]),
+        "GET /halls/{id}": op(answer="Room"),
+        "DELETE /halls/{id}": op("POST /halls", codes=[204]),
+        # Nothing reads it; and one that says what to delete in its body.
+        "POST /desks/create": op(body="RoomInput", answer="Room", codes=[201]),
+        "POST /desks/{id}/delete": op(codes=[200]),
+        "POST /lamps/create": op(body="RoomInput", answer="Room", codes=[201]),
+        "GET /lamps/{id}": op(answer="Room"),
+        "POST /lamps/{id}/delete": op(body="RoomInput", codes=[200]),
+    },
+)
+
+LOOKS: Mapping[str, tuple[dict[str, Any], Ops]] = {"unnamed": UNNAMED, "untold": UNTOLD, "ids": IDS, "spoken": SPOKEN}
