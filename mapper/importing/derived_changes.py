@@ -39,7 +39,9 @@ from policies.services import ARGUMENTS, CallTemplate, Expect, Risk, UndoTemplat
 _UNSURE = "Whether it is there already can't be told, so that it couldn't be taken back."
 _DELETES = re.compile(r"\b(?:delet|remov)", re.IGNORECASE)
 _ADDS = frozenset({"create", "add", "insert", "new", "register", "invite"})
-_CHANGES = frozenset({"update", "edit", "modify", "change", "set", "save", "patch", "post", "put"})
+_CHANGES = frozenset({"update", "edit", "modify", "change", "set", "save", "patch", "put"})
+# What these fields of a PATCH hold is to be done, and isn't what is there afterwards.
+_TO_DO = frozenset({"instructions", "operations", "ops", "actions", "changes", "commands", "patch", "patches"})
 # A verb, its opposite, and what is true of a thing between the two.
 _PAIRS = (
     ("archive", "unarchive", ("archived",)), ("star", "unstar", ("starred",)), ("lock", "unlock", ("locked",)),
@@ -70,7 +72,7 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
     other = op.answer is not None and op.answer.name and read.answer.name and op.answer.name != read.answer.name
     if other or (op.answer is not None and op.around != read.around) or _goes_on(op, read.answer):
         return None
-    if op.http == "PATCH" and _DELETES.search(op.said[:150]):
+    if op.http == "PATCH" and (_DELETES.search(op.said[:150]) or _TO_DO & op.body.fields.keys()):
         return None  # what its lists say is done to what is there, and isn't what is there afterwards
     if op.http == "POST" and not (answered and _only_changes(known, op)):
         return None
@@ -113,7 +115,12 @@ def _only_changes(known: Evidence, op: Op) -> bool:
     said = words(op.name.rpartition(".")[2])
     path = plain(op.path)
     called = bool(_CHANGES & set(said[:1] + said[-1:])) and len(op.body.fields) > 1
-    return called and not (op.body.needed or {201, 202} & op.codes or path in known.collections or path in known.lists)
+    makes = bool(_ADDS & {word.removesuffix("s") for word in words(op.said[:60])[:1]})
+    return (
+        called
+        and not makes
+        and not (op.body.needed or {201, 202} & op.codes or path in known.collections or path in known.lists)
+    )
 
 
 def _goes_on(op: Op, thing: Shape) -> bool:

@@ -31,6 +31,7 @@ from mapper.importing.undo_parts import (
     gone,
     hidden,
     id_of,
+    is_name,
     last_hole,
     locked,
     once,
@@ -45,10 +46,12 @@ from policies.jsonvalue import JsonValue
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
 _BRINGS_BACK = ("undelete", "restore", "untrash")
+# "Triggers a new engagement for the flow": what that began isn't taken back with its record.
+_BEGINS = re.compile(r"(?i)\W*(?:trigger|execut|launch|run|start)\w*\b")
 _PAYS = re.compile(r"(?i)^(payment_?(method|source|token)|credit_?card)")
 # A list that is shown in parts may not show what was made.
 _PAGES = re.compile(
-    r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since"
+    r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since|total|more|paging|pagination"
 )
 # A DELETE that is called so ends what goes on, and may leave it there.
 _ENDS = frozenset({"cancel", "close", "deactivate", "disable", "archive", "suspend", "expire"})
@@ -57,7 +60,7 @@ _DONE_FOR_GOOD = frozenset(
     {
         "charges", "payments", "payouts", "refunds", "transfers", "subscriptions", "orders", "purchases",
         "transactions", "deposits", "withdrawals", "shipments", "bookings", "deliveries", "donations", "deploys",
-        "deployments", "builds", "runs", "jobs", "executions",
+        "deployments", "builds", "runs", "jobs", "executions", "engagements", "batch", "batches",
     }
 )  # fmt: skip
 
@@ -107,6 +110,10 @@ def _create(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     if "body" in other.needed or not outer <= bare(op) or not other.needed - bare(other) <= op.needed:
         return None
+    if known.joins(op, other):
+        return None
+    if op.body is None and is_name(id):
+        return None  # the call may say what it will be called, and meet what was there before
     first = id.partition(".")[0]
     chosen = op.body is not None and first in op.body.fields and not op.body.fields[first].read_only
     named = chosen and op.body is not None and (id in op.body.needed or id != first)
@@ -144,7 +151,10 @@ def _create_listed(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     (other,) = found
     hole, outer = last_hole(other.path), bare(op)
-    if listed.risk is not Risk.READ or not listed.items or in_part(listed) or _PAGES.search(" ".join(listed.optional)):
+    if listed.risk is not Risk.READ or not listed.items or in_part(listed):
+        return None
+    beside = set(listed.answer.fields) - {listed.lists[2:]} if listed.answer is not None else set()
+    if any(_PAGES.search(name) for name in (*listed.optional, *beside)):
         return None
     if not known.makes(op, named=True) or not known.goes(op, other, listed) or bare(other) - {hole} != outer:
         return None
@@ -153,6 +163,8 @@ def _create_listed(known: Evidence, op: Op) -> UndoTemplate | None:
     id = id_of(hole, replace(op, answer=listed.items), other)
     sent = [name for name in writable(op.body) if name in listed.items.fields and name not in SET_BY_SERVICE]
     sent = [name for name in sent if _is_told(op.body.fields[name], listed.items.fields[name])]
+    if id in op.body.fields and any(name.lower().strip("_") in ("id", "uid", "uuid") for name in listed.items.fields):
+        return None  # a comment's text isn't what names it
     read = known.read_of(other, op)
     shows_all = read is None or read.answer is None or same(listed.items, read.answer)
     if id is None or not shows_all or not any("string" in op.body.fields[name].kinds for name in sent):
@@ -188,7 +200,8 @@ def _is_told(sent: Field, shown: Field) -> bool:
 
 def _done_for_good(op: Op) -> bool:
     paid = op.body is not None and any(_PAYS.search(name) for name in op.body.fields)
-    return paid or bool(set(words((fixed_parts(op.path) or [""])[-1])[-1:]) & _DONE_FOR_GOOD)
+    begins = op.http == "POST" and bool(_BEGINS.match(op.said))
+    return paid or begins or bool(set(words((fixed_parts(op.path) or [""])[-1])[-1:]) & _DONE_FOR_GOOD)
 
 
 def _looks(known: Evidence, op: Op, item: Op, read: Op, made: str) -> tuple[CallTemplate, CallTemplate] | None:
@@ -256,6 +269,8 @@ def _delete(known: Evidence, op: Op) -> UndoTemplate | None:
     if put is not None and 201 in put.codes:  # it says that it makes what isn't there
         return _made_again(known, op, read, put, hole, "")
     if make is None or bare(make) != bare(op) - {hole} or hole in make.others or make.body is None:
+        return None
+    if _done_for_good(make):
         return None
     own = hole in writable(make.body) and not re.search(r"(?i)id$", hole)  # another's id is no name of its own
     if own and hole in make.body.needed and known.makes(make, named=True):

@@ -90,6 +90,15 @@ class Evidence:
         first = [word.removesuffix("s") for word in words(op.said[:60])[:1]]
         return 201 in op.codes or bool(_MAKES & {*said[:1], *said[-1:], *first})
 
+    def joins(self, op: Op, item: Op) -> bool:
+        """Whether a POST only puts a thing somewhere, which was there before: it says so, or names that by its id."""
+        apart = parent(plain(item.path)) != plain(op.path)
+        kind = without_signs((fixed_parts(item.path) or [""])[-1])
+        own = {f"{one}{id}" for one in (kind, kind[:-1], f"{kind[:-3]}y") for id in ("id", "ids") if one}
+        names = op.body is not None and any(without_signs(name) in own and not about.read_only
+                                            for name, about in op.body.fields.items())  # fmt: skip
+        return (apart and (names or bool(_JOINS.match(op.said)))) or (names and bool(_JOINS.match(op.said)))
+
     def changes(self, op: Op) -> bool:
         """Whether a PUT changes what is there, and never makes it: things of its kind are made elsewhere, or its
         answers say so."""
@@ -121,6 +130,8 @@ class Evidence:
         if found is None or not found.untold or found.risk is not Risk.READ or op.body is None:
             return None
         given = op.apart
+        if plain(op.path) in self.collections or not any(200 <= code < 300 for code in op.codes):
+            return None  # what stands there is added to, or nothing says how it goes
         if 200 not in found.codes or not found.needed - bare(found) <= given or given & _VIEWS:
             return None
         lists = [name for name, about in op.body.fields.items() if "array" in about.kinds]

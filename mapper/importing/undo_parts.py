@@ -34,7 +34,9 @@ LOCKS = frozenset(
     )
 )  # fmt: skip
 # What a read doesn't give back: written again without it, a thing would lose it.
-_HIDDEN = re.compile(r"(?i)pass(word|phrase)|secret|private|credential|token|certificate|\bpem\b|^raw$|_?key(Data)?$")
+_HIDDEN = re.compile(
+    r"(?i)pass(word|phrase)|secret|private|credential|token|certificate|cvc|cvv|\bpem\b|^raw$|_?key(Data)?$"
+)
 # What a name in a path ends with that is a thing's own field: `{milestone_number}` is its `number`.
 _IDS = frozenset({"sid", "uuid", "guid", "gid", "uid", "number", "slug", "key", "name", "code", "pk"})
 # A hole that is called so takes a thing's name, and none takes its id.
@@ -102,7 +104,7 @@ def id_of(hole: str, make: Op, item: Op) -> str | None:
     one, kind = without_signs(hole), without_signs((fixed_parts(item.path) or [""])[-1])
     things = {kind, kind[:-1], f"{kind[:-3]}y", f"{kind[:-2]}"}
     # A hole that is called like the thing itself (`/customers/{customer}`, `/keys/{id_key}`) takes its id.
-    its = spelled.get("id", "") if re.search(r"(?i)id$|^id_", hole) or one in things or not _NAMES.search(hole) else ""
+    its = spelled.get("id", "") if re.search(r"(?i)id$|^id_", hole) or one in things or not is_name(hole) else ""
     if not its and one in ("id", "uuid", "guid", "pk"):  # `/users/{id}` of a thing that has its `userId`
         named = [name for text, name in spelled.items() if text in {f"{thing}{one}" for thing in things if thing}]
         its = named[0] if len(named) == 1 else ""
@@ -113,6 +115,11 @@ def id_of(hole: str, make: Op, item: Op) -> str | None:
             return name if kinds and (kinds & {"string", "integer"} or "integer" in item.holes[hole]) else None
     held = fields.get("metadata")
     return f"metadata.{hole}" if held is not None and hole in held.inner else None
+
+
+def is_name(field: str) -> bool:
+    """Whether a field is called like a name that somebody gave."""
+    return bool(_NAMES.search(field))
 
 
 def without_signs(name: str) -> str:

@@ -119,6 +119,48 @@ IDS: tuple[dict[str, Any], Ops] = (
     },
 )
 
+# What was there before is put somewhere; what a POST begins; what is asked to be done.
+BESIDE: tuple[dict[str, Any], Ops] = (
+    {
+        "File": thing(id=ID, title=TEXT, size=WHOLE),
+        "FileInput": thing(["title"], title=TEXT),
+        "Joined": thing(file_id=TEXT),
+        "Change": thing(comment=TEXT, instructions={"type": "array", "items": TEXT}),
+        "Firm": thing(id=ID, title=TEXT, town=TEXT),
+        "FirmInput": thing(title=TEXT, town=TEXT),
+        "Note": thing(id=ID, note=TEXT),
+        "NoteInput": thing(["note"], note=TEXT),
+        "Notes": _all("Note"),
+        "Paged": thing(data=_all("Note"), pagination={"type": "object"}),
+    },
+    {
+        "GET /files/{id}": op(answer="File"),
+        "DELETE /files/{id}": op(codes=[204]),
+        "POST /drawers/{drawer}/files": op(body="Joined", answer="File", codes=[201]),
+        "POST /boxes/{box}/files": op(body="FileInput", answer="File", codes=[201], said="Attaches a file to a box"),
+        "POST /shelves/{shelf}/files": op("DELETE /files/{id}", body="FileInput", answer="File", codes=[201]),
+        "POST /flows/{flow}/walks": op(
+            body="FileInput", answer="File", codes=[201], said="Triggers a walk of the flow"
+        ),
+        "GET /flows/{flow}/walks/{id}": op(answer="File"),
+        "DELETE /flows/{flow}/walks/{id}": op(codes=[204]),
+        "GET /plans/{id}": op(answer="Change"),
+        "PATCH /plans/{id}": op(body="Change", answer="Change"),
+        # One that is told by its login is read there, and another one is made.
+        "GET /firms": op(answer="Firm"),
+        "POST /firms": op(body="FirmInput", answer="Firm", said="Creates a firm"),
+        "GET /firm": op(answer="Firm"),
+        "POST /firm": op("POST /firm", body="FirmInput", answer="Firm", name="updateFirm"),
+        # What a note says doesn't name it; and a list that says that it has pages.
+        "POST /notes": op(body="NoteInput", codes=[201]),
+        "GET /notes": op(answer="Notes"),
+        "DELETE /notes/{note}": op(codes=[204]),
+        "POST /leaves": op(body="NoteInput", codes=[201]),
+        "GET /leaves": op(answer="Paged"),
+        "DELETE /leaves/{id}": op(codes=[204]),
+    },
+)
+
 # What is done is said by the last word of a path.
 SPOKEN: tuple[dict[str, Any], Ops] = (
     {"Room": thing(id=ID, title=TEXT), "RoomInput": thing(["title"], title=TEXT)},
@@ -143,4 +185,10 @@ SPOKEN: tuple[dict[str, Any], Ops] = (
     },
 )
 
-LOOKS: Mapping[str, tuple[dict[str, Any], Ops]] = {"unnamed": UNNAMED, "untold": UNTOLD, "ids": IDS, "spoken": SPOKEN}
+LOOKS: Mapping[str, tuple[dict[str, Any], Ops]] = {
+    "unnamed": UNNAMED,
+    "untold": UNTOLD,
+    "ids": IDS,
+    "beside": BESIDE,
+    "spoken": SPOKEN,
+}
