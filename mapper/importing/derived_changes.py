@@ -20,6 +20,7 @@ from mapper.importing.undo_parts import (
     bare,
     body_of,
     equals,
+    fixed_parts,
     gone,
     is_state,
     last_hole,
@@ -36,6 +37,14 @@ from mapper.importing.undo_parts import (
 )
 from policies.services import ARGUMENTS, CallTemplate, Expect, Risk, UndoTemplate
 
+# What deleting the record of it doesn't bring back: money, and what a machine or a courier does.
+_FOR_GOOD = frozenset(
+    {
+        "charges", "payments", "payouts", "refunds", "transfers", "subscriptions", "orders", "purchases",
+        "transactions", "deposits", "withdrawals", "shipments", "bookings", "deliveries", "donations", "deploys",
+        "deployments", "builds", "runs", "jobs", "executions", "engagements", "batch", "batches",
+    }
+)  # fmt: skip
 _UNSURE = "Whether it is there already can't be told, so that it couldn't be taken back."
 _DELETES = re.compile(r"\b(?:delet|remov)", re.IGNORECASE)
 _ADDS = frozenset({"create", "add", "insert", "new", "register", "invite"})
@@ -74,7 +83,7 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     if op.http == "PATCH" and (_DELETES.search(op.said[:150]) or _TO_DO & op.body.fields.keys()):
         return None  # what its lists say is done to what is there, and isn't what is there afterwards
-    if op.http == "POST" and not (answered and _only_changes(known, op)):
+    if moves(op) or (op.http == "POST" and not (answered and _only_changes(known, op))):
         return None
     mask = next((name for name in ("updateMask", "update_mask") if name in op.optional | op.needed), "")
     if op.apart - ({mask} if mask else set()) != read.needed:
@@ -109,6 +118,18 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
     )
 
 
+def for_good(op: Op) -> bool:
+    """Whether what an operation is about is done for good: its record can be changed, and it not."""
+    return bool(set(words((fixed_parts(op.path) or [""])[-1])[-1:]) & _FOR_GOOD)
+
+
+def moves(op: Op) -> bool:
+    """Whether a change may move money, or what a machine does: it sets the state of what is done for good."""
+    return for_good(op) and op.body is not None and any(
+        set(words(name)[-1:]) & {"status", "state"} for name in op.body.fields
+    )  # fmt: skip
+
+
 def _only_changes(known: Evidence, op: Op) -> bool:
     """Whether a POST on a thing changes what is there, and leaves alone what it isn't given."""
     assert op.body is not None
@@ -139,7 +160,7 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
     itself = bool(op.body.name) and op.body.name == read.answer.name and not {201, 202} & op.codes
     if op.http == "POST" and not (itself and last_hole(op.path)):
         return None
-    if _adds(op, read):
+    if _adds(op, read) or _DELETES.search(op.said[:150]) or moves(op):
         return None
     if "$select" in read.optional or op.body.open:
         return None  # what it doesn't show unasked, or what no document names, would be lost

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from mapper.importing import undo_trial
-from mapper.importing.derived_changes import patch, rewrite, toggle, turn
+from mapper.importing.derived_changes import for_good, patch, rewrite, toggle, turn
 from mapper.importing.operation import Field, Op
 from mapper.importing.risks import words
 from mapper.importing.undo_evidence import Evidence, in_part
@@ -46,23 +46,19 @@ from policies.jsonvalue import JsonValue
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
 _BRINGS_BACK = ("undelete", "restore", "untrash")
+# "Deletes the form and all of its responses": these don't come back with it.
+_MORE = re.compile(
+    r"(?i)\b(?:and|with|including|as well as)\b[^.]{0,40}\b(?:its|it's|their|all|any|associated|related)\b"
+)
 # "Triggers a new engagement for the flow": what that began isn't taken back with its record.
 _BEGINS = re.compile(r"(?i)\W*(?:trigger|execut|launch|run|start)\w*\b")
 _PAYS = re.compile(r"(?i)^(payment_?(method|source|token)|credit_?card)")
 # A list that is shown in parts may not show what was made.
 _PAGES = re.compile(
-    r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since|total|more|paging|pagination"
+    r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since|total|more|paging|pagination|meta"
 )
 # A DELETE that is called so ends what goes on, and may leave it there.
 _ENDS = frozenset({"cancel", "close", "deactivate", "disable", "archive", "suspend", "expire"})
-# What deleting the record of it doesn't bring back: money, and what a machine or a courier does.
-_DONE_FOR_GOOD = frozenset(
-    {
-        "charges", "payments", "payouts", "refunds", "transfers", "subscriptions", "orders", "purchases",
-        "transactions", "deposits", "withdrawals", "shipments", "bookings", "deliveries", "donations", "deploys",
-        "deployments", "builds", "runs", "jobs", "executions", "engagements", "batch", "batches",
-    }
-)  # fmt: skip
 
 
 def derive(ops: Iterable[Op]) -> dict[str, UndoTemplate]:
@@ -201,7 +197,7 @@ def _is_told(sent: Field, shown: Field) -> bool:
 def _done_for_good(op: Op) -> bool:
     paid = op.body is not None and any(_PAYS.search(name) for name in op.body.fields)
     begins = op.http == "POST" and bool(_BEGINS.match(op.said))
-    return paid or begins or bool(set(words((fixed_parts(op.path) or [""])[-1])[-1:]) & _DONE_FOR_GOOD)
+    return paid or begins or for_good(op)
 
 
 def _looks(known: Evidence, op: Op, item: Op, read: Op, made: str) -> tuple[CallTemplate, CallTemplate] | None:
@@ -258,7 +254,7 @@ def _delete(known: Evidence, op: Op) -> UndoTemplate | None:
     hole, read = last_hole(op.path), known.read_of(op)
     if not hole:
         return _delete_part(known, op)
-    if op.has_body or read is None or read.answer is None or plain(op.path) in known.holders:
+    if op.has_body or read is None or read.answer is None or plain(op.path) in known.holders or _MORE.search(op.said):
         return None
     if not op.needed - bare(op) <= read.needed or _done_for_good(op):
         return None

@@ -71,7 +71,8 @@ class Evidence:
             if op.http in ("POST", "PUT"):
                 segments = plain(op.path).split("/")
                 for end in range(2, len(segments)):
-                    if segments[end - 1] == "{}" and "/".join(segments[: end + 1]) in self.collections:
+                    held = "/".join(segments[: end + 1])
+                    if segments[end - 1] == "{}" and (held in self.collections or held in self.lists):
                         self.holders.setdefault("/".join(segments[:end]), set()).add("/".join(segments[: end + 1]))
 
     def makes(self, op: Op, *, named: bool = False) -> bool:

@@ -131,6 +131,8 @@ BESIDE: tuple[dict[str, Any], Ops] = (
         "Note": thing(id=ID, note=TEXT),
         "NoteInput": thing(["note"], note=TEXT),
         "Notes": _all("Note"),
+        "Order": thing(id=ID, status=TEXT, note=TEXT),
+        "OrderInput": thing(status=TEXT, note=TEXT),
         "Paged": thing(data=_all("Note"), pagination={"type": "object"}),
     },
     {
@@ -151,6 +153,22 @@ BESIDE: tuple[dict[str, Any], Ops] = (
         "POST /firms": op(body="FirmInput", answer="Firm", said="Creates a firm"),
         "GET /firm": op(answer="Firm"),
         "POST /firm": op("POST /firm", body="FirmInput", answer="Firm", name="updateFirm"),
+        # What goes with it, or is put into it at a place of its own, doesn't come back with it.
+        "POST /forms": op("DELETE /forms/{id}", body="FileInput", answer="File", codes=[201]),
+        "GET /forms/{id}": op(answer="File"),
+        "DELETE /forms/{id}": op(codes=[204], said="Deletes a form and all of its answers"),
+        "POST /albums": op("DELETE /albums/{id}", body="FileInput", answer="File", codes=[201]),
+        "GET /albums/{id}": op(answer="File"),
+        "DELETE /albums/{id}": op(codes=[204]),
+        "POST /albums/{id}/items": op(body="NoteInput", codes=[204]),
+        "GET /albums/{id}/items": op(answer="Notes"),
+        "DELETE /albums/{id}/items": op(codes=[204]),
+        # A change that ends other things, and one that may pay back.
+        "GET /savers/{id}": op(answer="File"),
+        "PUT /savers/{id}": op(body="FileInput", codes=[200, 404], said="Updates a saver, deletes its plans"),
+        "GET /orders/{id}": op(answer="Order"),
+        "PUT /orders/{id}": op(body="OrderInput", codes=[200, 404]),
+        "PATCH /orders/{id}": op(body="OrderInput", codes=[200]),
         # What a note says doesn't name it; and a list that says that it has pages.
         "POST /notes": op(body="NoteInput", codes=[201]),
         "GET /notes": op(answer="Notes"),
