@@ -49,6 +49,7 @@ _UNSURE = "Whether it is there already can't be told, so that it couldn't be tak
 _DELETES = re.compile(r"\b(?:delet|remov)", re.IGNORECASE)
 _ADDS = frozenset({"create", "add", "insert", "new", "register", "invite"})
 _CHANGES = frozenset({"update", "edit", "modify", "change", "set", "save", "patch", "put"})
+_STARTS = frozenset({"execute", "start", "run", "launch", "trigger"})
 # What these fields of a PATCH hold is to be done, and isn't what is there afterwards.
 _TO_DO = frozenset({"instructions", "operations", "ops", "actions", "changes", "commands", "patch", "patches"})
 # A verb, its opposite, and what is true of a thing between the two.
@@ -124,10 +125,15 @@ def for_good(op: Op) -> bool:
 
 
 def moves(op: Op) -> bool:
-    """Whether a change may move money, or what a machine does: it sets the state of what is done for good."""
-    return for_good(op) and op.body is not None and any(
-        set(words(name)[-1:]) & {"status", "state"} for name in op.body.fields
-    )  # fmt: skip
+    """Whether a change may move money, or what a machine does: it sets the state of what is done for good, or begins
+    it."""
+    named = [words(name) for name in op.body.fields] if op.body is not None else []
+    return for_good(op) and any(set(each[-1:]) & {"status", "state"} or set(each) & _STARTS for each in named)
+
+
+def _makes(op: Op) -> bool:
+    """Whether a POST says that it makes something."""
+    return bool(_ADDS & {word.removesuffix("s") for word in words(op.said[:60])[:1]})
 
 
 def _only_changes(known: Evidence, op: Op) -> bool:
@@ -158,7 +164,7 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
     if read is None or op.body is None or read.answer is None or not known.goes(op, read):
         return None
     itself = bool(op.body.name) and op.body.name == read.answer.name and not {201, 202} & op.codes
-    if op.http == "POST" and not (itself and last_hole(op.path)):
+    if op.http == "POST" and (not (itself and last_hole(op.path)) or _makes(op)):
         return None
     if _adds(op, read) or _DELETES.search(op.said[:150]) or moves(op):
         return None

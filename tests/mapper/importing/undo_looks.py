@@ -133,6 +133,9 @@ BESIDE: tuple[dict[str, Any], Ops] = (
         "Notes": _all("Note"),
         "Order": thing(id=ID, status=TEXT, note=TEXT),
         "OrderInput": thing(status=TEXT, note=TEXT),
+        "Job": thing(id=ID, title=TEXT, ready_to_execute=YES),
+        "JobInput": thing(title=TEXT, ready_to_execute=YES),
+        "Line": thing(title=TEXT, town=TEXT),
         "Paged": thing(data=_all("Note"), pagination={"type": "object"}),
     },
     {
@@ -169,6 +172,13 @@ BESIDE: tuple[dict[str, Any], Ops] = (
         "GET /orders/{id}": op(answer="Order"),
         "PUT /orders/{id}": op(body="OrderInput", codes=[200, 404]),
         "PATCH /orders/{id}": op(body="OrderInput", codes=[200]),
+        "GET /jobs/{id}": op(answer="Job"),
+        "PUT /jobs/{id}": op(body="JobInput", codes=[200, 404]),
+        # One that says that it makes what is read at its place.
+        "GET /lines/{id}": op(answer="Line"),
+        "POST /lines/{id}": op(body="Line", answer="Line", said="Creates a line"),
+        "GET /cords/{id}": op(answer="Line"),
+        "POST /cords/{id}": op("POST /cords/{id}", body="Line", answer="Line", said="Writes a cord"),
         # What a note says doesn't name it; and a list that says that it has pages.
         "POST /notes": op(body="NoteInput", codes=[201]),
         "GET /notes": op(answer="Notes"),
