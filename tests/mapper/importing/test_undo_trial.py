@@ -155,6 +155,22 @@ class Forgetful(Service):
         return status, dict(list(said.items())[:-1]) if isinstance(said, dict) and said else said
 
 
+class Doubling(Service):
+    """Makes two where one is asked for."""
+
+    def make(self, op: Op, arguments: JsonObject, body: Mapping[str, Any]) -> tuple[int, Any]:
+        Service.make(self, op, arguments, body)
+        return Service.make(self, op, arguments, body)
+
+
+class Hiding(Service):
+    """Lists nothing of what it made."""
+
+    def look(self, op: Op, place: str, arguments: JsonObject) -> tuple[int, Any]:
+        status, said = Service.look(self, op, place, arguments)
+        return status, said[:-1] if isinstance(said, list) else said
+
+
 def _came(pairs: list[Pair], service: type[Service]) -> set[str]:
     """The operations whose undo believes that it worked, and left something else than what was there."""
     wrong = set()
@@ -181,6 +197,14 @@ def test_on_services_that_do_otherwise_not_everything_passes(pairs: list[Pair]) 
     """The control: each of them does something that these ways back can't cope with."""
     for service in (Soft, Lying, Resetting, Renaming, Forgetful):
         assert any(not holds(one, undo, by, tell(), service) for one, undo, by in pairs), service
+
+
+def test_what_a_list_shows_otherwise_does_not_pass(pairs: list[Pair]) -> None:
+    listed = [(one, undo, by) for one, undo, by in pairs if undo.made]
+    assert len(listed) >= 3 and all(holds(one, undo, by, tell()) for one, undo, by in listed)
+    assert [one.id for one, undo, by in listed if holds(one, undo, by, tell(), Doubling)] == []
+    hidden = [(one, undo, by) for one, undo, by in listed if undo.made == "$"]
+    assert hidden and [one.id for one, undo, by in hidden if holds(one, undo, by, tell(), Hiding)] == []
 
 
 # ---- what a document says of values in values
