@@ -58,12 +58,12 @@ def paths_of(document: str) -> tuple[str, ...]:
     for line in document.split("\n")[1:-1]:
         text = line.strip().partition("(")[0]
         if line.endswith("{"):
-            names.append(text.removesuffix("{").strip())
+            names.append("" if text.startswith("...") else text.removesuffix("{").strip())
         elif text == "}":
             names.pop()
         else:
-            found.append(".".join((*names, text)))
-    return tuple(found)
+            found.append(".".join((*filter(None, names), text)))
+    return tuple(dict.fromkeys(found))
 
 
 def answers_well(expect: Expect, body: JsonValue) -> bool:

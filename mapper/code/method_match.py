@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 from mapper.catalog import Catalog
 from mapper.code.abstract_values import MOST, UNKNOWN, Fields, Lit, Value, choices, parts_of, plain, text, weight
 from mapper.code.found_calls import ANY, Finding, FoundCall, How, Unknown
+from mapper.code.graphql_calls import Documents
 from mapper.code.python import TOO_MUCH
-from mapper.code.routes import GAP, Met, Place, Route, Routes, Segment, fixed_of, plain_name
+from mapper.code.routes import GAP, Met, Place, Route, Routes, Segment, fit, fixed_of, plain_name
 from mapper.code.sent_requests import Enough, Request, Seen, Spoken
 from mapper.code.url_parts import Address
 from mapper.store.service_names import part_of
@@ -40,6 +41,7 @@ class Matching:
         self._hosts: dict[str, None] = {}
         self._notes: list[str] = []
         self._work = 0
+        self._documents = Documents(catalog)
 
     def finding(self, seen: Seen) -> Finding:
         """What was seen, as calls of the catalog's methods."""
@@ -88,6 +90,20 @@ class Matching:
             return
         query = address.query.merged(request.query)
         for _name, routes, base, segments in self._places(address, service):
+            path, methods = routes.documents()
+            if methods:
+                if fit(Route.of("", verb, path), segments) is None:
+                    continue
+                found = list(self._documents.calls(request, verb, query, methods, base, how))
+                # All of a document's root fields are calls, or none: what one allows is the whole document.
+                if len(self._calls) + len(found) > MAX_CALLS:
+                    self._miss(request.line, f"{what}: there are more calls in the program than are looked at")
+                    return
+                for call in found:
+                    self._keep(call)
+                for wrong in self._documents.wrong():
+                    self._miss(request.line, f"{what}: {wrong}")
+                return
             if routes.service.code.either and verb in ("GET", "POST"):
                 met = routes.meeting(verb, segments, either=True)
             else:
@@ -305,9 +321,6 @@ class Matching:
         for asked in _products(query):
             for sent in _products(request.body):
                 self._spend(weight(asked) + weight(sent))
-                if len(self._calls) >= MAX_CALLS:
-                    self._note(f"More than {MAX_CALLS} calls were found; the rest isn't listed.")
-                    return
                 in_query, open_query = _wire(asked, as_text=True)
                 fields, open_fields = _wire(sent, as_text=request.kind == "form")
                 ends = [ANY] if asked.more or (sent.more and request.kind != "none") else []
@@ -323,7 +336,16 @@ class Matching:
                     body=request.kind,
                     base=base,
                 )
-                self._calls.setdefault(repr(call), call)
+                if not self._keep(call):
+                    return
+
+    def _keep(self, call: FoundCall) -> bool:
+        """Note a call; False where there are too many already."""
+        if len(self._calls) >= MAX_CALLS:
+            self._note(f"More than {MAX_CALLS} calls were found; the rest isn't listed.")
+            return False
+        self._calls.setdefault(repr(call), call)
+        return True
 
     # ---- small
 

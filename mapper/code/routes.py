@@ -197,6 +197,12 @@ class Routes:
             self._routes = tuple(self._read())
         return self._routes
 
+    def documents(self) -> tuple[str, dict[str, str]]:
+        """Where a GraphQL service takes its documents, and its methods by what they are (`query.issue`)."""
+        store = self.catalog.store
+        rows = store.routes_of(self.service.name) if store is not None and self.service.provider == "graphql" else ()
+        return (rows[0][3] if rows else ""), {origin: f"{self.service.name}.{name}" for name, origin, _, _ in rows}
+
     def named(self, name: str) -> list[Route]:
         """The methods of that name below the service, or by their provider's ids (see `plain_name`)."""
         if not self._names:
@@ -208,7 +214,7 @@ class Routes:
 
     def _read(self) -> Iterable[Route]:
         if self.service.provider == "graphql":
-            return  # all of them are at one address, which says nothing of what a document does
+            return  # all of them are at one address, which says nothing of what a document does (`documents`)
         store = self.catalog.store
         if self.service.source == "imported" and store is not None:
             for name, origin, http, path in store.routes_of(self.service.name):

@@ -21,6 +21,7 @@ from policies.actions import ANY_VALUE, OTHER_ARGUMENTS
 from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from policies.services import Method, Risk, Service, believed_risk
+from runtimes.code.document_rule import DOCUMENT, document_rule
 from runtimes.code.same_address import apart, beyond, known_fields
 from runtimes.gateway.head import OVERRIDES
 from runtimes.gateway.plan import MethodRule, Slot
@@ -128,10 +129,7 @@ def permits(
         catalog.check_callable(id)
         method = catalog.method(id)
         if method.document:
-            raise Unsupported(
-                f"A program can't call {id}: it is one GraphQL document, and a program would send its own.",
-                next_step=f"Make it a call of its own: goex exec --call {id} …",
-            )
+            raise Unsupported(f"{id} can't be named for a program.", next_step="Write its document out in the program.")
         both = catalog.service(method.service).code.either and {method.http} <= {"GET", "POST"}
         for http in ("GET", "POST") if both else (method.http,):
             groups.setdefault((id, http, ""), [])
@@ -162,7 +160,7 @@ def callable_(catalog: Catalog, id: str) -> bool:
     except (InvalidInput, Unsupported):
         return False
     method = catalog.method(id)
-    return bool(method.scopes) and not method.unsupported and not method.document
+    return bool(method.scopes) and not method.unsupported
 
 
 def _permit(
@@ -182,6 +180,20 @@ def _permit(
     if origin not in account.origins:
         return None  # the account's credential goes nowhere else, whatever the program says
     reads = [] if named else list(calls)
+    read = believed_risk(service, method) is Risk.READ
+    if method.document:
+        documents = document_rule(number, service, method, account, origin, calls)
+        if documents is None:
+            return None
+        return Permit(
+            rule=replace(documents, calls=READS if read else WRITES, request_bytes=BODY_BYTES),
+            service=service.name,
+            method=method.name,
+            read=read,
+            lines=tuple(sorted({call.line for call in calls})),
+            held={DOCUMENT: documents.fields["query"]},
+            free=("variables",),
+        )
     where = _Places(method, http, calls)
     held, optional, must = _held(where, reads)
     closed = _closed(where, reads)
@@ -197,7 +209,6 @@ def _permit(
         # A program has one placeholder, in a header or in the query, and its rules have one name a segment.
         return None
     properties = method.parameters.get("properties", {})
-    read = believed_risk(service, method) is Risk.READ
     rule = MethodRule(
         id=f"rule-{number}",
         method_id=method.id,

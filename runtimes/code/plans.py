@@ -233,9 +233,9 @@ def _way_back(permit: Permit, catalog: Catalog, reversions: ReversionSet) -> _Ba
     """The pair by which each request of a permit would be taken back; none where one of them has none."""
     if permit.read:
         return _Back()
-    if permit.rule.body_format == "any":
-        return _Back(why=NOT_READ)
     method = catalog.method(permit.method_id)
+    if permit.rule.body_format == "any" or method.document:
+        return _Back(why=NOT_READ)
     found = _Back(why="no way back is known for it")
     for one in permit.sets():
         try:

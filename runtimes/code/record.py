@@ -14,6 +14,7 @@ from typing import Any
 from mapper.catalog import Catalog
 from policies.actions import Plan
 from policies.errors import InvalidInput
+from policies.graphql import expected_of, leaves_open
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
 from runtimes.code.permits import Permit, held_in_path, name_from, shape_of, typed
@@ -124,10 +125,12 @@ def forget(records: Records) -> None:
 def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog) -> Answer:
     """What was answered, with the service's own idea of a good answer: some fail with status 200."""
     kept = Answer.of(exchange, ())
-    success = catalog.service(permit.service).success
+    method = catalog.method(permit.method_id)
+    success = expected_of(method, catalog.service(permit.service).success)
     wrong = next((one for one in success if not holds(one, exchange.status, exchange.body)), None)
     if kept.well and wrong is not None:
-        return replace(kept, well=False, failed=wrong.says or "the service says that it failed")
+        unsure = bool(method.document) and leaves_open(exchange.status, exchange.body)
+        return replace(kept, well=False, failed=wrong.says or "the service says that it failed", unsure=unsure)
     return kept
 
 
@@ -136,6 +139,8 @@ def arguments_of(sent: SentRequest, permit: Permit, catalog: Catalog) -> tuple[d
     its body was read, and is one call's. The path's word counts, whatever else calls itself so: it is what was acted
     on. What stands in two places otherwise isn't known."""
     method = catalog.method(permit.method_id)
+    if method.document:
+        return {}, False  # its document says what its variables are, and may have arguments of its own
     properties: Mapping[str, Any] = method.parameters.get("properties", {})
     body = sent.body if isinstance(sent.body, Mapping) else {}
     found: dict[str, JsonValue] = {}

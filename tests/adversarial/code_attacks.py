@@ -114,6 +114,13 @@ def order(scene: CodeScene) -> list[str]:
 # ---- the attacks
 
 SECRET = SECRETS[WORK]
+DOCUMENT = "{ issue(number: 1) { title } }"
+STORED = {"persistedQuery": {"version": 1, "sha256Hash": "0" * 64}}
+# As `runtimes.code.document_rule` makes them, at an address that isn't called graphql.
+WRITTEN = rule(
+    9, "POST", "documents", fields={"query": (DOCUMENT,), "variables": (), "operationName": ()}, must=("query",),
+    only=True, body_format="json",
+)  # fmt: skip
 CUT = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (b"you sent ", SECRET[:9].encode(), SECRET[9:].encode()))
 BATCH = b"--x\r\nContent-Type: application/http\r\n\r\nDELETE /api/everything HTTP/1.1\r\n\r\n--x--\r\n"
 
@@ -232,6 +239,21 @@ CASES: dict[str, Case] = {
         (("GraphQL by its queries", nothing(rule_match, "_check_graphql")),),
         rules=(rule(9, "POST", "graphql", body_format="json"),),
     ),
+    **{
+        f"code_graphql_{name}": Case(
+            tries,
+            asks("POST", "/api/documents", body),
+            arrived,
+            (("a document to the letter, and nothing beside it", nothing(bodies, "check_fields")),),
+            rules=(WRITTEN,),
+        )
+        for name, tries, body in (
+            ("other", "send another GraphQL document than the program holds", {"query": "mutation{x}"}),
+            ("stored", "name a stored GraphQL document beside it", {"query": DOCUMENT, "extensions": STORED}),
+            ("hash", "name a stored GraphQL document in its place", {"extensions": STORED}),
+            ("batch", "send a batch of GraphQL documents", [{"query": DOCUMENT}, {"query": "mutation{x}"}]),
+        )
+    },
     "code_own_header_token": Case(
         "an own account's token in another header",
         posts(X_Api_Key="attackers-own"),
