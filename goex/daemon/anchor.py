@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
+from goex.daemon.person_threads import in_thread
 from goex.daemon.vault_state import VaultState
 from goex.journal.chain import Journal
 from goex.journal.head import Mark
@@ -65,7 +66,7 @@ class Anchor:
             if not mark.count or self._told == (vault.id, mark.count):
                 return
             try:
-                await asyncio.to_thread(vault.note_reached, Reached(mark.count, mark.hash))
+                await in_thread(vault.note_reached, Reached(mark.count, mark.hash))
             except VaultSealed:
                 return
             self._told = (vault.id, mark.count)

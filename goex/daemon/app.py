@@ -43,6 +43,7 @@ from goex.daemon.rpc_context import Callers, Readable
 from goex.daemon.unlock import Opening, open_at_start
 from goex.daemon.vault_state import VaultState
 from goex.daemon.waiting_calls import WaitingCalls
+from goex.engine.agent_threads import Threads
 from goex.engine.core import Core, Settings
 from goex.engine.engine import Engine
 from goex.engine.grant_store import GrantStore
@@ -205,6 +206,7 @@ class App:
 
     async def start(self) -> None:
         """Reap, listen, and open the vault where the keyring can."""
+        asyncio.get_running_loop().set_default_executor(Threads())
         if (trouble := self.catalog.trouble) is not None:
             log.warning("imported services can't be used: %s", trouble)
         with suppress(GoexError):  # Docker may not be there yet; actions then say so

@@ -20,6 +20,7 @@ from goex.daemon.acceptor import Registry
 from goex.daemon.action_views import problem_view
 from goex.daemon.ending import guided
 from goex.daemon.page_sessions import PageSessions
+from goex.engine.agent_threads import work_for
 from goex.engine.core import Principal
 from goex.engine.events import Problem
 from goex.engine.grant_store import GrantStore
@@ -85,6 +86,7 @@ class Callers:
         """Who asks. A token that isn't known is an error, never `anonymous`."""
         peer = self.peer(context)
         agent = PERSON if peer.socket == "user" else self._agent(context)
+        work_for(agent)
         session = self.sessions.of(peer, agent, _session(context))
         return Principal(
             agent=agent,

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
+from goex.engine.agent_threads import work_for
 from goex.engine.authorize import Asking
 from goex.engine.core import Core, Lost, Principal, Request
 from goex.engine.events import Asked, Finished, Printed, Problem, Progressed
@@ -361,6 +362,7 @@ class Engine:
 
     async def _whole(self, row: ActionRow, journey: Coroutine[Any, Any, Arrived]) -> None:
         """Run a journey to its end, whatever end that is, and say so to whoever watches."""
+        work_for(row.agent)
         problem: Problem | None = None
         arrived: Arrived | None = None
         try:

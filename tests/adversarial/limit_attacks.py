@@ -70,6 +70,13 @@ ROWS: tuple[Attack, ...] = (
         f"{_TURNS}control[of_a_folder]",
     ),
     _own(
+        "look-hoard",
+        "have every thread look at a large folder, before anybody is asked, so that the person waits",
+        "few threads for all agents",
+        "tests/adversarial/test_agent_threads.py::test_the_person_has_threads",
+        "tests/adversarial/test_agent_threads.py::test_control",
+    ),
+    _own(
         "reference-flood",
         "have a small request filled with a long answer, hundreds of times, and kept",
         "a bound of references, and of what they fill in",
