@@ -148,6 +148,7 @@ class OidcServer:
     _cookie_key: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _said: queue.Queue[dict[str, Any]] = field(default_factory=queue.Queue, repr=False)
+    _ordering: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def issuer(self) -> str:
@@ -247,7 +248,9 @@ class OidcServer:
         self.stop()
 
     def asked(self, path: str = "/token", **facts: Any) -> list[dict[str, Any]]:
-        """The requests of `path` so far that have these facts (a fact of None: absent)."""
+        """The requests of `path` that were answered by now and have these facts (a fact of None: absent)."""
+        if self._process is not None and self._process.poll() is None:
+            self._order({"seen": True})  # its answer comes after what was said of them
         return [
             each
             for each in list(self.requests)
@@ -284,9 +287,10 @@ class OidcServer:
         process = self._process
         assert process is not None and process.stdin is not None
         try:
-            process.stdin.write(json.dumps(line).encode() + b"\n")
-            process.stdin.flush()
-            answer = self._said.get(timeout=self.seconds)
+            with self._ordering:
+                process.stdin.write(json.dumps(line).encode() + b"\n")
+                process.stdin.flush()
+                answer = self._said.get(timeout=self.seconds)
         except (OSError, queue.Empty):
             answer = {"ended": True}
         if "ended" in answer:

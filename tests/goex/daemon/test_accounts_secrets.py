@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,7 +86,7 @@ def test_tokens_are_in_the_vault_and_in_memory_alone(person: Person) -> None:
     approval = journey.asked()
     decide(person.daemon, approval)
     wait_until(lambda: person.server.asked(grant_type="refresh_token", scope="notes.read"))
-    time.sleep(1.0)
+    wait_until(lambda: stolen(person).refresh.reveal().decode() not in values)
     tokens = stolen(person)
     values += [tokens.access.token.reveal().decode(), tokens.refresh.reveal().decode()]
     assert len(set(values)) == 5

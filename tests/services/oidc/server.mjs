@@ -270,7 +270,7 @@ server.listen(setup.port, '127.0.0.1', () => say({ port: server.address().port }
 for await (const line of lines) {
   const order = JSON.parse(line);
   if (order.forget) await provider.AccessToken.adapter.destroy(order.forget);
-  else faults.push(order);
+  else if (!order.seen) faults.push(order);
   say({ ordered: true });
 }
 process.exit(0);
