@@ -45,6 +45,7 @@ from mapper.importing.undo_parts import (
 from policies.jsonvalue import JsonValue
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
+_UNDER_WAY = frozenset({"operation", "operations", "operationId", "operation_id", "job", "jobId", "job_id", "task"})
 _BRINGS_BACK = ("undelete", "restore", "untrash")
 # "Deletes the form and all of its responses": these don't come back with it.
 _MORE = re.compile(
@@ -149,6 +150,8 @@ def _create_listed(known: Evidence, op: Op) -> UndoTemplate | None:
     hole, outer = last_hole(other.path), bare(op)
     if listed.risk is not Risk.READ or not listed.items or in_part(listed):
         return None
+    if op.answer is not None and _UNDER_WAY & op.answer.fields.keys():
+        return None  # what is still being made may not be listed yet
     beside = set(listed.answer.fields) - {listed.lists[2:]} if listed.answer is not None else set()
     if any(_PAGES.search(name) for name in (*listed.optional, *beside)):
         return None

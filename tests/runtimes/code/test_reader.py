@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,9 @@ LONG = (
 def processes() -> list[str]:
     found = []
     for task in Path("/proc/self/task").iterdir():
-        found += [
-            child
-            for child in (task / "children").read_text().split()
-            if b"runtimes.code.reader" in Path(f"/proc/{child}/cmdline").read_bytes()
-        ]
+        for child in (task / "children").read_text().split():
+            with suppress(FileNotFoundError):  # it ended meanwhile
+                found += [child] if b"runtimes.code.reader" in Path(f"/proc/{child}/cmdline").read_bytes() else []
     return found
 
 
