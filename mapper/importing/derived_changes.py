@@ -142,12 +142,8 @@ def _only_changes(known: Evidence, op: Op) -> bool:
     said = words(op.name.rpartition(".")[2])
     path = plain(op.path)
     called = bool(_CHANGES & set(said[:1] + said[-1:])) and len(op.body.fields) > 1
-    makes = bool(_ADDS & {word.removesuffix("s") for word in words(op.said[:60])[:1]})
-    return (
-        called
-        and not makes
-        and not (op.body.needed or {201, 202} & op.codes or path in known.collections or path in known.lists)
-    )
+    elsewhere = bool({201, 202} & op.codes) or path in known.collections or path in known.lists
+    return called and not (op.body.needed or elsewhere or _makes(op))
 
 
 def _goes_on(op: Op, thing: Shape) -> bool:

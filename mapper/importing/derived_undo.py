@@ -45,7 +45,6 @@ from mapper.importing.undo_parts import (
 from policies.jsonvalue import JsonValue
 from policies.services import CallTemplate, Expect, Risk, UndoTemplate
 
-_UNDER_WAY = frozenset({"operation", "operations", "operationId", "operation_id", "job", "jobId", "job_id", "task"})
 _BRINGS_BACK = ("undelete", "restore", "untrash")
 # "Deletes the form and all of its responses": these don't come back with it.
 _MORE = re.compile(
@@ -54,6 +53,8 @@ _MORE = re.compile(
 # "Triggers a new engagement for the flow": what that began isn't taken back with its record.
 _BEGINS = re.compile(r"(?i)\W*(?:trigger|execut|launch|run|start)\w*\b")
 _PAYS = re.compile(r"(?i)^(payment_?(method|source|token)|credit_?card)")
+# An answer with one of these is of work that goes on: what it makes may not be listed yet.
+_UNDER_WAY = frozenset({"operation", "operations", "operationId", "operation_id", "job", "jobId", "job_id", "task"})
 # A list that is shown in parts may not show what was made.
 _PAGES = re.compile(
     r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since|total|more|paging|pagination|meta"
@@ -151,7 +152,7 @@ def _create_listed(known: Evidence, op: Op) -> UndoTemplate | None:
     if listed.risk is not Risk.READ or not listed.items or in_part(listed):
         return None
     if op.answer is not None and _UNDER_WAY & op.answer.fields.keys():
-        return None  # what is still being made may not be listed yet
+        return None
     beside = set(listed.answer.fields) - {listed.lists[2:]} if listed.answer is not None else set()
     if any(_PAGES.search(name) for name in (*listed.optional, *beside)):
         return None

@@ -137,12 +137,6 @@ ATTACKS: dict[str, Attack] = {
 
 
 @pytest.fixture(scope="module")
-def shipped(sandbox_image: str) -> Iterator[Scene]:
-    with scene() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def control(sandbox_image: str) -> Iterator[Scene]:
     with scene("what was asked for", "grants that end") as made:
         yield made

@@ -91,12 +91,6 @@ ATTACKS: dict[str, Attack] = {
 
 
 @pytest.fixture(scope="module")
-def shipped(sandbox_image: str) -> Iterator[Scene]:
-    with scene() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def control(sandbox_image: str) -> Iterator[Scene]:
     with scene("references", "only reads", "where a plan led", "keys' requests") as made:
         yield made

@@ -28,12 +28,6 @@ Attack = Callable[[Scene], bool]
 
 
 @pytest.fixture(scope="module")
-def shipped(sandbox_image: str) -> Iterator[Scene]:
-    with scene() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def control(sandbox_image: str) -> Iterator[Scene]:
     with scene("references", "unknown arguments") as made:
         yield made

@@ -114,12 +114,6 @@ def test_one_search_many_times_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def shipped(sandbox_image: str) -> Iterator[Scene]:
-    with scene() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def control(sandbox_image: str) -> Iterator[Scene]:
     with scene("bounds of references") as made:
         yield made

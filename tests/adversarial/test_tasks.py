@@ -256,12 +256,6 @@ ATTACKS: dict[str, tuple[Attack, tuple[str, ...]]] = {
 
 
 @pytest.fixture(scope="module")
-def shipped(sandbox_image: str) -> Iterator[Scene]:
-    with scene() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def controls(sandbox_image: str) -> Iterator[Callable[[tuple[str, ...]], Scene]]:
     with ExitStack() as stack:
         made: dict[tuple[str, ...], Scene] = {}

@@ -88,12 +88,6 @@ ATTACKS = {"of_a_call": of_a_call, "of_a_folder": of_a_folder}
 
 
 @pytest.fixture(scope="module")
-def shipped(sandbox_image: str) -> Iterator[Scene]:
-    with scene() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
 def control(sandbox_image: str) -> Iterator[Scene]:
     with scene("places") as made:
         yield made

@@ -295,7 +295,6 @@ def run(wire: Wire, job: Job, found: Definition) -> Ran:
     """Run it. Raises ServerError where it failed, and Doubtful where its answer never came."""
     (statement,) = job.program.statements
     with _locked(wire, found if statement.verb == "alter" else None):
-        definition = {"table": found.table, "undo": found.undo, "lost": found.lost, "lock": found.lock}
         note = Note(
             at="committing",
             connection=wire.id,
@@ -303,7 +302,10 @@ def run(wire: Wire, job: Job, found: Definition) -> Ran:
             exact=False,
             reached=(Reached(table=found.table, verb=statement.verb, rows=0),),
             definition={
-                **definition,
+                "table": found.table,
+                "undo": found.undo,
+                "lost": found.lost,
+                "lock": found.lock,
                 "before": _shown(wire, found.table),
                 "expected": found.expected,
                 "after": "",

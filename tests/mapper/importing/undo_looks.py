@@ -21,6 +21,7 @@ UNNAMED: tuple[dict[str, Any], Ops] = (
         "RuleInput": thing(["text"], text=TEXT, on=YES),
         "Rules": thing(rules=_all("Rule")),
         "Done": thing(ok=YES),
+        "Begun": thing(operation=TEXT),
         "Full": thing(id=ID, text=TEXT, on=YES, owner=TEXT),
         "Tagged": thing(id=ID, tags={"type": "array", "items": TEXT}),
         "TaggedInput": thing(tags={"type": "array", "items": TEXT}),
@@ -57,6 +58,10 @@ UNNAMED: tuple[dict[str, Any], Ops] = (
         "POST /seats": op(body="PaidInput", codes=[201]),
         "GET /seats": op(answer="PaidOnes"),
         "DELETE /seats/{seat_id}": op(codes=[204]),
+        # It is still being made when it is answered, and may not be listed yet.
+        "POST /copies": op(body="RuleInput", answer="Begun", codes=[201]),
+        "GET /copies": op(answer="Rules"),
+        "DELETE /copies/{copy_id}": op(codes=[204]),
         # What was put into it since isn't seen.
         "POST /shelves": op(body="RuleInput", codes=[201]),
         "GET /shelves": op(answer="Rules"),
