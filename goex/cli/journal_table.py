@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 _AGENT_WIDTH = 16
 # What a reader on a screen doesn't need of a row: hashes, which verifying looks at, and what other columns show.
 _UNREAD_FACTS = frozenset(
-    {"digest", "ledger", "manifest", "sha256", "request_sha256", "outcome_sha256", "session", "process"}
+    {
+        "digest",
+        "intent_sha256",
+        "ledger",
+        "manifest",
+        "outcome_sha256",
+        "process",
+        "request_sha256",
+        "session",
+        "sha256",
+        "standing",
+    }
 )
 
 
