@@ -26,7 +26,7 @@ from mapper.proposals import parse_proposal
 from mapper.readings import MAX_CLAIMS, Reading
 from mapper.service_position import not_served
 from mapper.stopping_rule import DEFAULT_CONFIDENCE, Experience, Plan
-from mapper.tally import scopes_of, tally
+from mapper.tally import Tally, scopes_of
 from mapper.techniques import Technique
 from mapper.vote import DEFAULT_THRESHOLD, MAX_ALTERNATIVES, REJECTIONS, Vote
 from policies.actions import Alternative, Call, Intent, IntentMapping, Rejected
@@ -165,10 +165,10 @@ class Mapper:
     ) -> IntentMapping:
         """The vote over as many samples of the model as the plan wants."""
         habit = experience.habit
+        tally = Tally(self.catalog, granted=granted, words=text, threshold=self.threshold)
 
         def tallied(made: Sequence[Reading]) -> Vote:
-            samples = [reading.sample for reading in made]
-            return tally(self.catalog, samples, granted=granted, words=text, threshold=self.threshold)
+            return tally.vote([reading.sample for reading in made])
 
         def more(made: Sequence[Reading]) -> int:
             return plan.more(tallied(made).votes if made else 0, len(made), habit)

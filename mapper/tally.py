@@ -18,39 +18,68 @@ from policies.jsonvalue import canonical
 from policies.services import Risk
 
 
-def tally(
-    catalog: Catalog,
-    samples: Sequence[Sample],
-    *,
-    granted: frozenset[ScopeId] = frozenset(),
-    words: str = "",
-    threshold: float = DEFAULT_THRESHOLD,
-) -> Vote:
-    """Vote over validated samples. `granted` is what standing grants cover, preferred where it suffices;
-    `words` are the person's request, which `least_scopes` may look at."""
+class Tally:
+    """Votes over the samples of one request, as more of them come in.
 
-    def allowed(sample: Sample, number: int) -> Sample:
+    `granted` is what standing grants cover, preferred where it suffices; `words` are the person's request, which
+    `least_scopes` may look at. Samples are mostly alike, and each is voted over again with those that come after it:
+    the least scopes of equal calls are searched for once.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        granted: frozenset[ScopeId] = frozenset(),
+        words: str = "",
+        threshold: float = DEFAULT_THRESHOLD,
+    ) -> None:
+        self._catalog = catalog
+        self._granted = granted
+        self._words = words
+        self._threshold = threshold
+        self._scopes: dict[bytes, tuple[str, ...] | InvalidInput] = {}
+
+    def vote(self, samples: Sequence[Sample]) -> Vote:
+        """The vote over validated samples."""
+        return vote(
+            [self._allowed(sample, number) for number, sample in enumerate(samples)],
+            scopes_of=self.scopes_of,
+            check=self._check,
+            is_read=lambda call: self._catalog.method(call.id).risk is Risk.READ,
+            threshold=self._threshold,
+        )
+
+    def scopes_of(self, calls: tuple[Call, ...]) -> tuple[str, ...]:
+        """The least scopes of calls, as "service:scope". Raises InvalidInput where no scope allows one of them."""
+        key = _bytes(calls)
+        if key not in self._scopes:
+            try:
+                self._scopes[key] = scopes_of(self._catalog, calls, self._granted, self._words)
+            except InvalidInput as error:
+                self._scopes[key] = error
+        found = self._scopes[key]
+        if isinstance(found, InvalidInput):
+            raise found
+        return found
+
+    def _allowed(self, sample: Sample, number: int) -> Sample:
         if not sample or not isinstance(sample, tuple):
             return sample
         try:
-            scopes_of(catalog, sample, granted, words)
+            self.scopes_of(sample)
         except InvalidInput as error:
-            text = canonical([call.to_json() for call in sample]).decode("utf-8")
-            return rejected(Malformed(error.message, "arguments"), number, text)
+            return rejected(Malformed(error.message, "arguments"), number, _bytes(sample).decode("utf-8"))
         return sample
 
-    def check(calls: tuple[Call, ...]) -> tuple[Call, ...]:
-        made = catalog.validate_all(calls)
-        scopes_of(catalog, made, granted, words)
+    def _check(self, calls: tuple[Call, ...]) -> tuple[Call, ...]:
+        made = self._catalog.validate_all(calls)
+        self.scopes_of(made)
         return made
 
-    return vote(
-        [allowed(sample, number) for number, sample in enumerate(samples)],
-        scopes_of=lambda calls: scopes_of(catalog, calls, granted, words),
-        check=check,
-        is_read=lambda call: catalog.method(call.id).risk is Risk.READ,
-        threshold=threshold,
-    )
+
+def _bytes(calls: tuple[Call, ...]) -> bytes:
+    return canonical([call.to_json() for call in calls])
 
 
 def scopes_of(

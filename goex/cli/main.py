@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import os
 import sys
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -172,15 +173,21 @@ app.command("notify", short_help="Ask on your desktop.")(notifier.run)
 app.command("doctor", short_help="What is missing, and what mends it.")(doctor.run)
 
 
-def main() -> None:
-    """The console script. Each command costs a millisecond to make, so that only the one that is named is."""
-    name = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+def named(arguments: Sequence[str]) -> typer.Typer:
+    """The command for these arguments. Each command costs milliseconds to make, so that only the one that they name
+    is."""
+    name = next((argument for argument in arguments if not argument.startswith("-")), "")
     commands = [one for one in app.registered_commands if one.name == name]
     groups = [one for one in app.registered_groups if one.name == name]
-    named = copy.copy(app)
+    made = copy.copy(app)
     if commands or groups:
-        named.registered_commands, named.registered_groups = commands, groups
-    named()
+        made.registered_commands, made.registered_groups = commands, groups
+    return made
+
+
+def main() -> None:
+    """The console script."""
+    named(sys.argv[1:])()
 
 
 if __name__ == "__main__":

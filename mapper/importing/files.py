@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mapper.catalog import Catalog
-from mapper.importing import bundles, functions, graphql_schema, openapi
+from mapper.importing import bundles, functions, openapi
 from mapper.importing.document_files import Broken, Source
 from mapper.importing.import_report import BadPart, Problem, Progress, Report
 from mapper.importing.install import Installer, Nothing
@@ -64,6 +64,8 @@ def import_graphql(
             f"{endpoint[:100]!r} {wrong}.",
             next_step="Name the API's address, like --endpoint https://api.example.com/graphql.",
         )
+    from mapper.importing import graphql_schema
+
     return _install(path, _source(file), graphql_schema.PROVIDER, name, progress, endpoint)
 
 

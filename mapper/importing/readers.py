@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mapper.importing import bundles, functions, google, graphql_schema, mcp_tools, openapi
+from mapper.importing import bundles, functions, google, mcp_tools, openapi
 from mapper.importing.document_files import Source
 from mapper.importing.import_report import BadPart, Problem
 from mapper.importing.trees import Tree, json_lines, read
@@ -65,6 +65,8 @@ def read_mcp(source: Source, name: str) -> Made:
 
 def read_graphql(source: Source, name: str, endpoint: str) -> Made:
     """A GraphQL schema, as the service `name` at `endpoint`. Raises BadPart."""
+    from mapper.importing import graphql_schema  # graphql-core loads for longer than most documents are read
+
     document, bad = graphql_schema.read_document(source, name, endpoint)
     problems = [
         Problem(file=source.name, line=0, where=".".join(part.keys), what=part.what) for part in bad[:MAX_PROBLEMS]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mapper.catalog import Catalog
-from mapper.tally import scopes_of, tally
+from mapper.tally import Tally, scopes_of
 from policies.actions import Call, Rejected
 from policies.errors import InvalidInput
 from policies.services import Risk
@@ -28,7 +28,7 @@ def made() -> Catalog:
 def test_one_sample_that_no_scope_allows_is_rejected_and_the_others_count(made: Catalog) -> None:
     with pytest.raises(InvalidInput):
         scopes_of(made, listing(q="x"))
-    result = tally(made, [listing(), listing(q="x"), listing(), listing()])
+    result = Tally(made).vote([listing(), listing(q="x"), listing(), listing()])
     assert result.sure and result.agreement == 0.75
     assert [one.calls for one in result.alternatives] == [listing()]
     assert result.alternatives[0].scopes == (f"s:{METADATA}",)
@@ -39,7 +39,7 @@ def test_one_sample_that_no_scope_allows_is_rejected_and_the_others_count(made: 
 
 
 def test_where_none_is_allowed_there_is_no_winner(made: Catalog) -> None:
-    result = tally(made, [listing(q="x")] * 3)
+    result = Tally(made).vote([listing(q="x")] * 3)
     assert not result.sure and result.alternatives == () and len(result.rejected) == 3
 
 
@@ -51,7 +51,7 @@ def test_what_is_put_together_must_be_allowed_together() -> None:
     samples = [listing(a=2, b=1)] * 2 + [listing(a=1, b=2)] * 2 + [listing(a=2, b=3), listing(a=3, b=2)]
     with pytest.raises(InvalidInput):
         scopes_of(both, listing(a=2, b=2))
-    result = tally(both, samples)
+    result = Tally(both).vote(samples)
     assert result.alternatives[0].calls in (listing(a=2, b=1), listing(a=1, b=2))
     assert not result.sure
 
@@ -60,5 +60,5 @@ def test_scopes_that_are_granted_are_preferred_and_named_once(made: Catalog) -> 
     wide = catalog(FILES, {"things.list": (Risk.READ, "files.readonly files")})
     held = frozenset({("s", "", f"{AUTH}files")})
     twice = [(*listing(), *listing())] * 3
-    assert tally(wide, twice).alternatives[0].scopes == (f"s:{AUTH}files.readonly",)
-    assert tally(wide, twice, granted=held).alternatives[0].scopes == (f"s:{AUTH}files",)
+    assert Tally(wide).vote(twice).alternatives[0].scopes == (f"s:{AUTH}files.readonly",)
+    assert Tally(wide, granted=held).vote(twice).alternatives[0].scopes == (f"s:{AUTH}files",)

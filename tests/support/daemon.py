@@ -63,8 +63,9 @@ class Daemon:
         self.home = home or Path(tempfile.mkdtemp(prefix="goex-t-", dir="/tmp"))
         self._init = init
         self._process: subprocess.Popen[bytes] | Fork | None = None
-        # What Python and the allocator read at a process's start isn't read by a fork.
-        self._fresh = fresh or any(name.startswith(("PYTHON", "MALLOC_", "LD_")) for name in env or ())
+        # What Python and the allocator read at a process's start isn't read by a fork, which can take a defence away.
+        read = [name for name in env or () if name.startswith(("PYTHON", "MALLOC_", "LD_"))]
+        self._fresh = fresh or (bool(read) and not (read == ["PYTHONPATH"] and "GOEX_TEST_WITHOUT" in (env or {})))
         self._channels: dict[tuple[Path, str], grpc.Channel] = {}
         self.config_dir, self.state_dir, self.run_dir = (
             self.home / name / "goex" for name in ("config", "state", "run")

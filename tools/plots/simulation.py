@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from mapper.catalog import Catalog, tool_name
 from mapper.proposals import parse_proposal
 from mapper.stopping_rule import DEFAULT_CONFIDENCE, Experience, Plan
-from mapper.tally import scopes_of, tally
+from mapper.tally import Tally
 from mapper.vote import DEFAULT_THRESHOLD, REJECTIONS, Sample, Vote
 from policies.actions import Call
 from policies.errors import InvalidInput
@@ -176,23 +176,24 @@ def simulate(
         texts = model.completions(number, meant, noise)
         read = {text: parse_proposal(text, catalog) for text in dict.fromkeys(texts)}
         samples: list[Sample] = [read[text] for text in texts]
-        needed = set(scopes_of(catalog, meant))
-        full = tally(catalog, samples)
+        tally = Tally(catalog)
+        needed = set(tally.scopes_of(meant))
+        full = tally.vote(samples)
         for k in FIXED:
-            made = full if k == FULL else tally(catalog, samples[:k])
+            made = full if k == FULL else tally.vote(samples[:k])
             counts[str(k)].add(made, full, meant, needed)
-        counts[ADAPTIVE].add(_adaptive(catalog, samples, adaptive, experience), full, meant, needed)
+        counts[ADAPTIVE].add(_adaptive(tally, samples, adaptive, experience), full, meant, needed)
         progress(number + 1)
     return {name: counted.result(name) for name, counted in counts.items()}
 
 
-def _adaptive(catalog: Catalog, samples: Sequence[Sample], plan: Plan, experience: Experience) -> Vote:
+def _adaptive(tally: Tally, samples: Sequence[Sample], plan: Plan, experience: Experience) -> Vote:
     """As `mapper.mapper` does it: ask, vote, ask again."""
     asked = 0
-    made = tally(catalog, [])
+    made = tally.vote([])
     while (more := plan.more(made.votes, asked, experience.habit)) > 0:
         asked += more
-        made = tally(catalog, samples[:asked])
+        made = tally.vote(samples[:asked])
     experience.observe(made.votes, made.ballots, REJECTIONS)
     return made
 

@@ -81,9 +81,9 @@ class Inside(Goex):
     def __call__(self, *args: str, stdin: bytes = b"", cwd: Path | None = None) -> Ran:
         from typer.testing import CliRunner
 
-        from goex.cli.main import app
+        from goex.cli.main import named
 
-        done = CliRunner(env=self.env).invoke(app, list(args), input=stdin, prog_name="goex")
+        done = CliRunner(env=self.env).invoke(named(args), list(args), input=stdin, prog_name="goex")
         return Ran(subprocess.CompletedProcess(args, done.exit_code, done.stdout_bytes, done.stderr_bytes))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from goex.engine.intents import REJECTED_KEPT, _votes
 from mapper.catalog import Catalog
 from mapper.proposals import parse_proposal
-from mapper.tally import tally
+from mapper.tally import Tally
 from policies.actions import Intent, IntentMapping, Rejected
 from policies.jsonvalue import canonical
 
@@ -14,7 +14,7 @@ GOOD = 'slack.chat.postMessage(channel="#ops", text="a word that is hashed")'
 
 
 def mapping(texts: list[str], **facts: object) -> IntentMapping:
-    result = tally(CATALOG, [parse_proposal(text, CATALOG, number) for number, text in enumerate(texts)])
+    result = Tally(CATALOG).vote([parse_proposal(text, CATALOG, number) for number, text in enumerate(texts)])
     made: dict[str, object] = {
         "intent": Intent(text="x"),
         "alternatives": result.alternatives,

@@ -23,7 +23,7 @@ import docker
 import pytest
 from typer.testing import CliRunner
 
-from goex.cli.main import app
+from goex.cli.main import named
 from policies.actions import Language
 from policies.errors import Conflict, InvalidInput, Unavailable
 from runtimes.code import environment
@@ -309,7 +309,7 @@ async def test_a_profile_from_the_command_to_a_program_and_away(
     run = CliRunner()
 
     def goex(*arguments: str) -> Any:
-        done = run.invoke(app, ["images", *arguments, "--json"], catch_exceptions=False)
+        done = run.invoke(named(["images"]), ["images", *arguments, "--json"], catch_exceptions=False)
         return json.loads(done.stdout)
 
     made = goex("add", NAME, "--requirements", str(tmp_path / "wanted.txt"), "--npm", "goexone@1.2.0")
