@@ -2,8 +2,8 @@
 
 `tests/vectors/conversations` holds 156 requests (30 with dates, 30 about something known by its name, 20 for each of
 several, 20 ambiguous, 20 that nothing serves, 36 plain) with what their writer took for right, as first written, and
-the model's answers, one sample each. What is measured anew is GoEx: what it makes of these answers, how it judges
-their scopes, and how long its prompts are.
+the model's answers, one sample each; `one-shot.jsonl` has what it answered to single prompts. What is measured anew is
+GoEx: what it makes of these answers, how it judges their scopes, and how long its prompts are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest
 from mapper.ambiguity import twin
 from mapper.context import Context
 from mapper.conversation import Conversation
-from mapper.evaluation import request_sets, rounds
+from mapper.evaluation import recorded, request_sets, rounds
 from mapper.evaluation.alone import Alone
 from mapper.evaluation.scope_table import figures
 from mapper.techniques import CONVERSATION, Technique
@@ -59,6 +59,21 @@ def test_what_a_strong_model_can_do_it_does_here(alone: Alone, tmp_path: Path) -
     # Six of the seven that differ are Drive's: the writer expects `drive` where the API accepts `drive.file` as well.
     differ = [row for row in made if not (row.at_once or row.after_asking)]
     assert len([row for row in differ if row.request.raw["service"] != "drive"]) <= 1
+
+
+@pytest.mark.slow
+def test_single_prompts_beside_it(alone: Alone) -> None:
+    """The other column of the table in docs/guides/models.md: the likeliest methods in one prompt, and one answer."""
+    asked = request_sets.read(VECTORS / "requests.jsonl")
+    told = recorded.read(VECTORS / "one-shot.jsonl", {one.id for one in asked})
+    assert len(told) == 156
+    found = figures(recorded.rows(alone, asked, Technique.named("retrieval"), told, "plain"))
+    # Whatever GoEx makes of them, most answers say that nothing can be done: no date, no finding, no question.
+    assert 40 <= found["accuracy_total_pct"] <= 50 and found["declined_wrongly_pct"] > 45
+    assert found["prompt_tokens"] > 6000
+    by_class = found["by_class"]
+    assert by_class["plain"]["accuracy_total_pct"] >= 95 and by_class["unservable"]["accuracy_total_pct"] == 100
+    assert by_class["dates"]["accuracy_total_pct"] <= 20 and by_class["ambiguous"]["accuracy_total_pct"] == 0
 
 
 DATE = re.compile(r"20\d\d-\d\d-\d\d")
