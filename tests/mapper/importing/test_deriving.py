@@ -26,7 +26,7 @@ SAMPLE = 300  # of Google's derived pairs
 
 def imported(folder: Path, name: str) -> Catalog:
     (folder / f"{name}.json").write_text(json.dumps(document(name)))
-    import_openapi(folder / "catalog.db", folder / f"{name}.json", name)
+    import_openapi(folder / "catalog.db", folder / f"{name}.json", name, index=False)
     return Catalog.open(folder / "catalog.db", alone=True)
 
 
@@ -78,7 +78,7 @@ def test_a_new_import_takes_the_old_ways_back_with_it(tmp_path: Path) -> None:
     del made["paths"]["/notes/{id}"]["get"]
     (tmp_path / "notes.json").write_text(json.dumps(made))
     assert any(method.undo for method in catalog.methods())
-    import_openapi(tmp_path / "catalog.db", tmp_path / "notes.json", "notes")
+    import_openapi(tmp_path / "catalog.db", tmp_path / "notes.json", "notes", index=False)
     assert not any(method.undo for method in catalog.methods())
 
 

@@ -38,7 +38,7 @@ def notes(schemes: dict[str, Any], wanted: Any = None) -> dict[str, Any]:
 def put(folder: Path, raw: Any) -> Report:
     place = folder / "notes.json"
     place.write_text(json.dumps(raw), encoding="utf-8")
-    return import_openapi(folder / "catalog.db", place, "notes")
+    return import_openapi(folder / "catalog.db", place, "notes", index=False)
 
 
 def login(folder: Path) -> OAuth | None:

@@ -36,14 +36,14 @@ def made_catalog(folder: Path, *, keyed: bool = True) -> Catalog:
     made["paths"] |= {path: item for path, item in forge["paths"].items() if path.startswith("/user/starred")}
     made["paths"]["/notes"]["post"]["parameters"] += [KEYED] * keyed
     (folder / "notes.json").write_text(json.dumps(made))
-    import_openapi(folder / "catalog.db", folder / "notes.json", "notes")
+    import_openapi(folder / "catalog.db", folder / "notes.json", "notes", index=False)
     return Catalog.open(folder / "catalog.db", alone=True)
 
 
 def catalog_of(folder: Path, name: str) -> Catalog:
     """A document of the labelled set as the service `notes`."""
     (folder / f"{name}.json").write_text(json.dumps(document(name)))
-    import_openapi(folder / "catalog.db", folder / f"{name}.json", "notes")
+    import_openapi(folder / "catalog.db", folder / f"{name}.json", "notes", index=False)
     return Catalog.open(folder / "catalog.db", alone=True)
 
 

@@ -49,7 +49,7 @@ def imported(folder: Path, raw: Mapping[str, Any], name: str = "things") -> Cata
     folder.mkdir(parents=True, exist_ok=True)
     place = folder / "document.json"
     place.write_text(json.dumps(raw))
-    import_openapi(folder / "catalog.db", place, name)
+    import_openapi(folder / "catalog.db", place, name, index=False)
     return Catalog.open(folder / "catalog.db")
 
 

@@ -133,7 +133,7 @@ def enveloped(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
         text = text.replace(f'schemas/{name}"', f'schemas/One{name}"')
     made["paths"] = {f"{path}/": item for path, item in json.loads(text).items()}
     (folder / "notes.json").write_text(json.dumps(made))
-    import_openapi(folder / "catalog.db", folder / "notes.json", "notes")
+    import_openapi(folder / "catalog.db", folder / "notes.json", "notes", index=False)
     return Catalog.open(folder / "catalog.db", alone=True)
 
 
@@ -204,7 +204,7 @@ class Alarms(Notes):
 def alarms(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     folder = tmp_path_factory.mktemp("settings")
     (folder / "settings.json").write_text(json.dumps(document("settings")))
-    import_openapi(folder / "catalog.db", folder / "settings.json", "notes")
+    import_openapi(folder / "catalog.db", folder / "settings.json", "notes", index=False)
     return Catalog.open(folder / "catalog.db", alone=True)
 
 

@@ -208,7 +208,7 @@ class Boards(Notes):
 @pytest.mark.parametrize("cards", [[], ["somebody else's"]], ids=["empty", "filled"])
 def test_what_others_put_into_it_isnt_deleted_with_it(cards: list[str], tmp_path: Path) -> None:
     (tmp_path / "boards.json").write_text(json.dumps(document("boards")))
-    import_openapi(tmp_path / "catalog.db", tmp_path / "boards.json", "notes")
+    import_openapi(tmp_path / "catalog.db", tmp_path / "boards.json", "notes", index=False)
     catalog = Catalog.open(tmp_path / "catalog.db", alone=True)
     name = next(method.name for method in catalog.methods() if method.origin_id == "POST /boards")
     bench, to = Bench(tmp_path / "records", (ACCOUNT,)), Boards()

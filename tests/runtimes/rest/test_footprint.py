@@ -110,7 +110,7 @@ def test_a_list_reads_what_it_showed(tmp_path: Path) -> None:
 def notes(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     folder = tmp_path_factory.mktemp("notes")
     (folder / "notes.json").write_text(json.dumps(document("notes")))
-    import_openapi(folder / "catalog.db", folder / "notes.json", "notes")
+    import_openapi(folder / "catalog.db", folder / "notes.json", "notes", index=False)
     return Catalog.open(folder / "catalog.db", alone=True)
 
 
