@@ -234,6 +234,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{server.server_port}/")
         monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+        monkeypatch.setenv("npm_config_fetch_retries", "0")  # npm waits ten seconds and more before it tries again
         yield _Registry
         server.shutdown()
 
