@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import compress
+from operator import not_
+from typing import cast
 
 from runtimes.sql.mariadb.rows import Form, Lines
 
@@ -68,14 +71,12 @@ class Kept:
         """The same, of whose lines only so many fields were read: the key's, those that may have changed, a comma."""
         if len(heads) != len(self.before):
             return False
-        changed = [
-            (key, str(was), head)
-            for (key, was), head in zip(self.before.items(), heads, strict=True)
-            if not str(was).startswith(head)
-        ]
-        if not all(head.startswith(f"{key},") for key, _, head in changed):
+        lines = cast(list[str], list(self.before.values()))  # all of them are there, or it isn't asked (`absent`)
+        same = map(str.startswith, lines, heads)
+        changed = list(compress(zip(self.before, lines, heads, strict=True), map(not_, same)))
+        if not all(map(str.startswith, (head for _, _, head in changed), (f"{key}," for key, _, _ in changed))):
             return False  # in another order, or other rows
-        self.first, self.brief, self._changed = False, width, list(changed)
+        self.first, self.brief, self._changed = False, width, [*changed]
         counted.changed, counted.same = len(changed), len(heads) - len(changed)
         return True
 
