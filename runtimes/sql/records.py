@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from policies.errors import Conflict, InvalidInput
@@ -20,6 +21,7 @@ from runtimes.sql.contract import Ran, Reached, RowChange
 STATE = "db.state"
 _BYTES = 64 * 2**20
 PIECE = 4 * 2**20  # bytes of one record, compressed
+_LARGE = 64 * 2**10  # bytes, whose compression takes longer than to hand them to a thread
 _LEVEL = 1  # rows of text shrink well enough, and the action waits for this
 T = TypeVar("T")
 
@@ -45,12 +47,25 @@ def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: i
                 next_step="Change fewer rows at a time, or raise [databases] image_mb in config.toml.",
             )
 
-    for piece in pieces:
-        digest.update(piece)
-        waiting += packer.compress(piece)
+    def take(packed: bytes) -> None:
+        waiting.extend(packed)
         check()
         if len(waiting) >= PIECE:
             put()
+
+    with ThreadPoolExecutor(1) as beside:  # a large piece is compressed while the next one is made
+        pending: Future[bytes] | None = None
+        for piece in pieces:
+            digest.update(piece)
+            if pending is not None:
+                take(pending.result())
+                pending = None
+            if len(piece) < _LARGE:
+                take(packer.compress(piece))
+            else:
+                pending = beside.submit(packer.compress, piece)
+        if pending is not None:
+            take(pending.result())
     waiting += packer.flush()  # what the packer held back: all of a small image
     check()
     put()

@@ -18,63 +18,43 @@ _FULL = 0xFFFFFF  # a longer row comes in several packets
 _CHUNK = 1 << 20
 _HEAD = r"[\s\S]{4}(?:\xfc[\s\S]{2}|\xfd[\s\S]{3}|[^\xfb-\xff])"
 _RUN = re.compile(rf"(?:{_HEAD}[0-9A-Za-z,.:+\- ]*\n)*")
-_ROWS: dict[str, re.Pattern[str]] = {}
+_ROW = re.compile(rf"{_HEAD}([^\n]*)\n")
 
-Pairs = list[tuple[str, str]]
-ALONE = "/* lines -- */ "  # in front of a query whose rows are read without their keys
+MARK = "/* lines */ "  # in front of a query whose rows are read so
 
 
 class TooLarge(Exception):
     """A row became NULL, since it is more than the server hands over."""
 
 
-def mark(width: int) -> str:
-    """In front of a query whose rows are read so; its key are the first `width` fields of a row."""
-    return f"/* lines {width:02} */ "
-
-
 class LineCursor(Cursor):
-    """A cursor whose marked queries give `pairs`: each row's key and its line; or `alone`: its line."""
+    """A cursor whose marked queries give `lines`."""
 
-    pairs: Pairs
-    alone: list[str]
+    lines: list[str]
 
     def _query(self, q: Any) -> int:
         text = q if isinstance(q, str) else bytes(q).decode("utf-8", "replace")
-        found = re.match(r"/\* lines (\d\d|--) \*/ ", text)
-        if found is None:
+        if not text.startswith(MARK):
             return int(super()._query(q))  # type: ignore[misc]
         connection: Any = self._get_db()  # type: ignore[attr-defined]
         self._clear_result()  # type: ignore[attr-defined]
         connection.query(q, unbuffered=True)
         result = connection._result
         try:
-            read = _read(connection, _pattern(found[1])) if result.unbuffered_active else []
+            self.lines = _read(connection) if result.unbuffered_active else []
         except BaseException:
             connection._force_close()
             raise
         finally:
             result.unbuffered_active, result.connection = False, None
-        if found[1] == "--":
-            self.alone = read
-        else:
-            self.pairs = read
-        result.affected_rows, result.rows = len(read), ()
+        result.affected_rows, result.rows = len(self.lines), ()
         self._do_get_result()  # type: ignore[attr-defined]
-        return len(read)
+        return len(self.lines)
 
 
-def _pattern(width: str) -> re.Pattern[str]:
-    if width not in _ROWS:
-        fields = 0 if width == "--" else int(width)
-        key = ",".join([r"[^,\n]*"] * fields) if fields else r"[^\n]*"
-        _ROWS[width] = re.compile(rf"{_HEAD}{'' if width == '--' else f'(?=({key}))'}([^\n]*)\n")
-    return _ROWS[width]
-
-
-def _read(connection: Any, rows: re.Pattern[str]) -> list[Any]:
+def _read(connection: Any) -> list[str]:
     read = connection._rfile.read1
-    found: list[Any] = []
+    found: list[str] = []
     waiting = b""
     while True:
         more = read(_CHUNK)
@@ -85,7 +65,7 @@ def _read(connection: Any, rows: re.Pattern[str]) -> list[Any]:
         run = _RUN.match(text)
         end = run.end() if run is not None else 0
         if end:
-            found += rows.findall(text, 0, end)
+            found += _ROW.findall(text, 0, end)
             waiting = waiting[end:]
         while len(waiting) >= 4:  # what isn't a whole row of one packet
             size = int.from_bytes(waiting[:3], "little")
@@ -94,7 +74,7 @@ def _read(connection: Any, rows: re.Pattern[str]) -> list[Any]:
                 if whole is None:
                     break
                 row, waiting = whole
-                found += rows.findall("\0\0\0\0" + row.decode("latin1"))
+                found += _ROW.findall("\0\0\0\0" + row.decode("latin1"))
                 continue
             if len(waiting) < 4 + size:
                 break

@@ -22,7 +22,7 @@ from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table,
 from runtimes.sql.mariadb import rows
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.kept import Counts, Kept, Touched
-from runtimes.sql.mariadb.rows import LOCK, NULL, Form, Lines, select, select_all, select_heads, select_keys
+from runtimes.sql.mariadb.rows import LOCK, NULL, Form, Lines, select, select_all, select_keys, select_lines
 from runtimes.sql.mariadb.steps import LIMIT, Step
 from runtimes.sql.mariadb.wire import Did, Wire
 
@@ -231,7 +231,7 @@ class Capture:
         if not self.early or not whole_ones or width >= len(kept.form.columns):
             return False
         sql = f"SELECT {kept.form.begun(width)} FROM {quoted(kept.form.table)}{LOCK}"
-        return kept.follow_heads(select_heads(self.wire, sql), width, counted)
+        return kept.follow_heads(select_lines(self.wire, sql), width, counted)
 
     def again(self) -> None:
         """Read every row that was kept once more: a later statement may have reached what an earlier one wrote."""

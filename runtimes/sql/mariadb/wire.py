@@ -190,25 +190,13 @@ class Wire:
     def one(self, sql: str) -> tuple[Any, ...]:
         return self.run(sql).rows[0]
 
-    def pairs(self, sql: str, width: int) -> bulk.Pairs:
-        """The rows of a query of one column of lines, each with its first `width` fields: quick for very many. Raises
-        `bulk.TooLarge`."""
-        with self._translating():
-            result = self._open.exec_driver_sql(bulk.mark(width) + sql)
-            cursor: Any = result.cursor
-            try:
-                found: bulk.Pairs = cursor.pairs
-            finally:
-                result.close()
-        return found
-
     def lines(self, sql: str) -> list[str]:
-        """The same without their keys, which each line begins with. Raises `bulk.TooLarge`."""
+        """The rows of a query of one column of lines: quick for very many. Raises `bulk.TooLarge`."""
         with self._translating():
-            result = self._open.exec_driver_sql(bulk.ALONE + sql)
+            result = self._open.exec_driver_sql(bulk.MARK + sql)
             cursor: Any = result.cursor
             try:
-                found: list[str] = cursor.alone
+                found: list[str] = cursor.lines
             finally:
                 result.close()
         return found
