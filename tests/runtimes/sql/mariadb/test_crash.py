@@ -82,7 +82,7 @@ def struck(base: Base, job: Job, point: Point, kept: list[Session]) -> tuple[Ses
     session = MariaDbDriver().open(base.place, Secret(PASSWORD), base.limits)
     kept.append(session)
     wire: Wire = session._wire  # type: ignore[attr-defined]
-    for name in ("run", "pairs"):
+    for name in ("run", "lines"):
         real = getattr(wire, name)
         setattr(wire, name, lambda *asked, real=real: point.run(wire, real, asked))
     records = Struck()
