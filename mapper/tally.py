@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from mapper.catalog import Catalog
 from mapper.least_scopes import ScopeId, least_scopes
 from mapper.proposals import Malformed, rejected
-from mapper.vote import DEFAULT_THRESHOLD, Sample, Vote, vote
+from mapper.vote import DEFAULT_THRESHOLD, Sample, Vote, key_of, vote
 from policies.actions import Call
 from policies.errors import InvalidInput
-from policies.jsonvalue import canonical
 from policies.services import Risk
 
 
@@ -38,7 +37,7 @@ class Tally:
         self._granted = granted
         self._words = words
         self._threshold = threshold
-        self._scopes: dict[bytes, tuple[str, ...] | InvalidInput] = {}
+        self._scopes: dict[tuple[int, bytes], tuple[str, ...] | InvalidInput] = {}
 
     def vote(self, samples: Sequence[Sample]) -> Vote:
         """The vote over validated samples."""
@@ -52,7 +51,7 @@ class Tally:
 
     def scopes_of(self, calls: tuple[Call, ...]) -> tuple[str, ...]:
         """The least scopes of calls, as "service:scope". Raises InvalidInput where no scope allows one of them."""
-        key = _bytes(calls)
+        key = self._catalog.generation, key_of(calls)  # a conversation may outlast an import
         if key not in self._scopes:
             try:
                 self._scopes[key] = scopes_of(self._catalog, calls, self._granted, self._words)
@@ -60,7 +59,7 @@ class Tally:
                 self._scopes[key] = error
         found = self._scopes[key]
         if isinstance(found, InvalidInput):
-            raise found
+            raise found.with_traceback(None)
         return found
 
     def _allowed(self, sample: Sample, number: int) -> Sample:
@@ -69,17 +68,13 @@ class Tally:
         try:
             self.scopes_of(sample)
         except InvalidInput as error:
-            return rejected(Malformed(error.message, "arguments"), number, _bytes(sample).decode("utf-8"))
+            return rejected(Malformed(error.message, "arguments"), number, key_of(sample).decode("utf-8"))
         return sample
 
     def _check(self, calls: tuple[Call, ...]) -> tuple[Call, ...]:
         made = self._catalog.validate_all(calls)
         self.scopes_of(made)
         return made
-
-
-def _bytes(calls: tuple[Call, ...]) -> bytes:
-    return canonical([call.to_json() for call in calls])
 
 
 def scopes_of(

@@ -66,7 +66,7 @@ def vote(
     rejected = tuple(sample for sample in samples if isinstance(sample, Rejected))
     ballots = tuple(_ballot(sample, is_read) for sample in samples)
     asks = [sample for sample in samples if isinstance(sample, Clarification)]
-    taken = sorted((_ordered(sample, is_read) for sample in samples if isinstance(sample, tuple)), key=_key)
+    taken = sorted((_ordered(sample, is_read) for sample in samples if isinstance(sample, tuple)), key=key_of)
     if asks and len(asks) >= max(Counter(_structure(sample) for sample in taken).values(), default=0):
         return _question(asks, taken, total, rejected, ballots, scopes_of)
     if not taken:
@@ -100,13 +100,13 @@ def vote(
             sure=False,
             notes=(note,),
         )
-    whole = Counter(_key(sample) for sample in taken)
-    by_key = {_key(sample): sample for sample in taken}
+    whole = Counter(key_of(sample) for sample in taken)
+    by_key = {key_of(sample): sample for sample in taken}
     ranked = sorted(whole, key=lambda key: (-whole[key], key))
-    others = [by_key[key] for key in ranked if key != _key(winner) and by_key[key]]
+    others = [by_key[key] for key in ranked if key != key_of(winner) and by_key[key]]
     alternatives = [Alternative(calls=winner, scopes=scopes_of(winner), votes=votes, score=agreement)]
     for calls in others[: MAX_ALTERNATIVES - 1]:
-        count = whole[_key(calls)]
+        count = whole[key_of(calls)]
         alternatives.append(Alternative(calls=calls, scopes=scopes_of(calls), votes=count, score=count / total))
     notes = []
     if tie or torn:
@@ -136,8 +136,8 @@ def _question(
     """The result where most would have to ask: the most frequent question, and the calls that others proposed."""
     texts = Counter(canonical(ask.to_json()) for ask in asks)
     chosen = max(asks, key=lambda ask: (texts[canonical(ask.to_json())], canonical(ask.to_json())))
-    whole = Counter(_key(sample) for sample in taken if sample)
-    by_key = {_key(sample): sample for sample in taken}
+    whole = Counter(key_of(sample) for sample in taken if sample)
+    by_key = {key_of(sample): sample for sample in taken}
     ranked = sorted(whole, key=lambda key: (-whole[key], key))[:MAX_ALTERNATIVES]
     alternatives = tuple(
         Alternative(calls=by_key[key], scopes=scopes_of(by_key[key]), votes=whole[key], score=whole[key] / total)
@@ -161,8 +161,8 @@ def _merge(
 ) -> tuple[tuple[Call, ...], int, bool]:
     """The majority's value for each argument of calls of one structure, the votes of its weakest choice, and whether
     some choice was a tie."""
-    whole = Counter(_key(sample) for sample in group)
-    frequent = max(group, key=lambda sample: (whole[_key(sample)], _key(sample)))
+    whole = Counter(key_of(sample) for sample in group)
+    frequent = max(group, key=lambda sample: (whole[key_of(sample)], key_of(sample)))
     weakest, torn = len(group), False
     merged: list[Call] = []
     for position, call in enumerate(frequent):
@@ -178,12 +178,12 @@ def _merge(
                 arguments[name] = next(value for value in values if _bytes(value) == winner)
         merged.append(replace(call, arguments=arguments))
     made = tuple(merged)
-    if _key(made) == _key(frequent):
+    if key_of(made) == key_of(frequent):
         return frequent, weakest, torn
     try:
         return check(made), weakest, torn
     except InvalidInput:
-        return frequent, min(weakest, whole[_key(frequent)]), torn
+        return frequent, min(weakest, whole[key_of(frequent)]), torn
 
 
 def _bytes(value: JsonValue) -> bytes:
@@ -207,12 +207,13 @@ def _ballot(sample: Sample, is_read: Callable[[Call], bool]) -> str:
         return "question"
     if isinstance(sample, Rejected):
         return sample.klass
-    return hashlib.sha256(_key(_ordered(sample, is_read))).hexdigest()[:16] if sample else "nothing"
+    return hashlib.sha256(key_of(_ordered(sample, is_read))).hexdigest()[:16] if sample else "nothing"
 
 
 def _structure(calls: tuple[Call, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((call.id, call.account) for call in calls)
 
 
-def _key(calls: tuple[Call, ...]) -> bytes:
+def key_of(calls: tuple[Call, ...]) -> bytes:
+    """The calls as bytes: equal ones are the same calls."""
     return canonical([call.to_json() for call in calls])

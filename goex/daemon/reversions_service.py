@@ -122,10 +122,6 @@ class ReversionsService(PersonCalls, rpc.ReversionsServicer):
 
     @unary
     async def RestorePairs(self, request: pb.RestorePairsRequest, context: Any) -> pb.RestorePairsReply:
-        self._person.vault_state.require_open()
-        if not self._reversions.trouble:
-            raise InvalidInput("The undo pairs are what the daemon wrote, so nothing is to be restored.",
-                               next_step="See them: goex undo-pairs list")  # fmt: skip
         peer = await self._person.present(context, request.passphrase, "Restoring undo pairs")
         return pb.RestorePairsReply(count=self._reversions.restore(by=peer.describe()))
 

@@ -29,7 +29,8 @@ T = TypeVar("T")
 def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: int, level: int = _LEVEL) -> int:
     """Keep the joined `pieces` durably as `name`; returns how many bytes that took. Raises Conflict beyond `most`:
     what was written until then is never read, since the list that names it comes last. `level` 0 is for pieces that
-    are compressed already."""
+    are compressed already. A piece doesn't change after it was given: a large one is compressed while the next is made,
+    so that `most` is noticed one piece later."""
     packer = zlib.compressobj(level)
     digest, waiting, kept, size = hashlib.sha256(), bytearray(), 0, 0
 
@@ -60,7 +61,7 @@ def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: i
             if pending is not None:
                 take(pending.result())
                 pending = None
-            if len(piece) < _LARGE:
+            if not level or len(piece) < _LARGE:
                 take(packer.compress(piece))
             else:
                 pending = beside.submit(packer.compress, piece)

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -267,21 +268,28 @@ class MariaDb:
                 self._drop(name)
 
     def _drop(self, name: str) -> None:
-        """Drop a database, one table after the other: DROP DATABASE locks all of them together, and then now and then
-        waits for good for the server's purge, which gives up one of them and takes it again, over and over (seen with
-        10.11.19; MDEV-36684 speaks of it). A server that hangs all the same is killed, and started again."""
-        asked = f"SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = '{name}'"
-        kinds = {"VIEW": "VIEW", "SEQUENCE": "SEQUENCE"}
-        drops = [f"DROP {kinds.get(kind, 'TABLE')} IF EXISTS `{name}`.`{table}`" for table, kind in self.run(asked)]
+        """Drop a database, one table after the other: DROP DATABASE locks all of them together, and now and then waits
+        for good for the server's purge, which took them, gave them up and took them again without an end (seen with
+        10.11.19). A server that hangs all the same is killed and started again, with a warning."""
         try:
-            with self.connect(read_timeout=60) as connection, connection.cursor() as cursor:
-                for one in ("SET lock_wait_timeout = 5", "SET foreign_key_checks = 0", *drops):
-                    cursor.execute(one)
-                cursor.execute(f"DROP DATABASE IF EXISTS `{name}`")
+            self._drop_at_once(name)
         except pymysql.err.OperationalError as error:
             if error.args[0] != CR.CR_SERVER_LOST:
                 raise
+            warnings.warn(f"The server didn't drop {name} in a minute, and is started again: {error}", stacklevel=1)
             self.restart()
+            self._drop_at_once(name)
+
+    def _drop_at_once(self, name: str) -> None:
+        kinds = {"VIEW": "VIEW", "SEQUENCE": "SEQUENCE"}
+        with self.connect(read_timeout=60) as connection, connection.cursor() as cursor:
+            cursor.execute("SET lock_wait_timeout = 5, foreign_key_checks = 0")
+            cursor.execute(
+                "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = %s", (name,)
+            )
+            for table, kind in cursor.fetchall():
+                cursor.execute(f"DROP {kinds.get(kind, 'TABLE')} IF EXISTS `{name}`.`{table}`")
+            cursor.execute(f"DROP DATABASE IF EXISTS `{name}`")
 
 
 def _as_nobody() -> dict[str, Any]:

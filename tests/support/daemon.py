@@ -65,7 +65,8 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | Fork | None = None
         # What Python and the allocator read at a process's start isn't read by a fork, which can take a defence away.
         read = [name for name in env or () if name.startswith(("PYTHON", "MALLOC_", "LD_"))]
-        self._fresh = fresh or (bool(read) and not (read == ["PYTHONPATH"] and "GOEX_TEST_WITHOUT" in (env or {})))
+        unsafe = read == ["PYTHONPATH"] and (env or {})["PYTHONPATH"].endswith("/adversarial/unsafe_daemon")
+        self._fresh = fresh or (bool(read) and not unsafe)
         self._channels: dict[tuple[Path, str], grpc.Channel] = {}
         self.config_dir, self.state_dir, self.run_dir = (
             self.home / name / "goex" for name in ("config", "state", "run")

@@ -4,6 +4,7 @@ A fork is a process of its own, with the arguments, environment, folder, streams
 the same `main`. What differs from a start is what the kernel kept of that: /proc/PID/cmdline and /proc/PID/environ are
 the server's. Tests of those, and of memory, start what they test afresh (`Daemon(fresh=True)`). A passphrase that is
 new in a forked daemon is stretched at the lowest cost that a vault accepts; what it costs a person is tested in vault/.
+Where GOEX_TEST_WITHOUT names defences, they are taken out of the fork, after all modules were loaded.
 
 `python -P -m tests.support.forks FD daemon|goex` is the server. On the stream socket FD it gets, for each fork, one
 message of JSON with four handles as its rights: a socket and the three streams. Over that socket it answers with the

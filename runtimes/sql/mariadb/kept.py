@@ -72,11 +72,13 @@ class Kept:
         if len(heads) != len(self.before):
             return False
         lines = cast(list[str], list(self.before.values()))  # all of them are there, or it isn't asked (`absent`)
-        same = map(str.startswith, lines, heads)
-        changed = list(compress(zip(self.before, lines, heads, strict=True), map(not_, same)))
-        if not all(map(str.startswith, (head for _, _, head in changed), (f"{key}," for key, _, _ in changed))):
+        differ = list(map(not_, map(str.startswith, lines, heads)))
+        changed: list[tuple[str, str | None, str | None]] = list(
+            compress(zip(self.before, lines, heads, strict=True), differ)
+        )
+        if not all(map(str.startswith, compress(heads, differ), (f"{key}," for key, _, _ in changed))):
             return False  # in another order, or other rows
-        self.first, self.brief, self._changed = False, width, [*changed]
+        self.first, self.brief, self._changed = False, width, changed
         counted.changed, counted.same = len(changed), len(heads) - len(changed)
         return True
 

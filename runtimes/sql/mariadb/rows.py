@@ -10,7 +10,7 @@ where a collation takes 'a' for 'A'. The columns that name a row come first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -205,10 +205,9 @@ class Form:
 Lines = dict[str, str]
 
 
-def keyed(form: Form, lines: Iterable[str]) -> Lines:
+def keyed(form: Form, lines: Sequence[str]) -> Lines:
     """Lines by what names their row. Rows without a key that are the same are counted: each gets a number."""
     if len(form.key) == 1:  # the most frequent, and as fast as Python can
-        lines = list(lines)
         return dict(zip([line.partition(",")[0] for line in lines], lines, strict=True))
     if form.key:
         key_of = form.key_of

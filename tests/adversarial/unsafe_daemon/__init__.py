@@ -1,1 +1,1 @@
-"""Loaded by a daemon that a control starts: each file takes one defence away."""
+"""Loaded by a daemon that a control starts: it runs without the defences that are named."""

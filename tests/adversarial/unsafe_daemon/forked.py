@@ -11,7 +11,8 @@ _OURS = ("goex.", "mapper.", "policies.", "runtimes.", "vault.")
 
 def take_away() -> None:
     """What `sitecustomize` does at a process's start. Modules that had imported a function that is another one now get
-    the other one too, as they would if they were loaded after it."""
+    the other one too, as they would if they were loaded after it. Plain functions alone are followed so: where a
+    constant or a class that others hold by name is to be another one, its control doesn't show its hole, and fails."""
     before = {module.__name__: dict(vars(module)) for module in _modules()}
 
     from tests.adversarial.unsafe_daemon import sitecustomize  # noqa: F401 – loading it does it

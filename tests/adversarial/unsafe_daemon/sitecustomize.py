@@ -1,5 +1,6 @@
 """Takes defences out of a daemon of the tests': those whose names GOEX_TEST_WITHOUT holds. The controls of attacks that
-come over a daemon's sockets; only a process whose PYTHONPATH names this folder loads it, and none that is shipped does.
+come over a daemon's sockets; a process whose PYTHONPATH names this folder loads it, or a fork that was started with
+that (`forked`), and none that is shipped does.
 """
 
 from __future__ import annotations
