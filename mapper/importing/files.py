@@ -64,7 +64,7 @@ def import_graphql(
             f"{endpoint[:100]!r} {wrong}.",
             next_step="Name the API's address, like --endpoint https://api.example.com/graphql.",
         )
-    from mapper.importing import graphql_schema
+    from mapper.importing import graphql_schema  # graphql-core is seldom needed, and not small
 
     return _install(path, _source(file), graphql_schema.PROVIDER, name, progress, endpoint)
 
