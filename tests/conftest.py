@@ -18,7 +18,7 @@ from tests.support import command
 from tests.support.daemon import Daemon
 from tests.support.forks import ROOT, ForkServer
 
-pytest_plugins = ["tests.unit"]
+pytest_plugins = ["tests.unit", "tests.reports"]
 
 
 def pytest_configure() -> None:

@@ -98,6 +98,7 @@ class Reader:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+            await process.wait()  # else its place would be given away, and the loop could end, before it has
         if process.returncode != 0 or len(said) > _LONGEST_SAID or not said.isascii():
             raise _refused()
         return said.decode("ascii")

@@ -26,9 +26,10 @@ LONG = (
 def processes() -> list[str]:
     found = []
     for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
-            with suppress(FileNotFoundError):  # it ended meanwhile
-                found += [child] if b"runtimes.code.reader" in Path(f"/proc/{child}/cmdline").read_bytes() else []
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended meanwhile
+            for child in (task / "children").read_text().split():
+                with suppress(FileNotFoundError, ProcessLookupError):  # the process
+                    found += [child] if b"runtimes.code.reader" in Path(f"/proc/{child}/cmdline").read_bytes() else []
     return found
 
 

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -93,12 +94,9 @@ async def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path) -> No
 def _children() -> list[str]:
     found = []
     for task in Path("/proc/self/task").iterdir():
-        try:
-            children = (task / "children").read_text().split()
-        except FileNotFoundError:  # a thread that has ended meanwhile
-            continue
-        for child in children:
-            line = Path(f"/proc/{child}/cmdline")
-            if line.exists() and b"runtimes.gateway.process" in line.read_bytes():
-                found.append(child)
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended meanwhile
+            for child in (task / "children").read_text().split():
+                with suppress(FileNotFoundError, ProcessLookupError):  # the process
+                    if b"runtimes.gateway.process" in Path(f"/proc/{child}/cmdline").read_bytes():
+                        found.append(child)
     return found
