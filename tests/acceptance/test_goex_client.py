@@ -45,7 +45,7 @@ async def main():
         except Refused as refused:
             said += [refused.code, refused.retry]
         try:
-            async with asyncio.timeout(0.5):
+            async with asyncio.timeout(2):
                 await goex.run("echo x > y", folders=[sys.argv[1]])
         except TimeoutError:
             said.append((await goex.actions(1))[0].status)

@@ -61,7 +61,7 @@ async def asked_meanwhile(desk: Desk, threads: ThreadPoolExecutor) -> tuple[bool
     await asyncio.wait_for(asyncio.shield(looking.begun.wait()), 60)
     id = desk.ask(principal=YOU)
     try:
-        for _ in range(200):
+        for _ in range(600):
             if desk.core.actions.get(id).state is State.ASKING:
                 return True, looking.most
             await asyncio.sleep(0.01)

@@ -184,7 +184,7 @@ async def outcomes(
 async def prepared(sandbox: DockerSandbox, profile: Profile) -> None:
     """Have one container wait."""
     sandbox.prepare(profile)
-    for _ in range(400):
+    for _ in range(1200):
         if sandbox.pooled(profile):
             return
         await asyncio.sleep(0.05)

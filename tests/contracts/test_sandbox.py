@@ -52,7 +52,7 @@ class Prepared(DockerSandbox):
     async def run(self, job: Job, profile: Profile, output: Output | None = None) -> Result:
         if serves(job, profile):
             self.prepare(profile)
-            for _ in range(500):
+            for _ in range(3000):
                 if self.pooled(profile):
                     break
                 await asyncio.sleep(0.02)

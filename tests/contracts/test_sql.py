@@ -366,7 +366,7 @@ def test_somebody_elses_lock_is_waited_for_and_no_longer(ground: Ground) -> None
         began = time.monotonic()
         with pytest.raises(Conflict):
             asked.run()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30
     assert ground.dump() == before
     asked.run()
     with ground.locked("orders"), pytest.raises(Conflict):

@@ -263,7 +263,7 @@ class Site:
 
     def _left_over(self) -> list[str]:
         """Nothing of ours is left that would be in somebody's way."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while True:
             left = list(self._leftovers())
             if not left or time.monotonic() > deadline:

@@ -180,7 +180,7 @@ class Desktop:
         """A notification, once it is there and has stopped to move."""
         until(lambda: len(self.windows()) > number, "a notification's window")
         seen: list[Window] = []
-        deadline = time.monotonic() + 12.0
+        deadline = time.monotonic() + 60.0
         while len(seen) < 4 or len(set(seen[-4:])) > 1:
             assert time.monotonic() < deadline, "The notifications don't come to rest."
             time.sleep(0.12)

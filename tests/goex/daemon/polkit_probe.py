@@ -81,7 +81,7 @@ def names() -> bytes:
 
 
 def waited(true: object) -> None:
-    for _ in range(200):
+    for _ in range(1200):
         if true():  # type: ignore[operator]
             return
         time.sleep(0.05)

@@ -76,7 +76,7 @@ def test_whoever_comes_past_the_sockets_is_nobody(daemon: Daemon) -> None:
 KNOCK = """
 import socket
 knock = socket.socket(socket.AF_UNIX)
-knock.settimeout(5)
+knock.settimeout(60)
 knock.connect("/goex-agent.sock")
 try:
     knock.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + bytes(3) + b"\\x04" + bytes(5))

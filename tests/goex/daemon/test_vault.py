@@ -32,7 +32,7 @@ NEW = "another passphrase of the vault"
 
 
 def until(true: Any) -> None:
-    for _ in range(200):
+    for _ in range(600):
         if true():
             return
         time.sleep(0.1)

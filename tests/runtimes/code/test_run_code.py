@@ -60,7 +60,7 @@ async def ran(
     try:
         if waits:
             sandbox.prepare(Profile(image=image))
-            for _ in range(200):
+            for _ in range(1200):
                 await asyncio.sleep(0.05)
                 if sandbox.pooled(Profile(image=image)):
                     break

@@ -36,7 +36,7 @@ from tests.runtimes.gateway.support import (
 
 
 async def until(true: Callable[[], object]) -> bool:
-    for _ in range(500):
+    for _ in range(6000):
         if true():
             return True
         await asyncio.sleep(0.01)

@@ -95,7 +95,7 @@ def test_the_codes_own_life_ends_it(hostile: Hostile) -> None:
     began = time.monotonic()
     with pytest.raises(LoginTimedOut):
         begin(hostile, expires_in=2).wait(300)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 100
 
 
 def test_nobody_types_it(hostile: Hostile) -> None:

@@ -113,7 +113,7 @@ def test_a_login_that_fails_shows_nothing(
     words = (CANARY, login._state, login._verifier.reveal().decode(), login._nonce)
     hides(repr(login), *words)
     with pytest.raises(Exception) as caught:
-        login.wait(5)
+        login.wait(60)
     hides(shown(caught.value), *words)
     hides(everything_logged.text, *words)
 
@@ -137,7 +137,7 @@ def test_what_a_server_repeats_is_not_shown(hostile: Hostile, cut: slice) -> Non
     login = CodeLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http(seconds=1))
     login.paste(f"{login.redirect_uri}?error=no&error_description={login._state}&state={login._state}")
     with pytest.raises(OAuthError) as caught:
-        login.wait(5)
+        login.wait(60)
     hides(shown(caught.value), login._state)
 
 

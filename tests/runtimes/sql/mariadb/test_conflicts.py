@@ -119,7 +119,7 @@ def test_somebody_elses_lock_ends(base: Base) -> None:
         with base.session() as session:
             with pytest.raises(Conflict, match="somebody else"):
                 session.run(job)
-            assert time.monotonic() - began < 8
+            assert time.monotonic() - began < 30
         theirs.rollback()
     assert base.held() == []
     with base.session() as session:
