@@ -51,6 +51,7 @@ class Prepared(DockerSandbox):
 
     async def run(self, job: Job, profile: Profile, output: Output | None = None) -> Result:
         if serves(job, profile):
+            await self.image_id(profile)  # none waits of an image that there isn't
             self.prepare(profile)
             for _ in range(3000):
                 if self.pooled(profile):
