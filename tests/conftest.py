@@ -90,7 +90,7 @@ def synapse() -> Iterator[Synapse]:
     """A running homeserver, one for the whole run: tests make their own users and rooms in it."""
     python = find_python()
     if python is None:
-        pytest.skip("no homeserver: set GOEX_SYNAPSE_PYTHON, or run make setup")
+        pytest.skip("no homeserver: set GOEX_SYNAPSE_PYTHON, or run make services")
     with Synapse(python) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""`make crash`: every runtime, every step, everything that can be killed there or fail; writes docs/crash.md.
+"""`make crash`: each step of calls, folders and databases, all that can be killed there or fail; writes docs/crash.md.
 
 ARGS: points for each row of a server (default 12), rounds with the whole daemon for each kind (default 8), a seed.
 """

@@ -21,7 +21,7 @@ def rounds() -> Iterator[CallsRounds]:
     """A homeserver of its own, since the others' must live."""
     python = find_python()
     if python is None:
-        pytest.skip("no homeserver: set GOEX_SYNAPSE_PYTHON, or run make setup")
+        pytest.skip("no homeserver: set GOEX_SYNAPSE_PYTHON, or run make services")
     with Daemon() as daemon, Synapse(python) as server:
         yield CallsRounds(daemon, server)
 

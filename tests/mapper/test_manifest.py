@@ -311,7 +311,7 @@ def templates(method: Method) -> list[CallTemplate]:
 def test_bundled_services_are_there() -> None:
     google = {"gmail", "google_calendar", "google_drive"}
     assert set(CATALOG.services) == {"slack", "github", "matrix", "discord", "dropbox", "spotify"} | google
-    assert all(10 <= len(service.methods) <= 45 for service in CATALOG.services.values())
+    assert max(len(service.methods) for service in CATALOG.services.values()) <= 45, "what nobody needs isn't bundled"
     assert CATALOG.service("matrix").base_url == "" and CATALOG.service("slack").success[0].path == "$.ok"
     assert all(scope.virtual for scope in CATALOG.service("matrix").scopes.values())
 

@@ -10,22 +10,34 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import grpc
 import pytest
 
 from goex.client import Client
+from goex.daemon import audit_service
 from goex.journal.verify import Altered, check
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import goex_pb2 as pb
+from policies.actions import Action
 from policies.errors import InvalidInput, Unsupported
+from policies.rules import facts
 from tests.goex.daemon.test_bad_text import EVIL, PATH_EVIL, SEEN, harmless, screen
 from tests.support.daemon import GOEX, Daemon
 from tools.bench import journals
 
 ACTIONS, ROWS = 400, 100_000
+
+
+def test_each_kind_of_action_can_be_looked_for_and_ruled_on() -> None:
+    kinds = {field.default for kind in get_args(Action) for field in fields(kind) if field.name == "kind"}
+    assert len(kinds) == len(get_args(Action))
+    assert set(audit_service._KINDS) == kinds | {"intent"}
+    # A revert is ruled on by its verb, a task by what it allows.
+    assert set(facts.KINDS) == kinds - {"calls", "revert", "task"} | {"call", facts.TOOL, *facts.REVERTS}
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ def data() -> Callable[[str], Path]:
     def find(name: str) -> Path:
         file = DATA / name
         if not file.is_file():
-            pytest.skip(f"{name} isn't there")
+            pytest.skip(f"{name} isn't there: published data, which the project doesn't hold")
         return file
 
     return find

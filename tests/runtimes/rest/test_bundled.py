@@ -185,7 +185,9 @@ def test_a_guard_notices_what_somebody_else_did(
 
 
 def test_every_undoable_method_is_tried() -> None:
-    undoable = {m.id for m in CATALOG.methods() if m.service in APIS and m.undo is not None}
+    """But for those of services that have tests of their own: against a real server, or a fuller one."""
+    elsewhere = {"slack", "github", "matrix"}
+    undoable = {m.id for m in CATALOG.methods() if m.service not in elsewhere and m.undo is not None}
     assert undoable == {case[0] for case in CASES}
 
 
