@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -188,19 +189,22 @@ class Desktop:
         return seen[-1]
 
     def press(self, label: str, labels: list[str], *, number: int = 0) -> None:
-        """Press the button `label` of the notification `number`, whose buttons are `labels`, with the pointer.
+        """Press the button `label` of the notification `number`, whose buttons are `labels`, with the pointer."""
+        self.aim(label, labels, number=number)()
+
+    def aim(self, label: str, labels: list[str], *, number: int = 0) -> Callable[[], None]:
+        """What presses, at once, where that button is now.
 
         dunst has no buttons: its menu is opened with the pointer, and the entry of that name is chosen.
         """
         window = self.window(number)
         if self.server == "dunst":
             (self.folder / "choice").write_text(label)
-            self.click(window.x + window.width // 2, window.y + 20, button=3)
-            return
+            return partial(self.click, window.x + window.width // 2, window.y + 20, button=3)
         y = window.y + window.height - 19
         buttons = self._buttons(window, y)
         assert len(buttons) == len(labels), f"{buttons} aren't {labels}"
-        self.click(buttons[labels.index(label)], y)
+        return partial(self.click, buttons[labels.index(label)], y)
 
     def click_body(self, number: int = 0) -> None:
         window = self.window(number)
@@ -316,18 +320,18 @@ class Notifying:
             reader.join(5.0)
         return code
 
-    def until(self, event: str, seconds: float = 12.0, **facts: Any) -> dict[str, Any]:
-        """The next event of that name, with these facts, after the last one that was waited for."""
+    def until(self, *names: str, seconds: float = 60.0, **facts: Any) -> dict[str, Any]:
+        """The next event of one of these names, with these facts, after the last one that was waited for."""
         deadline = time.monotonic() + seconds
         with self._more:
             while True:
                 for index in range(self._at, len(self.events)):
                     found = self.events[index]
-                    if found["event"] == event and all(found.get(name) == value for name, value in facts.items()):
+                    if found["event"] in names and all(found.get(name) == value for name, value in facts.items()):
                         self._at = index + 1
                         return found
                 if not self._more.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
-                    raise AssertionError(f"No {event} {facts} in {seconds:g} s after:\n{self.events}\n{self.said}")
+                    raise AssertionError(f"No {names} {facts} in {seconds:g} s after:\n{self.events}\n{self.said}")
 
     def of(self, event: str) -> list[dict[str, Any]]:
         with self._more:

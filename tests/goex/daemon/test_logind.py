@@ -67,7 +67,7 @@ async def watching(bus: Bus, *, hint: bool = False) -> AsyncIterator[tuple[Seen,
     logind = Logind(seen.locked, seen.sleeping, address=bus.address, uid=ME, first_wait=0.05)
     logind.start()
     try:
-        await until(lambda: logind.watching and login.inhibitors)
+        await until(lambda: logind.watching and "Get" in login.calls)  # it has asked whether the session is locked
         yield seen, login, logind
     finally:
         await logind.close()
