@@ -171,6 +171,7 @@ class Run:
             folder=folder,
             uid=self.plan.resolved["uid"],
             gid=self.plan.resolved["gid"],
+            folder_id=(self.desk.folder.device, self.desk.folder.inode) if folder == self.desk.folder.path else None,
         )
         refuse_mounts(self.desk.folder.path)
         try:

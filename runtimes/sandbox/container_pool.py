@@ -5,6 +5,10 @@ files and socket through two folders of its own, which are empty until then, and
 made at its start, to a place that has been removed since. It serves one job, and never a second. How many wait
 follows what was asked for lately, between bounds. An engine that fails is tried again, later and later; meanwhile
 none wait, and jobs start cold, with the engine's own error.
+
+Where a program ran on a person's folder, one more waits for the next one there, for a minute: with that folder, as
+its owner, and for no other. It can reach no socket, as no program on a folder can; so it is told its job over its
+standard input, and tells on its standard output.
 """
 
 from __future__ import annotations
@@ -24,16 +28,20 @@ from pathlib import Path
 from policies.jsonvalue import parse
 from runtimes.sandbox.contract import Job, Profile, SandboxFailed
 from runtimes.sandbox.job_files import fill
+from runtimes.sandbox.output_frames import Frames
 from runtimes.sandbox.pool_bounds import PoolBounds, takes
 
 log = logging.getLogger(__name__)
 
 PROGRAM = ("/usr/bin/python3", "-I", "-S", "/goex/bin/wait.py")
 NOBODY = 65534
+STREAMS = "streams"  # the argument that has it told over its standard input
 JOB, GATEWAY = "job", "gateway"  # the two folders
 ACTION = "action"  # beside them, not in the container: a link whose text is the action that it was given to
 _WORKERS = 2  # containers that are being made at a time; on two processors more don't help
 _IDLE = 60.0  # seconds without a miss, after which one less waits
+FOLDER_SECONDS = 60.0  # for which one waits with a person's folder, after the last program there
+_FOLDERS = 4  # for which one waits at a time
 BREATH = 0.1  # seconds for a job that began or ended, before the engine is asked for what can wait
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds after an engine's failure
 _HEAD = 5
@@ -44,15 +52,35 @@ class NotBound(Exception):
     """The container was gone before its job began, so the job can be run elsewhere."""
 
 
+@dataclass(frozen=True, slots=True)
+class WorkFolder:
+    """A person's folder, and the user whose programs run there."""
+
+    path: str
+    id: tuple[int, int]  # device, inode
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a container that waits is made for: jobs of that profile, without a folder or on that one."""
+
+    profile: Profile
+    folder: WorkFolder | None = None
+
+
 @dataclass(slots=True, eq=False)
 class PooledContainer:
-    """A container that waits; `folder` holds its two folders, `counter` counts kills at its memory limit."""
+    """A container that waits; `folder` holds its two folders, `counter` counts kills at its memory limit. `frames`
+    takes apart what comes on `stream` where that is the engine's, and not the container's own."""
 
     name: str
     image_id: str
     folder: Path
     stream: socket.socket
     counter: Path | None
+    frames: Frames | None = None
 
     @property
     def alive(self) -> bool:
@@ -84,10 +112,16 @@ def bound(folders: Path) -> dict[str, str]:
     return found
 
 
-def serves(job: Job, profile: Profile) -> bool:
-    """Whether a container that waits can be given this job. A person's folder is never bound late."""
-    by_nobody = (job.uid, job.gid) == (NOBODY, NOBODY)
-    return job.folder is None and not job.folders and by_nobody and profile.runtime == "runc"
+def kind_of(job: Job, profile: Profile) -> Kind | None:
+    """The containers that can be given this job; None when none that waits can. A person's folder is never bound late:
+    one that waits for a job there has it from the beginning."""
+    if profile.runtime != "runc" or job.folders or job.read_only:
+        return None
+    if job.folder is None:
+        return Kind(profile) if (job.uid, job.gid) == (NOBODY, NOBODY) else None
+    if job.socket_dir is not None or job.folder_id is None:
+        return None
+    return Kind(profile, WorkFolder(job.folder, job.folder_id, job.uid, job.gid))
 
 
 def message(job: Job, environment: Mapping[str, str], seconds: float) -> bytes:
@@ -144,62 +178,70 @@ def _garbled() -> SandboxFailed:
 
 
 class Pool:
-    """The containers that wait, by profile. `make` makes one, `drop` removes one; both are the sandbox's."""
+    """The containers that wait, by their kind. `make` makes one, `drop` removes one; both are the sandbox's."""
 
     def __init__(
         self,
         bounds: PoolBounds,
-        make: Callable[[Profile], Awaitable[PooledContainer]],
+        make: Callable[[Kind], Awaitable[PooledContainer]],
         drop: Callable[[PooledContainer], Awaitable[None]],
     ) -> None:
         self._bounds, self._make, self._drop = bounds, make, drop
-        self._ready: dict[Profile, deque[PooledContainer]] = {}
-        self._wanted: dict[Profile, int] = {}
-        self._missed: dict[Profile, float] = {}
+        self._ready: dict[Kind, deque[PooledContainer]] = {}
+        self._wanted: dict[Kind, int] = {}
+        self._missed: dict[Kind, float] = {}
+        self._until: dict[Kind, float] = {}  # when none waits for a folder any more; the longest unused comes first
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._keeper: asyncio.Task[None] | None = None
         self._hurried = 0
         self._closed = False
 
-    def want(self, profile: Profile) -> None:
-        """Have containers of that profile wait from now on."""
+    def want(self, kind: Kind) -> None:
+        """Have containers of that kind wait from now on; one, and for a while, where it is on a folder."""
         if self._bounds.most == 0 or self._closed:
             return
-        self._wanted.setdefault(profile, min(self._bounds.least, self._bounds.most))
+        if kind.folder is None:
+            self._wanted.setdefault(kind, min(self._bounds.least, self._bounds.most))
+        else:
+            self._wanted[kind] = 1
+            self._until.pop(kind, None)
+            self._until[kind] = asyncio.get_running_loop().time() + FOLDER_SECONDS
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep())
         self._wake.set()
 
-    def take(self, profile: Profile, image_id: str | None) -> PooledContainer | None:
+    def take(self, kind: Kind, image_id: str | None) -> PooledContainer | None:
         """One that waits, of that image (None: of any); None when there is none. Its place is filled meanwhile."""
         if self._closed:
             return None
-        pooled = self._ready.get(profile)
+        pooled = self._ready.get(kind)
         while pooled:
             found = pooled.popleft()
             if found.alive and image_id in (None, found.image_id):
                 # The engine takes all there is of the machine for a while: most jobs are done before it begins.
-                asyncio.get_running_loop().call_later(BREATH if pooled else 0.0, self._wake.set)
+                wait = BREATH if pooled or kind.folder is not None else 0.0
+                asyncio.get_running_loop().call_later(wait, self._wake.set)
                 return found
             self._spawn(self._drop(found))
-        self.want(profile)
-        if profile in self._wanted:
-            self._wanted[profile] = min(self._wanted[profile] + 1, self._bounds.most)
-            self._missed[profile] = asyncio.get_running_loop().time()
+        if kind.folder is None:
+            self.want(kind)
+            if kind in self._wanted:
+                self._wanted[kind] = min(self._wanted[kind] + 1, self._bounds.most)
+                self._missed[kind] = asyncio.get_running_loop().time()
         return None
 
-    def pooled(self, profile: Profile) -> int:
-        """How many wait for a job of that profile."""
-        return len(self._ready.get(profile, ()))
+    def pooled(self, kind: Kind) -> int:
+        """How many of that kind wait."""
+        return len(self._ready.get(kind, ()))
 
-    def image_id(self, profile: Profile) -> str | None:
+    def image_id(self, kind: Kind) -> str | None:
         """The image of those that wait; None when none does."""
-        return next((one.image_id for one in self._ready.get(profile, ()) if one.alive), None)
+        return next((one.image_id for one in self._ready.get(kind, ()) if one.alive), None)
 
-    def serves(self, profile: Profile) -> bool:
-        """Whether containers of that profile are made to wait at all."""
-        return profile in self._wanted and not self._closed
+    def serves(self, kind: Kind) -> bool:
+        """Whether containers of that kind are made to wait at all."""
+        return kind in self._wanted and not self._closed
 
     @contextlib.contextmanager
     def hurry(self) -> Iterator[None]:
@@ -242,35 +284,46 @@ class Pool:
                 pass
 
     def _shrink(self) -> None:
-        """Let one less wait of what wasn't missed for a while; drop what has died, or is too many."""
+        """Let one less wait of what wasn't missed for a while; drop what has died, is too many, or waited too long."""
         now = asyncio.get_running_loop().time()
-        for profile, wanted in self._wanted.items():
-            if wanted > self._bounds.least and now - self._missed.get(profile, 0.0) > _IDLE:
-                self._wanted[profile], self._missed[profile] = wanted - 1, now
-            ready = self._ready.setdefault(profile, deque())
+        for kind in tuple(self._until):
+            if self._until[kind] <= now or len(self._until) > _FOLDERS:
+                self._forget(kind)
+        for kind, wanted in self._wanted.items():
+            if kind.folder is None and wanted > self._bounds.least and now - self._missed.get(kind, 0.0) > _IDLE:
+                self._wanted[kind], self._missed[kind] = wanted - 1, now
+            ready = self._ready.setdefault(kind, deque())
             for one in tuple(ready):
-                if not one.alive or len(ready) > self._wanted[profile]:
+                if not one.alive or len(ready) > self._wanted[kind]:
                     ready.remove(one)
                     self._spawn(self._drop(one))
+
+    def _forget(self, kind: Kind) -> None:
+        """None waits for that folder any more."""
+        self._until.pop(kind, None)
+        self._wanted.pop(kind, None)
+        for one in self._ready.pop(kind, ()):
+            self._spawn(self._drop(one))
 
     async def _fill(self) -> bool:
         """Make what is missing, a few at a time. Returns whether the engine failed."""
         missing = [
-            profile
-            for profile, wanted in self._wanted.items()
-            for _ in range(wanted - len(self._ready.get(profile, ())))
+            kind for kind, wanted in self._wanted.items() for _ in range(wanted - len(self._ready.get(kind, ())))
         ]
-        room = self._bounds.memory - sum(takes(each.image) * len(ready) for each, ready in self._ready.items())
-        missing = [each for each in missing if (room := room - takes(each.image)) >= 0]
+        room = self._bounds.memory - sum(takes(each.profile.image) * len(ready) for each, ready in self._ready.items())
+        missing = [each for each in missing if (room := room - takes(each.profile.image)) >= 0]
         failed = False
 
         async def worker() -> None:
             nonlocal failed
             while missing and not failed and not self._hurried:
-                profile = missing.pop()
+                kind = missing.pop()
                 try:
-                    made = await self._make(profile)
+                    made = await self._make(kind)
                 except SandboxFailed as error:
+                    if kind.folder is not None:  # it may be gone: that is no failure of the engine's
+                        self._forget(kind)
+                        continue
                     failed = True
                     log.warning("No container can be made to wait: %s", error)
                     return
@@ -278,7 +331,10 @@ class Pool:
                     failed = True
                     log.exception("No container can be made to wait")
                     return
-                self._ready.setdefault(profile, deque()).append(made)
+                if kind in self._wanted:
+                    self._ready.setdefault(kind, deque()).append(made)
+                else:  # its time ended meanwhile
+                    self._spawn(self._drop(made))
 
         workers = [asyncio.create_task(worker()) for _ in range(_WORKERS)]
         self._tasks.update(workers)

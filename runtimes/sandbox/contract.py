@@ -71,7 +71,8 @@ WORK = "/work"  # where a person's folder, or folders, are in the container
 class Job:
     """One run. `files` appear read-only under /goex/job; `socket_dir` (host path) read-only at /goex/gateway;
     `folder` (host path) read-write at WORK, which is then the working directory; or `folders`, by name (host paths),
-    each below it by its name. With `read_only` none of these can be written."""
+    each below it by its name. With `read_only` none of these can be written. `folder_id` is the folder's
+    device and inode, where another job in it is likely to follow soon: whatever can be made ready for it may be."""
 
     action_id: str
     argv: Sequence[str]
@@ -83,6 +84,7 @@ class Job:
     read_only: bool = False
     uid: int = 65534
     gid: int = 65534
+    folder_id: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

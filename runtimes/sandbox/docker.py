@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 from policies.actions import Ended
 from runtimes.sandbox import container_pool, images, job_files, memory, pooled_container, spec
+from runtimes.sandbox.container_pool import Kind, kind_of
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.docker_sdk import APIClient, docker
@@ -107,7 +108,7 @@ class DockerSandbox:
 
     async def image_id(self, profile: Profile) -> str:
         tag = images.tag(profile.image, self._profiles)
-        pooled = self._pool.image_id(profile)
+        pooled = self._pool.image_id(Kind(profile))
         if pooled is not None and (tag, pooled) == (self._tags.get(profile.image), self._seen[profile.image]):
             return pooled  # a job would run in that one, whatever the engine says meanwhile
         found = await self._engine.call(
@@ -119,21 +120,32 @@ class DockerSandbox:
     def prepare(self, profile: Profile) -> None:
         """Have containers of that profile wait for jobs from now on, as many as the bounds say."""
         if profile.runtime == "runc":  # another runtime's jobs always start cold
-            self._pool.want(profile)
+            self._pool.want(Kind(profile))
 
-    def pooled(self, profile: Profile) -> int:
-        """How many containers of that profile wait."""
-        return self._pool.pooled(profile)
+    def pooled(self, profile: Profile, job: Job | None = None) -> int:
+        """How many containers of that profile wait: for that job, or for any without a folder."""
+        kind = Kind(profile) if job is None else kind_of(job, profile)
+        return self._pool.pooled(kind) if kind is not None else 0
 
     async def run(self, job: Job, profile: Profile, output: Output | None = None) -> Result:
         spec.check(job, profile)
-        if container_pool.serves(job, profile):
-            pooled = self._pool.take(profile, self._seen.get(profile.image))
+        kind = kind_of(job, profile)
+        if kind is None:
+            return await self._run_cold(job, profile, output)
+        try:
+            pooled = self._pool.take(kind, self._seen.get(profile.image))
             with contextlib.suppress(container_pool.NotBound):
                 if pooled is not None:
                     return await self._run_pooled(pooled, job, profile, output)
-                if self._pool.serves(profile):
-                    return await self._run_made(job, profile, output)
+                if kind.folder is None and self._pool.serves(kind):
+                    return await self._run_made(kind, job, output)
+            return await self._run_cold(job, profile, output)
+        finally:
+            if kind.folder is not None:
+                asyncio.get_running_loop().call_later(container_pool.BREATH, self._pool.want, kind)
+
+    async def _run_cold(self, job: Job, profile: Profile, output: Output | None) -> Result:
+        """Run the job in a container that is made for it alone."""
         image_id = await self.image_id(profile)
         await self._require_runtime(job, profile)
         run = _Run(f"goex-{secrets.token_hex(8)}", asyncio.Event())
@@ -168,19 +180,19 @@ class DockerSandbox:
         await asyncio.to_thread(self._maker.folders.close)
         self._engine.close()
 
-    async def _run_made(self, job: Job, profile: Profile, output: Output | None) -> Result:
+    async def _run_made(self, kind: Kind, job: Job, output: Output | None) -> Result:
         """Run the job in a container of the kind that waits, made for it: that takes less than the other kind."""
         run = _Run("", asyncio.Event())
         self._running.setdefault(job.action_id, set()).add(run)
         try:
             with self._pool.hurry():
-                pooled = await self._maker.make(profile)
+                pooled = await self._maker.make(kind)
             if run.cause is not None:  # killed meanwhile
                 await self._removed(self._maker.drop(pooled))
                 return Collector(0).result(run.cause, None, 0.0)
         finally:
             self._ended_run(run, job.action_id)
-        return await self._run_pooled(pooled, job, profile, output)
+        return await self._run_pooled(pooled, job, kind.profile, output)
 
     async def _run_pooled(
         self, pooled: container_pool.PooledContainer, job: Job, profile: Profile, output: Output | None

@@ -93,9 +93,9 @@ def create(client: APIClient, name: str, config: dict[str, Any]) -> None:
     _require_limits(made.get("Warnings") or [])
 
 
-def attach(client: APIClient, name: str) -> socket.socket:
-    """The container's output."""
-    attached = client.attach_socket(name, params={"stdout": 1, "stderr": 1, "stream": 1})
+def attach(client: APIClient, name: str, *streams: str) -> socket.socket:
+    """These streams of the container; without any, its output."""
+    attached = client.attach_socket(name, params=dict.fromkeys(streams or ("stdout", "stderr"), 1) | {"stream": 1})
     # A descriptor of our own, which asyncio reads without a thread. The library's would stay open until its
     # garbage is collected, since the response behind it holds it too.
     stream = socket.socket(fileno=os.dup(attached.fileno()))

@@ -19,7 +19,7 @@ from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.docker_sdk import APIClient
 from runtimes.sandbox.failure import Facts, classify
 from runtimes.sandbox.job_files import Scratch
-from runtimes.sandbox.output_frames import Collector, Output
+from runtimes.sandbox.output_frames import Collector, Frames, Output
 
 log = logging.getLogger(__name__)
 
@@ -44,25 +44,43 @@ class ContainerMaker:
         self.folders = folders
         self._engine, self._identity, self._image_id, self._missing = docker, identity, image_id, missing
 
-    async def make(self, profile: Profile) -> container_pool.PooledContainer:
+    async def make(self, kind: container_pool.Kind) -> container_pool.PooledContainer:
         """One that says that it waits. Raises SandboxFailed, Unavailable; then nothing is left."""
-        image_id = await self._image_id(profile)
+        image_id = await self._image_id(kind.profile)
         name = f"goex-{secrets.token_hex(8)}"
 
         folder = self.folders.empty(name, container_pool.JOB, container_pool.GATEWAY)
-        place, stream = self._place(folder), None
+        place = self._place(folder) if kind.folder is None else None
+        stream: socket.socket | None = None
 
-        def start(client: APIClient) -> None:
-            engine.create(client, name, spec.pooled(profile, image_id, self._identity, str(folder), self._missing))
-            client.start(name)
+        def start(client: APIClient) -> tuple[socket.socket | None, int]:
+            engine.create(client, name, spec.pooled(kind, image_id, self._identity, str(folder), self._missing))
+            if place is not None:
+                client.start(name)
+                return None, 0
+            attached = engine.attach(client, name, "stdin", "stdout")
+            try:
+                client.start(name)
+                return attached, int(client.inspect_container(name)["State"]["Pid"])
+            except BaseException:
+                engine.hang_up(attached)
+                raise
 
         step = asyncio.ensure_future(self._engine.call("make a container", start))
         try:
-            await asyncio.shield(step)
-            stream = await self._connected(place, name)
-            place.close()  # before anybody could give it a job
+            stream, process = await asyncio.shield(step)
+            if stream is None:
+                assert place is not None
+                stream = await self._connected(place, name)
+                place.close()  # before anybody could give it a job
+                process = control.peer(stream)
             made = container_pool.PooledContainer(
-                name=name, image_id=image_id, folder=folder, stream=stream, counter=memory.counter(control.peer(stream))
+                name=name,
+                image_id=image_id,
+                folder=folder,
+                stream=stream,
+                counter=memory.counter(process),
+                frames=Frames() if place is None else None,
             )
             async with asyncio.timeout(READY_SECONDS):
                 if not await _waits(made):
@@ -109,11 +127,17 @@ class ContainerMaker:
         self.folders.drop(name)
 
     async def _clear(
-        self, name: str, step: asyncio.Future[None], place: control.Place, stream: socket.socket | None
+        self,
+        name: str,
+        step: asyncio.Future[tuple[socket.socket | None, int]],
+        place: control.Place | None,
+        stream: socket.socket | None,
     ) -> None:
         await asyncio.wait((step,))
-        step.exception()  # looked at, whoever waits for it
-        place.close()
+        if step.exception() is None:  # looked at, whoever waits for it
+            stream = stream or step.result()[0]
+        if place is not None:
+            place.close()
         if stream is not None:
             engine.hang_up(stream)
         await self._removed(name)
@@ -148,7 +172,7 @@ async def follow(
         async with asyncio.timeout(profile.limits.seconds + GRACE) as deadline:
             with contextlib.suppress(ConnectionError):  # it has ended, which reading tells
                 await loop.sock_sendall(pooled.stream, told)
-            while end is None and not collector.cut and (data := await engine.receive(loop, pooled.stream)):
+            while end is None and not collector.cut and (data := await _heard(pooled)):
                 for word in words.feed(data):
                     if isinstance(word, container_pool.End):
                         end = word
@@ -178,9 +202,20 @@ async def follow(
     return collector.result(ended, exit_code, seconds)
 
 
+async def _heard(pooled: container_pool.PooledContainer) -> bytes:
+    """What process 1 says next; b"" at the end."""
+    loop = asyncio.get_running_loop()
+    while data := await engine.receive(loop, pooled.stream):
+        if pooled.frames is None:
+            return data
+        if said := b"".join(part for _, part in pooled.frames.feed(data)):
+            return said
+    return b""
+
+
 async def _waits(made: container_pool.PooledContainer) -> bool:
     told = container_pool.Told()
-    while data := await engine.receive(asyncio.get_running_loop(), made.stream):
+    while data := await _heard(made):
         for word in told.feed(data):
             return word == ("R", b"")
     return False

@@ -125,17 +125,26 @@ def container(
 
 
 def pooled(
-    profile: Profile, image_id: str, identity: Identity, folder: str, missing: frozenset[Defence]
+    kind: container_pool.Kind, image_id: str, identity: Identity, folder: str, missing: frozenset[Defence]
 ) -> dict[str, Any]:
     """The container of a job that isn't known yet: the same but for its command, which comes over its connection to
-    us, for its two folders, which are empty, and for its name, which it hasn't."""
-    nobody = Job(action_id="", argv=container_pool.PROGRAM, socket_dir=f"{folder}/{container_pool.GATEWAY}")
-    config = container(nobody, profile, image_id, identity, f"{folder}/{container_pool.JOB}", missing)
+    us, for its own folders, which are empty, and for its name, which it hasn't."""
+    work = kind.folder
+    program: tuple[str, ...] = container_pool.PROGRAM
+    if work is None:
+        unknown = Job(action_id="", argv=program, socket_dir=f"{folder}/{container_pool.GATEWAY}")
+    else:
+        program = (*program, container_pool.STREAMS)
+        unknown = Job(action_id="", argv=program, folder=work.path, uid=work.uid, gid=work.gid)
+    config = container(unknown, kind.profile, image_id, identity, f"{folder}/{container_pool.JOB}", missing)
     return config | {
-        "Entrypoint": list(container_pool.PROGRAM),  # process 1, which the job can't signal
+        "Entrypoint": list(program),  # process 1, which the job can't signal
         "Cmd": [],
         "Labels": identity.labels(None),
-        "AttachStdout": False,
+        "AttachStdin": work is not None,
+        "OpenStdin": work is not None,
+        "StdinOnce": work is not None,  # its end is the connection's
+        "AttachStdout": work is not None,
         "AttachStderr": False,
     }
 

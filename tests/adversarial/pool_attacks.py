@@ -43,6 +43,9 @@ PROCESS_1: dict[str, tuple[str, str, tuple[str, str]]] = {
     ),
 }
 
+# Those that a program on a folder can try. Its process 1 has no socket, and no descriptor that a job could inherit.
+ON_A_FOLDER = ("memory_of_process_1", "variables_of_process_1", "descriptors_of_process_1", "output_as_frames")
+
 NEXT: dict[str, str] = {
     "left_in_tmp": "leave a file in /tmp for the next action, or read the last one's",
     "left_in_shared_memory": "the same in /dev/shm",
@@ -63,6 +66,17 @@ ROWS = (
             control=f"{_TESTS}::test_control[{name}]",
         )
         for name, (tries, refused_by, _) in PROCESS_1.items()
+    ),
+    *(
+        Attack(
+            name=f"{name}_on_a_folder",
+            tries=f"{PROCESS_1[name][0]}, from a program on a folder",
+            where=Where.POOL,
+            refused_by=(PROCESS_1[name][1],),
+            test=f"{_TESTS}::test_refused_on_a_folder[{name}]",
+            control=f"{_TESTS}::test_control_on_a_folder[{name}]",
+        )
+        for name in ON_A_FOLDER
     ),
     *(
         Attack(

@@ -25,6 +25,7 @@ from pathlib import Path
 import docker
 import pytest
 
+from runtimes.sandbox.container_pool import Kind, kind_of
 from runtimes.sandbox.contract import Job, Limits, Profile, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.docker import DockerSandbox
@@ -181,11 +182,13 @@ async def outcomes(
     return found
 
 
-async def prepared(sandbox: DockerSandbox, profile: Profile) -> None:
-    """Have one container wait."""
-    sandbox.prepare(profile)
+async def prepared(sandbox: DockerSandbox, profile: Profile, job: Job | None = None) -> None:
+    """Have one container wait, for that job or for any without a folder."""
+    kind = kind_of(job, profile) if job is not None else Kind(profile)
+    assert kind is not None
+    sandbox._pool.want(kind)
     for _ in range(1200):
-        if sandbox.pooled(profile):
+        if sandbox.pooled(profile, job):
             return
         await asyncio.sleep(0.05)
     raise AssertionError("none waits")

@@ -24,7 +24,7 @@ from runtimes.sandbox import container_pool, control
 from runtimes.sandbox.contract import Job, Limits, Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.pool_bounds import PoolBounds
-from tests.adversarial.pool_attacks import NEXT, PROCESS_1
+from tests.adversarial.pool_attacks import NEXT, ON_A_FOLDER, PROCESS_1
 from tests.adversarial.test_container import prepared
 
 pytestmark = pytest.mark.docker
@@ -76,12 +76,29 @@ async def in_one_that_waited(tmp_path: Path, *jobs: Job, until: float = 0.0) -> 
     results = []
     try:
         for one in jobs:
-            await prepared(sandbox, PROFILE)
+            await prepared(sandbox, PROFILE, one)
             results.append(await sandbox.run(one, PROFILE))
         await asyncio.sleep(until)
     finally:
         await sandbox.close()
     return results
+
+
+def on_a_folder(name: str, tmp_path: Path) -> Job:
+    """The attack as a program on a person's folder."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    if os.geteuid() == 0:
+        os.chown(folder, 65534, 65534)
+    found = folder.stat()
+    whose = {"uid": found.st_uid, "gid": found.st_gid, "folder_id": (found.st_dev, found.st_ino)}
+    return job(name, folder=str(folder), **whose)
+
+
+async def attacked_on_a_folder(name: str, tmp_path: Path) -> bool:
+    """Whether the attack on a process 1 that is told its job over its standard input succeeded."""
+    (result,) = await in_one_that_waited(tmp_path, on_a_folder(name, tmp_path))
+    return succeeded(name, result)
 
 
 async def attacked(name: str, tmp_path: Path) -> bool:
@@ -90,11 +107,16 @@ async def attacked(name: str, tmp_path: Path) -> bool:
     with gateway(tmp_path / "place") as heard, pytest.MonkeyPatch.context() as patched:
         patched.setattr(container_pool, "BREATH", max(container_pool.BREATH, stays))
         (result,) = await in_one_that_waited(tmp_path, job(name, socket_dir=str(tmp_path / "place")), until=stays)
+    if name == "outlive_the_action":
+        assert (result.ended, result.exit_code) == (Ended.EXITED, 7), result
+        return heard == [b"still here"]
+    return succeeded(name, result)
+
+
+def succeeded(name: str, result: Result) -> bool:
     if name in ("inherited_descriptors", "output_as_frames"):
         return (result.ended, result.exit_code) != (Ended.EXITED, 7)  # the end that was told isn't the real one
     assert (result.ended, result.exit_code) == (Ended.EXITED, 7), result
-    if name == "outlive_the_action":
-        return heard == [b"still here"]
     assert re.search(rf"^{name} (succeeded|refused)".encode(), result.stdout, re.MULTILINE), result
     return f"{name} succeeded".encode() in result.stdout
 
@@ -112,11 +134,31 @@ async def test_control(sandbox_image: str, tmp_path: Path, name: str, monkeypatc
         kept: list[control.Place] = []
         monkeypatch.setattr(control.Place, "close", lambda self: kept.append(self))
     else:
-        _, _, (line, instead) = PROCESS_1[name]
-        assert (WAIT.count(line), WAIT.count(DRAIN)) == (1, 1)
-        changed = WAIT.replace(line, instead).replace(DRAIN, "_DRAIN = 10.0")  # nobody is cut short by that
-        monkeypatch.setattr(container_pool, "PROGRAM", (*container_pool.PROGRAM[:3], "-c", changed))
+        change_process_1(name, monkeypatch)
     assert await attacked(name, tmp_path)
+
+
+def change_process_1(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the line that refuses the attack."""
+    _, _, (line, instead) = PROCESS_1[name]
+    assert (WAIT.count(line), WAIT.count(DRAIN)) == (1, 1)
+    changed = WAIT.replace(line, instead).replace(DRAIN, "_DRAIN = 10.0")  # nobody is cut short by that
+    monkeypatch.setattr(container_pool, "PROGRAM", (*container_pool.PROGRAM[:3], "-c", changed))
+
+
+@pytest.mark.promise(48)
+@pytest.mark.parametrize("name", ON_A_FOLDER)
+async def test_refused_on_a_folder(sandbox_image: str, tmp_path: Path, name: str) -> None:
+    assert not await attacked_on_a_folder(name, tmp_path)
+
+
+@pytest.mark.promise(48)
+@pytest.mark.parametrize("name", ON_A_FOLDER)
+async def test_control_on_a_folder(
+    sandbox_image: str, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_process_1(name, monkeypatch)
+    assert await attacked_on_a_folder(name, tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import pytest
 
 from policies.actions import Ended
 from policies.errors import InvalidInput, Unavailable
-from runtimes.sandbox.container_pool import serves
+from runtimes.sandbox.container_pool import kind_of
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, Sandbox, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.output_frames import Output
@@ -50,11 +51,14 @@ class Prepared(DockerSandbox):
     """Each job that can be given to a container that waits is given to one."""
 
     async def run(self, job: Job, profile: Profile, output: Output | None = None) -> Result:
-        if serves(job, profile):
+        if job.folder is not None and Path(job.folder).is_dir():
+            found = Path(job.folder).stat()
+            job = replace(job, folder_id=(found.st_dev, found.st_ino))
+        if (kind := kind_of(job, profile)) is not None:
             await self.image_id(profile)  # none waits of an image that there isn't
-            self.prepare(profile)
+            self._pool.want(kind)
             for _ in range(3000):
-                if self.pooled(profile):
+                if self.pooled(profile, job):
                     break
                 await asyncio.sleep(0.02)
         return await super().run(job, profile, output)

@@ -1,8 +1,9 @@
 """Process 1 of a container that was made before its job is known: waits for the job, runs it, tells how it ended.
 
 Rules: standard library only. Nothing is here before the job is but this program: no socket that it could be reached
-at, no file, no name. It speaks with whoever made the container through the one connection that it made at its start,
-to a place that is gone since, and what it says there is this process's word alone, in frames (a letter, four bytes of
+at, no file, no name; and the person's folder, where it waits for a job on that. It speaks with whoever made the
+container through the one connection that it made at its start, to a place that is gone since, or, with a folder,
+through its standard streams; what it says there is this process's word alone, in frames (a letter, four bytes of
 length, data): "R" it waits, "B" the job has begun, "O" and "E" its output, "X" how it ended. The job has pipes of its
 own for its output; it can't signal process 1, nor reach its descriptors or memory, since this process can't be
 dumped. When the job's first process ends everything else is killed, and only then is its end told. A Python program's
@@ -40,8 +41,8 @@ def main():
     prctl = ctypes.CDLL(None).prctl
     if prctl(_DUMPABLE, 0, 0, 0, 0) != 0:
         return 70
-    control = socket.socket(socket.AF_UNIX)
-    control.connect(CONTROL)
+    streams = sys.argv[1:] == ["streams"]
+    control = connected(streams)
     woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -49,7 +50,7 @@ def main():
     control.sendall(frame(b"R"))
     out, err, end = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
     ours = (out[1], err[1], end[1])
-    programs, whole = load(control)
+    programs, whole = ({}, False) if streams else load(control)  # a folder's programs have interpreters of their own
     ready = ahead(ours, programs, prctl) if whole else None
     told = receive(control)
     if told is None:
@@ -81,6 +82,32 @@ def main():
     except OSError:  # nobody listens any more: with process 1 the kernel ends everything here
         return 1
     return 0
+
+
+def connected(streams):
+    """The connection to whoever made this container."""
+    if streams:
+        return Line(0, 1)
+    control = socket.socket(socket.AF_UNIX)
+    control.connect(CONTROL)
+    return control
+
+
+class Line:
+    """Two descriptors, to read and to write, spoken with as with a socket."""
+
+    def __init__(self, reading, writing):
+        self.reading, self.writing = reading, writing
+
+    def fileno(self):
+        return self.reading
+
+    def recv(self, size):
+        return os.read(self.reading, size)
+
+    def sendall(self, data):
+        while data:
+            data = data[os.write(self.writing, data) :]
 
 
 def load(control):

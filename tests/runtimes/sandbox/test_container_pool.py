@@ -12,6 +12,7 @@ import socket
 import struct
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.actions import Ended
-from runtimes.sandbox import container_pool, images
-from runtimes.sandbox.container_pool import End, Pool, PooledContainer, Told
+from runtimes.sandbox import container_pool, images, spec
+from runtimes.sandbox.container_pool import End, Kind, Pool, PooledContainer, Told, WorkFolder, kind_of
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.pool_bounds import PoolBounds, takes
 
 PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=8.0, output=20_000))
+KIND = Kind(PROFILE)
 
 
 # ---- real containers
@@ -274,10 +276,14 @@ async def test_folders_on_another_file_system_start_cold(sandbox_image: str, tmp
 async def test_another_folder_or_user_is_never_bound_late(sandbox: DockerSandbox, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir(mode=0o777)
-    assert not container_pool.serves(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE)
-    assert not container_pool.serves(Job(action_id="a", argv=["true"], folders={"work": str(work)}), PROFILE)
-    assert not container_pool.serves(Job(action_id="a", argv=["true"], uid=1000, gid=1000), PROFILE)
-    assert not container_pool.serves(Job(action_id="a", argv=["true"]), Profile(runtime="runsc"))
+    assert kind_of(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE) is None
+    assert kind_of(Job(action_id="a", argv=["true"], folders={"work": str(work)}), PROFILE) is None
+    assert kind_of(Job(action_id="a", argv=["true"], uid=1000, gid=1000), PROFILE) is None
+    assert kind_of(Job(action_id="a", argv=["true"]), Profile(runtime="runsc")) is None
+    known = Job(action_id="a", argv=["true"], folder=str(work), folder_id=(1, 2))
+    assert kind_of(known, PROFILE) == Kind(PROFILE, WorkFolder(str(work), (1, 2), 65534, 65534))
+    assert kind_of(replace(known, read_only=True), PROFILE) is None
+    assert kind_of(replace(known, socket_dir=str(work)), PROFILE) is None
     await ready(sandbox)
     await sandbox.run(Job(action_id="a", argv=["true"], folder=str(work)), PROFILE)
     assert sandbox.pooled(PROFILE) == 1
@@ -311,7 +317,7 @@ async def test_whose_it_is_is_noted_before_anything_of_the_action_is_in_it(
 async def test_one_that_was_bound_is_never_bound_again(sandbox: DockerSandbox) -> None:
     await ready(sandbox)
     image = await sandbox.image_id(PROFILE)
-    found = sandbox._pool.take(PROFILE, image)
+    found = sandbox._pool.take(KIND, image)
     assert found is not None
     found.bind(Job(action_id="a-1", argv=["true"], files={"note": b"the first one's"}))
     with pytest.raises(container_pool.NotBound):
@@ -357,7 +363,7 @@ async def test_an_action_killed_while_its_container_is_made_never_begins(
 @pytest.mark.docker
 async def test_whoever_made_it_is_gone_and_so_is_the_job(sandbox: DockerSandbox, tmp_path: Path) -> None:
     await ready(sandbox)
-    found = sandbox._pool.take(PROFILE, None)
+    found = sandbox._pool.take(KIND, None)
     assert found is not None
     found.bind(job := python("import time; time.sleep(60)"))
     client = docker.from_env().api
@@ -384,6 +390,139 @@ async def test_the_image_of_those_that_wait_is_not_asked_for_again(
         assert await sandbox.image_id(PROFILE) == "another"
 
 
+# ---- one that waits for a folder
+
+
+def on_folder(folder: Path, *argv: str, action: str = "a-1", owner: int = 4242) -> Job:
+    """A job on that folder, whose owner it makes that user."""
+    if os.geteuid() == 0:
+        os.chown(folder, owner, owner)
+    found = folder.stat()
+    return Job(
+        action_id=action,
+        argv=argv,
+        folder=str(folder),
+        folder_id=(found.st_dev, found.st_ino),
+        uid=found.st_uid,
+        gid=found.st_gid,
+    )
+
+
+async def ready_for(sandbox: DockerSandbox, job: Job) -> dict[str, Any]:
+    """What the engine says of the one that waits for that job."""
+    for _ in range(3000):
+        if sandbox.pooled(PROFILE, job):
+            kind = kind_of(job, PROFILE)
+            assert kind is not None
+            with contextlib.closing(docker.from_env().api) as client:
+                return dict(client.inspect_container(sandbox._pool._ready[kind][0].name))
+        await asyncio.sleep(0.02)
+    raise AssertionError("none waits")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o755)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+WHERE = ("sh", "-c", "hostname; pwd; id -u; cat /proc/sys/kernel/random/uuid >> said; ls /goex/job; stat -c %i .")
+
+
+@pytest.mark.docker
+@pytest.mark.promise(48)
+async def test_after_a_program_on_a_folder_one_waits_for_the_next_there(sandbox: DockerSandbox, work: Path) -> None:
+    job = on_folder(work, *WHERE)
+    assert (await sandbox.run(job, PROFILE)).exit_code == 0
+    waits = await ready_for(sandbox, job)
+    assert not [name for name in waits["Config"]["Labels"] if "action" in name]
+    assert waits["Mounts"] and {mount["Destination"] for mount in waits["Mounts"]} == {"/goex/job", "/work"}
+    second = replace(job, action_id="a-2", files={"note": b"of the second"})
+    result = await sandbox.run(second, PROFILE)
+    assert result.stdout.decode().split() == ["sandbox", "/work", str(job.uid), "note", str(work.stat().st_ino)]
+    assert len((work / "said").read_text().split()) == 2
+    assert (await ready_for(sandbox, job))["Id"] != waits["Id"]  # each is used once
+    third = await sandbox.run(replace(second, action_id="a-3", files={}), PROFILE)
+    assert b"note" not in third.stdout
+
+
+@pytest.mark.docker
+@pytest.mark.promise(48)
+async def test_a_program_in_it_may_no_more_than_in_one_of_its_own(sandbox: DockerSandbox, work: Path) -> None:
+    """The very same configuration, but for what starts the program; and process 1 can't be reached."""
+    probe = "import os, socket\n"
+    for attempt in (
+        "socket.socket(socket.AF_UNIX)", "socket.socketpair()", "os.listdir('/proc/1/fd')", "open('/proc/1/mem')",
+        "os.kill(1, 9)", "os.setuid(0)", "open('/goex/job/x', 'w')", "open('/goex/x', 'w')",
+    ):  # fmt: skip
+        probe += f"try:\n {attempt}\n print('did')\nexcept OSError as error: print(error.errno)\n"
+    job = on_folder(work, "python3", "-c", probe)
+    cold = await sandbox.run(job, PROFILE)
+    with contextlib.closing(docker.from_env().api) as client:
+        waits = await ready_for(sandbox, job)
+        alone = spec.container(job, PROFILE, waits["Image"], spec.Identity(state_id="", instance=""), None, frozenset())
+        made = client.create_container_from_config(alone)["Id"]  # type: ignore[no-untyped-call]
+        expected = client.inspect_container(made)
+        client.remove_container(made)
+    for part in expected["HostConfig"]:
+        if part != "Mounts":
+            assert waits["HostConfig"][part] == expected["HostConfig"][part], part
+    for part in ("User", "WorkingDir", "Env", "Hostname"):
+        assert waits["Config"][part] == expected["Config"][part], part
+    warm = await sandbox.run(replace(job, action_id="a-2"), PROFILE)
+    assert cold.exit_code == warm.exit_code == 0
+    # Process 1 of the other kind is tini, of the program's own user.
+    assert warm.stdout.split() == [b"1", b"did", b"13", b"13", b"did", b"1", b"30", b"30"]
+    assert (cold.stdout.split()[:2], cold.stdout.split()[5:]) == (warm.stdout.split()[:2], warm.stdout.split()[5:])
+
+
+@pytest.mark.docker
+@pytest.mark.promise(48)
+async def test_it_serves_that_folder_and_that_user_alone(sandbox: DockerSandbox, work: Path) -> None:
+    job = on_folder(work, *WHERE)
+    await sandbox.run(job, PROFILE)
+    await ready_for(sandbox, job)
+    work.rename(work.with_name("moved"))
+    work.mkdir()
+    put = on_folder(work, *WHERE, action="a-2")
+    assert put.folder == job.folder and not sandbox.pooled(PROFILE, put)
+    assert not sandbox.pooled(PROFILE, replace(job, uid=4243))
+    assert (await sandbox.run(put, PROFILE)).stdout.split()[-1] == str(work.stat().st_ino).encode()
+    assert sandbox.pooled(PROFILE, job) == 1
+
+
+@pytest.mark.docker
+@pytest.mark.promise(48)
+async def test_a_program_in_it_ends_with_the_daemon(sandbox: DockerSandbox, work: Path) -> None:
+    job = on_folder(work, "sleep", "60")
+    await sandbox.run(replace(job, argv=["true"]), PROFILE)
+    waits = await ready_for(sandbox, job)
+    running = asyncio.create_task(sandbox.run(job, PROFILE))
+    await until(lambda: bool(sandbox._running.get("a-1")))
+    (run,) = sandbox._running["a-1"]
+    await until(lambda: run.began)
+    assert run.stream is not None
+    run.stream.shutdown(socket.SHUT_RDWR)
+    with contextlib.closing(docker.from_env().api) as client:
+        assert client.wait(waits["Id"], timeout=30)["StatusCode"] == 1
+    await running
+
+
+@pytest.mark.docker
+async def test_a_folder_that_is_gone_is_no_failure_of_the_engine(sandbox: DockerSandbox, work: Path) -> None:
+    await ready(sandbox)
+    job = on_folder(work, "true")
+    await sandbox.run(job, PROFILE)
+    work.rmdir()
+    kind = kind_of(job, PROFILE)
+    await until(lambda: kind in sandbox._pool._wanted or sandbox._pool._keeper is None)
+    await until(lambda: kind not in sandbox._pool._wanted)
+    assert not sandbox.pooled(PROFILE, job)
+    await ready(sandbox)
+
+
 # ---- how many wait
 
 
@@ -395,7 +534,7 @@ class Bench:
         self.fails: SandboxFailed | None = None
         self.ends: list[socket.socket] = []
 
-    async def make(self, profile: Profile) -> PooledContainer:
+    async def make(self, kind: Kind) -> PooledContainer:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0.001)
@@ -432,9 +571,9 @@ async def pool() -> AsyncIterator[tuple[Pool, Bench]]:
 
 async def test_the_least_wait_and_each_is_given_once(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
-    assert waiting.take(PROFILE, None) is None  # nobody had asked before
-    await until(lambda: waiting.pooled(PROFILE) == 3)  # the least, and one for the miss
-    taken = [waiting.take(PROFILE, "i") for _ in range(3)]
+    assert waiting.take(KIND, None) is None  # nobody had asked before
+    await until(lambda: waiting.pooled(KIND) == 3)  # the least, and one for the miss
+    taken = [waiting.take(KIND, "i") for _ in range(3)]
     assert len({one.name for one in taken if one}) == 3
     assert bench.most_at_once <= 2
 
@@ -442,37 +581,37 @@ async def test_the_least_wait_and_each_is_given_once(pool: tuple[Pool, Bench]) -
 async def test_what_is_missed_makes_more_wait_up_to_the_most(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
     for _ in range(20):
-        waiting.take(PROFILE, None)
-    await until(lambda: waiting.pooled(PROFILE) == 4)
+        waiting.take(KIND, None)
+    await until(lambda: waiting.pooled(KIND) == 4)
     await asyncio.sleep(0.05)
-    assert (waiting.pooled(PROFILE), bench.made) == (4, 4)
+    assert (waiting.pooled(KIND), bench.made) == (4, 4)
 
 
 async def test_after_a_quiet_time_fewer_wait(pool: tuple[Pool, Bench], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(container_pool, "_IDLE", 0.05)
     waiting, bench = pool
     for _ in range(20):
-        waiting.take(PROFILE, None)
+        waiting.take(KIND, None)
     await until(lambda: bench.made == 4)
-    await until(lambda: waiting.pooled(PROFILE) == 2 and bench.dropped == 2)
+    await until(lambda: waiting.pooled(KIND) == 2 and bench.dropped == 2)
 
 
 async def test_another_image_s_are_dropped(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
-    waiting.want(PROFILE)
-    await until(lambda: waiting.pooled(PROFILE) == 2)
-    assert waiting.take(PROFILE, "a newer one") is None
+    waiting.want(KIND)
+    await until(lambda: waiting.pooled(KIND) == 2)
+    assert waiting.take(KIND, "a newer one") is None
     await until(lambda: bench.dropped == 2)
 
 
 async def test_the_dead_are_replaced(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
-    waiting.want(PROFILE)
-    await until(lambda: waiting.pooled(PROFILE) == 2)
+    waiting.want(KIND)
+    await until(lambda: waiting.pooled(KIND) == 2)
     for end in bench.ends:
         end.close()
-    assert waiting.take(PROFILE, None) is None
-    await until(lambda: bench.dropped == 2 and waiting.pooled(PROFILE) >= 2)
+    assert waiting.take(KIND, None) is None
+    await until(lambda: bench.dropped == 2 and waiting.pooled(KIND) >= 2)
 
 
 async def test_an_engine_that_fails_is_tried_again_later_and_the_pool_heals(
@@ -481,40 +620,65 @@ async def test_an_engine_that_fails_is_tried_again_later_and_the_pool_heals(
     monkeypatch.setattr(container_pool, "_FIRST_PAUSE", 0.02)
     waiting, bench = pool
     bench.fails = SandboxFailed("Docker isn't there.")
-    assert waiting.take(PROFILE, None) is None
+    assert waiting.take(KIND, None) is None
     await asyncio.sleep(0.1)
-    assert waiting.pooled(PROFILE) == 0
+    assert waiting.pooled(KIND) == 0
     bench.fails = None
-    await until(lambda: waiting.pooled(PROFILE) >= 2)
+    await until(lambda: waiting.pooled(KIND) >= 2)
 
 
 async def test_while_a_caller_s_is_made_none_is_made_to_wait(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
     with waiting.hurry():
-        waiting.want(PROFILE)
+        waiting.want(KIND)
         await asyncio.sleep(0.05)
         assert bench.made == 0
-    await until(lambda: waiting.pooled(PROFILE) == 2)
+    await until(lambda: waiting.pooled(KIND) == 2)
 
 
 async def test_all_that_wait_have_room_in_the_memory_for_them(pool: tuple[Pool, Bench]) -> None:
     _, bench = pool
     small = Pool(PoolBounds(least=3, most=4, memory=takes("base") + takes("code")), bench.make, bench.drop)
-    programs = Profile(image="code")
-    small.want(PROFILE)
+    programs = Kind(Profile(image="code"))
+    small.want(KIND)
     small.want(programs)
     await until(lambda: bench.made >= 3)
     await asyncio.sleep(0.05)
-    assert small.pooled(PROFILE) * takes("base") + small.pooled(programs) * takes("code") <= 50 * 2**20
-    assert small.pooled(PROFILE) == 3
+    assert small.pooled(KIND) * takes("base") + small.pooled(programs) * takes("code") <= 50 * 2**20
+    assert small.pooled(KIND) == 3
     await small.close()
+
+
+def folder_kind(number: int) -> Kind:
+    return Kind(PROFILE, WorkFolder(f"/home/ada/{number}", (1, number), 1000, 1000))
+
+
+async def test_one_waits_for_each_of_the_last_folders(pool: tuple[Pool, Bench]) -> None:
+    waiting, _ = pool
+    kinds = [folder_kind(number) for number in range(6)]
+    for kind in kinds:
+        assert waiting.take(kind, None) is None
+        waiting.want(kind)
+        await until(lambda kind=kind: waiting.pooled(kind) == 1)  # type: ignore[misc]
+    await until(lambda: [waiting.pooled(kind) for kind in kinds] == [0, 0, 1, 1, 1, 1])
+
+
+@pytest.mark.promise(48)
+async def test_none_waits_for_a_folder_for_long(pool: tuple[Pool, Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(container_pool, "FOLDER_SECONDS", 0.2)
+    monkeypatch.setattr(container_pool, "_IDLE", 0.05)
+    waiting, bench = pool
+    waiting.want(folder_kind(1))
+    await until(lambda: waiting.pooled(folder_kind(1)) == 1)
+    await until(lambda: waiting.pooled(folder_kind(1)) == 0 and bench.dropped == 1)
+    assert bench.made == 1
 
 
 async def test_none_wait_where_none_may(pool: tuple[Pool, Bench]) -> None:
     bench = Bench()
     off = Pool(PoolBounds(least=0, most=0), bench.make, bench.drop)
-    off.want(PROFILE)
-    assert off.take(PROFILE, None) is None
+    off.want(KIND)
+    assert off.take(KIND, None) is None
     await asyncio.sleep(0.02)
     assert bench.made == 0
     await off.close()
@@ -522,12 +686,12 @@ async def test_none_wait_where_none_may(pool: tuple[Pool, Bench]) -> None:
 
 async def test_closing_drops_all_and_makes_no_more(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
-    waiting.want(PROFILE)
+    waiting.want(KIND)
     await until(lambda: bench.made >= 1)
     await waiting.close()
     assert bench.made == bench.dropped
-    assert waiting.take(PROFILE, None) is None
-    waiting.want(PROFILE)
+    assert waiting.take(KIND, None) is None
+    waiting.want(KIND)
     await asyncio.sleep(0.02)
     assert bench.made == bench.dropped
 

@@ -1,0 +1,93 @@
+"""Programs on a folder, one after the other, through the daemon: the second runs in a container that waited for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from goex.rpc import goex_pb2 as pb
+from runtimes.sandbox import container_pool
+from tests.support.daemon import Daemon
+from tests.support.journey import Journey
+
+pytestmark = pytest.mark.docker
+OWNER = 4242
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o755)
+    made = tmp_path / "notes"
+    made.mkdir()
+    if os.geteuid() == 0:
+        os.chown(made, OWNER, OWNER)
+    return made
+
+
+def run(daemon: Daemon, folder: Path, program: str) -> pb.Finished:
+    files = pb.FilesProgram(folder=str(folder), language="shell", program=program)
+    return Journey(daemon, pb.ExecuteRequest(files=files), person=True).approve()
+
+
+def waiting_for(folder: Path, daemon: Daemon) -> list[dict[str, Any]]:
+    """The containers of that daemon that wait with that folder."""
+    ours = {found.name for found in (daemon.run_dir / "waiting").glob("*/*")}
+    ours -= set(container_pool.bound(daemon.run_dir / "waiting"))
+    with closing(docker.from_env().api) as client:
+        return [
+            found
+            for found in client.containers()
+            if any(mount.get("Source") == str(folder) for mount in found["Mounts"])
+            and ours & {name.lstrip("/") for name in found["Names"]}
+        ]
+
+
+def until(holds: Any) -> None:
+    for _ in range(1200):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came to that")
+
+
+@pytest.fixture
+def own() -> Iterator[Daemon]:
+    with Daemon() as daemon:
+        yield daemon
+
+
+def test_the_next_program_there_runs_in_one_that_waited_and_is_undone_as_any(own: Daemon, folder: Path) -> None:
+    first = run(own, folder, "echo one > a.txt")
+    assert first.action.state == "done", first
+    until(lambda: waiting_for(folder, own))
+    (found,) = waiting_for(folder, own)
+    second = run(own, folder, "cat a.txt; echo two >> a.txt; pwd")
+    assert json.loads(second.action.outcome_json)["stdout"] == "one\n/work\n"
+    assert (folder / "a.txt").read_text() == "one\ntwo\n"
+    assert (folder / "a.txt").stat().st_uid == folder.stat().st_uid
+    until(lambda: found["Id"] not in [each["Id"] for each in waiting_for(folder, own)])
+    undone = Journey(own, pb.RevertRequest(action_id=second.action.id, verb="undo"), person=True).approve()
+    assert undone.action.state == "done" and (folder / "a.txt").read_text() == "one\n"
+    until(lambda: waiting_for(folder, own))
+    own.stop()
+    assert not waiting_for(folder, own)
+
+
+def test_a_folder_that_was_put_in_its_place_has_none_waiting(own: Daemon, folder: Path) -> None:
+    run(own, folder, "echo one > a.txt")
+    until(lambda: waiting_for(folder, own))
+    folder.rename(folder.with_name("moved"))
+    folder.mkdir()
+    os.chown(folder, *((OWNER, OWNER) if os.geteuid() == 0 else (-1, -1)))
+    ended = run(own, folder, "ls; echo two > b.txt")
+    assert ended.action.state == "done" and json.loads(ended.action.outcome_json)["stdout"] == ""
+    assert (folder / "b.txt").read_text() == "two\n"
+    assert sorted(path.name for path in folder.with_name("moved").iterdir()) == ["a.txt"]
