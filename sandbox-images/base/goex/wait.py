@@ -74,6 +74,8 @@ def main():
         os.close(descriptor)
     try:
         status, late = follow(control, first, {out[0]: b"O", err[0]: b"E"}, (woken, end[0]), until)
+        if streams:
+            wait_for_all()
         code = os.waitstatus_to_exitcode(status)
         ended = b'{"code": %d, "late": %s}' % (128 - code if code < 0 else code, b"true" if late else b"false")
         control.sendall(frame(b"X", ended))
@@ -341,6 +343,15 @@ def kill_all():
     try:  # noqa: SIM105 # contextlib takes long to load, too
         os.kill(-1, signal.SIGKILL)  # everybody but this process
     except ProcessLookupError:
+        pass
+
+
+def wait_for_all():
+    """Until nobody is left: whoever was killed in the middle of a write to the folder may still finish it."""
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
         pass
 
 

@@ -494,6 +494,22 @@ async def test_it_serves_that_folder_and_that_user_alone(sandbox: DockerSandbox,
 
 
 @pytest.mark.docker
+async def test_its_end_is_told_when_nobody_is_left_who_could_write_there(
+    sandbox: DockerSandbox, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is killed may finish a write. Here nothing is killed, so that it takes long enough to be seen."""
+    wait = (Path(images.__file__).parents[2] / "sandbox-images/base/goex/wait.py").read_text()
+    assert wait.count("os.kill(-1, signal.SIGKILL)") == 1
+    changed = wait.replace("os.kill(-1, signal.SIGKILL)", "pass")
+    monkeypatch.setattr(container_pool, "PROGRAM", (*container_pool.PROGRAM[:3], "-c", changed))
+    job = on_folder(work, "sh", "-c", "(sleep 2; echo late > said) >/dev/null 2>&1 &")
+    await sandbox.run(replace(job, argv=["true"]), PROFILE)
+    await ready_for(sandbox, job)
+    assert (await sandbox.run(job, PROFILE)).ended is Ended.EXITED
+    assert (work / "said").read_text() == "late\n"
+
+
+@pytest.mark.docker
 @pytest.mark.promise(48)
 async def test_a_program_in_it_ends_with_the_daemon(sandbox: DockerSandbox, work: Path) -> None:
     job = on_folder(work, "sleep", "60")
