@@ -204,11 +204,11 @@ class DockerSandbox:
         ended = False
         try:
             result = await pooled_container.follow(run, pooled, job, profile, output)
-            ended = run.cause is None
+            ended = run.cause is None and result.ended is Ended.EXITED
             return result
         finally:
             removed = self._removed(self._remove(run, job.action_id, after=container_pool.BREATH if ended else 0.0))
-            if not ended:  # then something of the job may still run
+            if not ended:  # then something of the job may still run, also where process 1 itself was killed
                 await removed
 
     async def _create(self, run: _Run, job: Job, profile: Profile, image_id: str) -> None:
