@@ -11,7 +11,6 @@ was under way ends with "SystemError: AST constructor recursion depth mismatch" 
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
 import traceback
@@ -44,9 +43,8 @@ def pytest_report_to_serializable() -> Iterator[None]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage) -> None:
     message = warning_message.message
-    if isinstance(message, Warning) and not str(message).isascii():
-        warning_message.message = copy.copy(message)
-        warning_message.message.args = sendable(message.args)
+    if isinstance(message, Warning) and sendable(str(message)) != str(message):
+        warning_message.message = UserWarning(sendable(f"{type(message).__name__}: {message}"))
 
 
 def pytest_configure() -> None:

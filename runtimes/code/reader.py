@@ -33,6 +33,7 @@ MEMORY = 2**30  # bytes of address space
 LITTLE = 1000  # characters of a program that is read here
 LITTLE_SHELL = 300  # of a shell command: the time that its parser takes grows with the square, and isn't counted
 _LITTLE_WORK = 10_000
+_ENDING = 5.0  # seconds, at most, for a process that was killed
 _LONGEST_SAID = 32 * 2**20
 _PR_SET_PDEATHSIG = 1
 _FOLDER = "folder"
@@ -98,7 +99,9 @@ class Reader:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()  # else its place would be given away, and the loop could end, before it has
+            with contextlib.suppress(TimeoutError):  # its end isn't seen while an answer waits to be read
+                async with asyncio.timeout(_ENDING):
+                    await process.wait()  # else its place would be given away, and the loop could end, before it has
         if process.returncode != 0 or len(said) > _LONGEST_SAID or not said.isascii():
             raise _refused()
         return said.decode("ascii")

@@ -1,14 +1,14 @@
 """Containers that wait for their job: made beforehand, each used once, thrown away afterwards.
 
 Rules: one that waits holds nothing of any action: no socket, no file, no name but the state's. It gets the job's
-files and socket through two folders of its own, which are empty until then, and the command over a connection that it
-made at its start, to a place that has been removed since. It serves one job, and never a second. How many wait
+files and socket through folders of its own, which are empty until then, and the command over a connection that was
+made at its start. It serves one job, and never a second. How many wait
 follows what was asked for lately, between bounds. An engine that fails is tried again, later and later; meanwhile
 none wait, and jobs start cold, with the engine's own error.
 
 Where a program ran on a person's folder, one more waits for the next one there, for a minute: with that folder, as
-its owner, and for no other. It can reach no socket, as no program on a folder can; so it is told its job over its
-standard input, and tells on its standard output.
+its owner, and for no other; process 1 says which folder it has. It can reach no socket, as no program on a folder can;
+so it is told its job over its standard input, and tells on its standard output.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from policies.errors import Unavailable
 from policies.jsonvalue import parse
 from runtimes.sandbox.contract import Job, Profile, SandboxFailed
 from runtimes.sandbox.job_files import fill
@@ -207,6 +208,7 @@ class Pool:
             self._wanted[kind] = 1
             self._until.pop(kind, None)
             self._until[kind] = asyncio.get_running_loop().time() + FOLDER_SECONDS
+            asyncio.get_running_loop().call_later(FOLDER_SECONDS, self._wake.set)
         if self._keeper is None:
             self._keeper = asyncio.create_task(self._keep())
         self._wake.set()
@@ -215,6 +217,8 @@ class Pool:
         """One that waits, of that image (None: of any); None when there is none. Its place is filled meanwhile."""
         if self._closed:
             return None
+        if kind.folder is not None and self._until.get(kind, 0.0) <= asyncio.get_running_loop().time():
+            self._forget(kind)
         pooled = self._ready.get(kind)
         while pooled:
             found = pooled.popleft()
@@ -312,16 +316,18 @@ class Pool:
         ]
         room = self._bounds.memory - sum(takes(each.profile.image) * len(ready) for each, ready in self._ready.items())
         missing = [each for each in missing if (room := room - takes(each.profile.image)) >= 0]
+        missing.sort(key=lambda each: each.folder is None)  # from the end: those for folders come last
         failed = False
 
         async def worker() -> None:
             nonlocal failed
-            while missing and not failed and not self._hurried:
+            while missing and not failed and not self._hurried and not self._closed:
                 kind = missing.pop()
                 try:
                     made = await self._make(kind)
-                except SandboxFailed as error:
+                except Unavailable as error:
                     if kind.folder is not None:  # it may be gone: that is no failure of the engine's
+                        log.info("No container waits for a folder: %s", error)
                         self._forget(kind)
                         continue
                     failed = True

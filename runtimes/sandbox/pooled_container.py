@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 READY_SECONDS = 20.0  # until one that was started says that it waits
 _LOOK = 2.0  # seconds between two looks whether it still runs
+HEARD = b"\x01"
 GRACE = 2.0  # seconds after the deadline inside, before the one outside
 _SIGKILLED = 128 + 9
 
@@ -83,8 +84,11 @@ class ContainerMaker:
                 frames=Frames() if place is None else None,
             )
             async with asyncio.timeout(READY_SECONDS):
-                if not await _waits(made):
-                    raise SandboxFailed("A container ended before it had a job.", next_step=engine.DOCTOR)
+                said = await _first_word(made)
+            if said is None:
+                raise SandboxFailed("A container ended before it had a job.", next_step=engine.DOCTOR)
+            if kind.folder is not None and said != b"%d:%d" % kind.folder.id:
+                raise SandboxFailed("Another folder was put in the place of the one that a container was made for.")
         except BaseException as error:
             await asyncio.shield(self._clear(name, step, place, stream))
             if isinstance(error, TimeoutError):
@@ -178,6 +182,8 @@ async def follow(
                         end = word
                     elif word[0] == "B":
                         life.began = True
+                        if pooled.frames is not None:
+                            await _heard_back(pooled)
                     else:
                         collector.add(*word)
     except TimeoutError:
@@ -190,16 +196,23 @@ async def follow(
     if life.cause is None and (end is None or collector.cut):
         # Process 1 said nothing more: it was ended from outside, or by the kernel when memory ran out.
         life.cause = Ended.OUTPUT_CAP if collector.cut else Ended.TIMEOUT if late else None
+    memory_hit = _counted(pooled.counter)
     ended, exit_code = classify(
         Facts(
-            cause=life.cause or (Ended.KILLED if end is None and not _counted(pooled.counter) else None),
+            cause=life.cause or (Ended.KILLED if end is None and not memory_hit else None),
             exit_code=_SIGKILLED if end is None or end.late else end.code,
-            memory_hit=_counted(pooled.counter),
+            memory_hit=memory_hit,
             seconds=seconds,
             allowed=profile.limits.seconds,
         )
     )
     return collector.result(ended, exit_code, seconds)
+
+
+async def _heard_back(pooled: container_pool.PooledContainer) -> None:
+    """Tell process 1 that its word has come, for which it waits before it begins where the engine is in between."""
+    with contextlib.suppress(ConnectionError):
+        await asyncio.get_running_loop().sock_sendall(pooled.stream, HEARD)
 
 
 async def _heard(pooled: container_pool.PooledContainer) -> bytes:
@@ -213,12 +226,13 @@ async def _heard(pooled: container_pool.PooledContainer) -> bytes:
     return b""
 
 
-async def _waits(made: container_pool.PooledContainer) -> bool:
+async def _first_word(made: container_pool.PooledContainer) -> bytes | None:
+    """What process 1 says with "R", that it waits; None where it ends before or says anything else."""
     told = container_pool.Told()
     while data := await _heard(made):
         for word in told.feed(data):
-            return word == ("R", b"")
-    return False
+            return None if isinstance(word, container_pool.End) or word[0] != "R" else word[1]
+    return None
 
 
 def _counted(counter: Path | None) -> bool:

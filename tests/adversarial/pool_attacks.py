@@ -43,7 +43,8 @@ PROCESS_1: dict[str, tuple[str, str, tuple[str, str]]] = {
     ),
 }
 
-# Those that a program on a folder can try. Its process 1 has no socket, and no descriptor that a job could inherit.
+# Those that a program on a folder can try. What it could inherit of its process 1 are the standard streams, which are
+# its own by then: `output_as_frames` writes to one.
 ON_A_FOLDER = ("memory_of_process_1", "variables_of_process_1", "descriptors_of_process_1", "output_as_frames")
 
 NEXT: dict[str, str] = {

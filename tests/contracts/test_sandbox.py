@@ -61,6 +61,8 @@ class Prepared(DockerSandbox):
                 if self.pooled(profile, job):
                     break
                 await asyncio.sleep(0.02)
+            else:
+                raise AssertionError("none waits")
         return await super().run(job, profile, output)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import tempfile
 import time
@@ -16,15 +17,15 @@ import docker
 from goex.rpc import goex_pb2 as pb
 from tests.crash.databases import Outcome
 from tests.crash.matrix import Matrix
-from tests.crash.rounds import CallsRounds, FilesRounds, Found, Moment, back, common, kill_at, tree
+from tests.crash.rounds import OWNER, CallsRounds, FilesRounds, Found, Moment, back, common, kill_at, tree
 from tests.goex.databases.servers import TABLES
 from tests.services.synapse import Synapse, find_python
+from tests.support.containers import of_action
 from tests.support.daemon import Daemon
 from tests.support.databases import SqliteGround
 from tests.support.entries import Asked, Client
 from tests.support.journey import Journey, shell, undo
 
-_ACTION_LABEL = "org.goex.action"
 SLOW = "for n in 1 2 3 4 5 6; do echo $n >> log.txt; echo x > new-$n.txt; sleep 0.05; done; rm -f old.txt"
 CHANGE = "UPDATE orders SET status = 'sent', total = total + 1; DELETE FROM customers WHERE id = 1"
 
@@ -104,12 +105,14 @@ def kill_container(rounds: FilesRounds, dice: random.Random) -> Outcome:
                 if newest.to != "running":
                     action = ""
                     continue
-            found = engine.containers.list(filters={"label": f"{_ACTION_LABEL}={action}"})
+            found = of_action(engine.api, action, rounds.daemon.run_dir)
             if found:
                 time.sleep(dice.random() * 0.4)
                 with suppress(docker.errors.APIError):
-                    found[0].kill()
+                    engine.api.kill(found[0])
                 break
+        else:
+            problems.append("no container was seen")
     finished = journey.finished()
     state = str(finished.action.state)
     if state in ("failed", "withdrawn"):
@@ -123,7 +126,7 @@ def kill_container(rounds: FilesRounds, dice: random.Random) -> Outcome:
         problems.append(f"the container was killed, and it is {state}")
     # The daemon lives, and its pool with it: only what this action had is to be gone.
     with closing(docker.from_env()) as engine:
-        if engine.containers.list(all=True, filters={"label": f"{_ACTION_LABEL}={finished.action.id}"}):
+        if of_action(engine.api, finished.action.id, rounds.daemon.run_dir):
             problems.append("the action's container is left")
     verified = rounds.daemon.person("VerifyLog", pb.VerifyLogRequest())
     if not verified.good:
@@ -146,18 +149,22 @@ def daemons(matrix: Matrix, rounds: int) -> None:
     with ExitStack() as stack:
         daemon = stack.enter_context(Daemon())
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goex-crash-"))).resolve()
-        (scratch / "work").mkdir()
+        for name in ("work", "own"):
+            (scratch / name).mkdir()
         files = FilesRounds(daemon, scratch / "work")
+        if os.geteuid() == 0:  # a folder of root's is worked on as a copy; of somebody else's, where it is
+            os.chown(scratch / "own", OWNER, OWNER)
         kinds: list[Any] = [files, DatabaseRounds(daemon, shop_in_file(Client(daemon), scratch / "db"))]
         if python is None:
             matrix.missing.append("calls (the homeserver isn't there: make services)")
         else:
             kinds.append(CallsRounds(daemon, stack.enter_context(Synapse(python))))
+        kinds.append(FilesRounds(daemon, scratch / "own"))
         for kind in kinds:
             _rounds(matrix, kind, rounds)
         row = matrix.row("files", "do", "container")
         for number in range(rounds):
-            row.add(kill_container(files, matrix.dice), f"round {number + 1}")
+            row.add(kill_container(kinds[-1] if number % 2 else files, matrix.dice), f"round {number + 1}")
         matrix.end(row)
 
 

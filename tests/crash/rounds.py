@@ -28,6 +28,7 @@ from tests.support.journey import Journey, shell, undo
 
 SETTLED = frozenset({"done", "partial", "failed", "denied", "withdrawn", "unknown", "undone", "committed"})
 SLICE = 0.0004  # seconds
+OWNER = 4242  # of a folder that programs run in, and not on a copy of
 PROGRAM = "for n in 1 2 3; do echo $n >> log.txt; echo x > new-$n.txt; done; rm -f old.txt; mkdir -p deep/er"
 
 
@@ -192,13 +193,17 @@ class FilesRounds:
         for path in (folder / "old.txt", folder / "log.txt"):
             os.chown(path, folder.stat().st_uid, folder.stat().st_gid)
         self.before = tree(folder)
-        self.token = daemon.add_agent("crasher-files")
+        self.token = daemon.add_agent(f"crasher-{folder.name}")
         first = Journey(daemon, self.request(), token=self.token).approve("permanent")
         assert first.action.state == "done", first
         self._take_back(first.action.id)
 
     def request(self) -> pb.ExecuteRequest:
         return shell(self.folder, PROGRAM)
+
+    def run_and_take_back(self) -> None:
+        """A program that nothing happens to, after which a container waits, but on a folder of root's."""
+        self._take_back(Journey(self.daemon, self.request(), token=self.token).finished().action.id)
 
     def execute(self, moment: Moment) -> Found:
         """Kill while the program is on its way; then take back whatever it did."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
+import docker
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from tests.crash.rounds import CallsRounds, FilesRounds, Found, Moment, back, common, kill_at
+from tests.crash.daemons import kill_container
+from tests.crash.rounds import OWNER, CallsRounds, FilesRounds, Found, Moment, back, common, kill_at
 from tests.services.synapse import Synapse
+from tests.support.containers import waiting_with
 from tests.support.daemon import Daemon
 from tests.support.journey import Journey, decide, shell
 
@@ -53,6 +59,35 @@ def killed_in(state: str, run: Callable[[Moment], Found]) -> None:
 @pytest.mark.parametrize("state", FilesRounds.states)
 def test_a_program_killed_in_every_state(files: FilesRounds, state: str) -> None:
     killed_in(state, files.execute)
+
+
+@pytest.mark.promise(61)
+def test_a_program_killed_in_a_container_that_waited(daemon: Daemon, tmp_path: Path) -> None:
+    """The folder isn't root's, so its programs run there, and the second one where a container waited for it."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    if os.geteuid() == 0:
+        os.chown(folder, OWNER, OWNER)
+    rounds = FilesRounds(daemon, folder)
+
+    def one_waits() -> None:
+        rounds.run_and_take_back()
+        with closing(docker.APIClient()) as client:
+            for _ in range(600):
+                if waiting_with(client, folder, daemon.run_dir):
+                    break
+                time.sleep(0.1)
+            else:
+                raise AssertionError("none waits")
+        time.sleep(1)  # process 1 says that it waits, which nobody else hears
+
+    for moment in (Moment("running", 7), Moment("running", 9)):
+        one_waits()
+        found = rounds.execute(moment)
+        assert found.problems == [], found
+    one_waits()
+    outcome = kill_container(rounds, random.Random(SEED))
+    assert outcome.problems == [], outcome
 
 
 @pytest.mark.promise(61)

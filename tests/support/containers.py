@@ -32,6 +32,17 @@ def waiting(run_dir: Path) -> int:
     return sum(each.name not in owned and not (each / container_pool.JOB / CONTROL).exists() for each in folders)
 
 
+def waiting_with(client: APIClient, folder: Path, run_dir: Path) -> list[str]:
+    """The ids of the containers of the daemon of that folder that wait with a person's folder."""
+    names = {each.name for each in (run_dir / "waiting").glob("*/*")} - set(container_pool.bound(run_dir / "waiting"))
+    return [
+        found["Id"]
+        for found in client.containers()
+        if any(mount.get("Source") == str(folder) for mount in found["Mounts"])
+        and names & {name.lstrip("/") for name in found["Names"]}
+    ]
+
+
 def left(client: APIClient, state_id: str, run_dir: Path) -> list[str]:
     """The names of the containers of that state but those that wait for a job of the daemon that runs now: they have
     a folder, and no action's name in it. Call it when that daemon has come up."""

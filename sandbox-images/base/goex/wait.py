@@ -47,7 +47,7 @@ def main():
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # the kernel keeps from process 1 what it has no handler for
-    control.sendall(frame(b"R"))
+    control.sendall(frame(b"R", where() if streams else b""))
     out, err, end = (os.pipe2(os.O_CLOEXEC) for _ in range(3))
     ours = (out[1], err[1], end[1])
     programs, whole = ({}, False) if streams else load(control)  # a folder's programs have interpreters of their own
@@ -59,6 +59,8 @@ def main():
     until = time.monotonic() + job["seconds"]
     try:
         control.sendall(frame(b"B"))  # before it begins: what wasn't told of has never run, and may run elsewhere
+        if streams and not control.recv(1):  # between us is the engine: that it was told of is heard back
+            return 1
     except OSError:
         return 1
     first = begun(ready, told)
@@ -93,6 +95,12 @@ def connected(streams):
     control = socket.socket(socket.AF_UNIX)
     control.connect(CONTROL)
     return control
+
+
+def where():
+    """The folder that this container has, by its device and inode."""
+    found = os.stat(".")
+    return b"%d:%d" % (found.st_dev, found.st_ino)
 
 
 class Line:

@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from runtimes.sandbox import container_pool
+from tests.support.containers import waiting_with
 from tests.support.daemon import Daemon
 from tests.support.journey import Journey
 
@@ -37,17 +37,10 @@ def run(daemon: Daemon, folder: Path, program: str) -> pb.Finished:
     return Journey(daemon, pb.ExecuteRequest(files=files), person=True).approve()
 
 
-def waiting_for(folder: Path, daemon: Daemon) -> list[dict[str, Any]]:
-    """The containers of that daemon that wait with that folder."""
-    ours = {found.name for found in (daemon.run_dir / "waiting").glob("*/*")}
-    ours -= set(container_pool.bound(daemon.run_dir / "waiting"))
+def waiting_for(folder: Path, daemon: Daemon) -> list[str]:
+    """The ids of the containers of that daemon that wait with that folder."""
     with closing(docker.from_env().api) as client:
-        return [
-            found
-            for found in client.containers()
-            if any(mount.get("Source") == str(folder) for mount in found["Mounts"])
-            and ours & {name.lstrip("/") for name in found["Names"]}
-        ]
+        return waiting_with(client, folder, daemon.run_dir)
 
 
 def until(holds: Any) -> None:
@@ -69,16 +62,19 @@ def test_the_next_program_there_runs_in_one_that_waited_and_is_undone_as_any(own
     assert first.action.state == "done", first
     until(lambda: waiting_for(folder, own))
     (found,) = waiting_for(folder, own)
+    time.sleep(2)  # process 1 says that it waits, which nobody else hears
     second = run(own, folder, "cat a.txt; echo two >> a.txt; pwd")
     assert json.loads(second.action.outcome_json)["stdout"] == "one\n/work\n"
     assert (folder / "a.txt").read_text() == "one\ntwo\n"
     assert (folder / "a.txt").stat().st_uid == folder.stat().st_uid
-    until(lambda: found["Id"] not in [each["Id"] for each in waiting_for(folder, own)])
+    until(lambda: found not in waiting_for(folder, own))
     undone = Journey(own, pb.RevertRequest(action_id=second.action.id, verb="undo"), person=True).approve()
     assert undone.action.state == "done" and (folder / "a.txt").read_text() == "one\n"
     until(lambda: waiting_for(folder, own))
+    (last,) = waiting_for(folder, own)
     own.stop()
-    assert not waiting_for(folder, own)
+    with closing(docker.from_env().api) as client:
+        assert last not in [each["Id"] for each in client.containers(all=True)]
 
 
 def test_a_folder_that_was_put_in_its_place_has_none_waiting(own: Daemon, folder: Path) -> None:

@@ -27,6 +27,7 @@ from runtimes.sandbox.container_pool import End, Kind, Pool, PooledContainer, To
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.pool_bounds import PoolBounds, takes
+from runtimes.sandbox.pooled_container import HEARD
 
 PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=8.0, output=20_000))
 KIND = Kind(PROFILE)
@@ -511,6 +512,48 @@ async def test_its_end_is_told_when_nobody_is_left_who_could_write_there(
 
 @pytest.mark.docker
 @pytest.mark.promise(48)
+@pytest.mark.parametrize("heard", [True, False])
+async def test_it_begins_nothing_before_it_is_heard_that_it_does(
+    sandbox: DockerSandbox, work: Path, heard: bool
+) -> None:
+    """Between us is the engine: what it loses would have run, and run once more elsewhere."""
+    job = on_folder(work, "sh", "-c", "echo ran > said")
+    await sandbox.run(replace(job, argv=["true"]), PROFILE)
+    await ready_for(sandbox, job)
+    kind = kind_of(job, PROFILE)
+    assert kind is not None
+    found = sandbox._pool.take(kind, None)
+    assert found is not None
+    found.bind(job)
+    found.stream.setblocking(True)
+    found.stream.sendall(container_pool.message(job, {"PATH": "/usr/bin:/bin"}, 60.0))
+    assert found.stream.recv(100)[8:9] == b"B"
+    if heard:
+        found.stream.sendall(HEARD)
+        assert found.stream.recv(100)[8:9] == b"X"
+    found.stream.shutdown(socket.SHUT_RDWR)
+    with contextlib.closing(docker.from_env().api) as client:
+        assert client.wait(found.name, timeout=30)["StatusCode"] == (0 if heard else 1)
+    assert (work / "said").exists() is heard
+    await sandbox._maker.drop(found)
+
+
+@pytest.mark.docker
+@pytest.mark.promise(48)
+async def test_one_that_got_another_folder_waits_for_nothing(sandbox: DockerSandbox, work: Path) -> None:
+    """The engine finds the folder by its path, and its owner may have put another one there meanwhile."""
+    job = on_folder(work, "true")
+    kind = kind_of(replace(job, folder_id=(1, 2)), PROFILE)
+    assert kind is not None
+    with pytest.raises(SandboxFailed, match="Another folder"):
+        await sandbox._maker.make(kind)
+    kind = kind_of(job, PROFILE)
+    assert kind is not None
+    await sandbox._maker.drop(await sandbox._maker.make(kind))
+
+
+@pytest.mark.docker
+@pytest.mark.promise(48)
 async def test_a_program_in_it_ends_with_the_daemon(sandbox: DockerSandbox, work: Path) -> None:
     job = on_folder(work, "sleep", "60")
     await sandbox.run(replace(job, argv=["true"]), PROFILE)
@@ -568,10 +611,10 @@ class Bench:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(2000):
+    for _ in range(6000):
         if holds():
             return
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.01)
     raise AssertionError("it never came to that")
 
 
@@ -666,7 +709,7 @@ async def test_all_that_wait_have_room_in_the_memory_for_them(pool: tuple[Pool, 
 
 
 def folder_kind(number: int) -> Kind:
-    return Kind(PROFILE, WorkFolder(f"/home/ada/{number}", (1, number), 1000, 1000))
+    return Kind(PROFILE, WorkFolder(f"/folders/{number}", (1, number), 1000, 1000))
 
 
 async def test_one_waits_for_each_of_the_last_folders(pool: tuple[Pool, Bench]) -> None:
