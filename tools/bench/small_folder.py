@@ -35,15 +35,19 @@ print(len(sums))
 """
 
 
-async def measure(*, rounds: int = 30) -> tuple[Row, ...]:
+async def measure(*, rounds: int = 30, rest: float = 5.0) -> tuple[Row, ...]:
+    """`rest`: seconds, at most, in which the machine is waited for before each."""
     await asyncio.to_thread(images.build, "base")
-    found = [await _one(NAME, _OWNER, rounds), await _one(f"{NAME}.cold", _OWNER, rounds, "[sandbox]\nwaiting = 0\n")]
+    found = [
+        await _one(NAME, _OWNER, rounds, rest),
+        await _one(f"{NAME}.cold", _OWNER, rounds, rest, "[sandbox]\nwaiting = 0\n"),
+    ]
     if os.geteuid() == 0:
-        found.append(await _one(f"{NAME}.owned_by_root", 0, rounds))
+        found.append(await _one(f"{NAME}.owned_by_root", 0, rounds, rest))
     return tuple(found)
 
 
-async def _one(name: str, owner: int, rounds: int, config: str = "") -> Row:
+async def _one(name: str, owner: int, rounds: int, rest: float, config: str = "") -> Row:
     values: list[float] = []
     with tempfile.TemporaryDirectory(prefix="goex-bench-") as place, Daemon(config=config) as daemon:
         folder = Path(place) / "work"
@@ -65,7 +69,7 @@ async def _one(name: str, owner: int, rounds: int, config: str = "") -> Row:
             assert finished.action.state == "done", finished
 
         async def value() -> None:
-            await quiet()
+            await quiet(rest)
             began = time.perf_counter_ns()
             await asyncio.to_thread(execute)
             values.append((time.perf_counter_ns() - began) / 1e6)

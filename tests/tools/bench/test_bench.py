@@ -235,7 +235,7 @@ async def test_a_tiny_run_over_an_unchanged_tree_and_a_small_folder() -> None:
         rows = await unchanged_tree.measure(files=60, size=200_000, rounds=1)
         assert {unchanged_tree.NAME} <= {each.name for each in rows}
         assert all(each.unit == "s" and each.value > 0 and each.floor > 0 for each in rows)
-    rows = await small_folder.measure(rounds=1)
+    rows = await small_folder.measure(rounds=1, rest=0.1)
     assert {small_folder.NAME} <= {each.name for each in rows}
     assert all(each.unit == "ms" and each.value > each.floor > 0 for each in rows)
 
