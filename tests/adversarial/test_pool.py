@@ -26,6 +26,7 @@ from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.pool_bounds import PoolBounds
 from tests.adversarial.pool_attacks import NEXT, ON_A_FOLDER, PROCESS_1
 from tests.adversarial.test_container import prepared
+from tests.support.containers import job_on
 
 pytestmark = pytest.mark.docker
 
@@ -84,20 +85,12 @@ async def in_one_that_waited(tmp_path: Path, *jobs: Job, until: float = 0.0) -> 
     return results
 
 
-def on_a_folder(name: str, tmp_path: Path) -> Job:
-    """The attack as a program on a person's folder."""
-    folder = tmp_path / "work"
-    folder.mkdir()
-    if os.geteuid() == 0:
-        os.chown(folder, 65534, 65534)
-    found = folder.stat()
-    whose = {"uid": found.st_uid, "gid": found.st_gid, "folder_id": (found.st_dev, found.st_ino)}
-    return job(name, folder=str(folder), **whose)
-
-
 async def attacked_on_a_folder(name: str, tmp_path: Path) -> bool:
     """Whether the attack on a process 1 that is told its job over its standard input succeeded."""
-    (result,) = await in_one_that_waited(tmp_path, on_a_folder(name, tmp_path))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    attack = job(name)
+    (result,) = await in_one_that_waited(tmp_path, job_on(folder, *attack.argv, files=attack.files))
     return succeeded(name, result)
 
 

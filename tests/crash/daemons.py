@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
 import time
@@ -17,10 +16,10 @@ import docker
 from goex.rpc import goex_pb2 as pb
 from tests.crash.databases import Outcome
 from tests.crash.matrix import Matrix
-from tests.crash.rounds import OWNER, CallsRounds, FilesRounds, Found, Moment, back, common, kill_at, tree
+from tests.crash.rounds import CallsRounds, FilesRounds, Found, Moment, back, common, kill_at, tree
 from tests.goex.databases.servers import TABLES
 from tests.services.synapse import Synapse, find_python
-from tests.support.containers import of_action
+from tests.support.containers import of_action, owned
 from tests.support.daemon import Daemon
 from tests.support.databases import SqliteGround
 from tests.support.entries import Asked, Client
@@ -152,14 +151,12 @@ def daemons(matrix: Matrix, rounds: int) -> None:
         for name in ("work", "own"):
             (scratch / name).mkdir()
         files = FilesRounds(daemon, scratch / "work")
-        if os.geteuid() == 0:  # a folder of root's is worked on as a copy; of somebody else's, where it is
-            os.chown(scratch / "own", OWNER, OWNER)
         kinds: list[Any] = [files, DatabaseRounds(daemon, shop_in_file(Client(daemon), scratch / "db"))]
         if python is None:
             matrix.missing.append("calls (the homeserver isn't there: make services)")
         else:
             kinds.append(CallsRounds(daemon, stack.enter_context(Synapse(python))))
-        own = FilesRounds(daemon, scratch / "own")
+        own = FilesRounds(daemon, owned(scratch / "own"))
         own.kind = "files, in place"
         kinds.append(own)
         for kind in kinds:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import random
-import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
-import docker
 import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.crash.daemons import kill_container
-from tests.crash.rounds import OWNER, CallsRounds, FilesRounds, Found, Moment, back, common, kill_at
+from tests.crash.rounds import CallsRounds, FilesRounds, Found, Moment, back, common, kill_at
 from tests.services.synapse import Synapse
-from tests.support.containers import waiting_with
+from tests.support.containers import one_waits_with, owned
 from tests.support.daemon import Daemon
 from tests.support.journey import Journey, decide, shell
 
@@ -66,26 +62,14 @@ def test_a_program_killed_in_a_container_that_waited(daemon: Daemon, tmp_path: P
     """The folder isn't root's, so its programs run there, and the second one where a container waited for it."""
     folder = tmp_path / "own"
     folder.mkdir()
-    if os.geteuid() == 0:
-        os.chown(folder, OWNER, OWNER)
-    rounds = FilesRounds(daemon, folder)
-
-    def one_waits() -> None:
-        rounds.run_and_take_back()
-        with closing(docker.APIClient()) as client:
-            for _ in range(600):
-                if waiting_with(client, folder, daemon.run_dir):
-                    break
-                time.sleep(0.1)
-            else:
-                raise AssertionError("none waits")
-        time.sleep(1)  # process 1 says that it waits, which nobody else hears
-
+    rounds = FilesRounds(daemon, owned(folder))
     for moment in (Moment("running", 7), Moment("running", 9)):
-        one_waits()
+        rounds.run_and_take_back()
+        one_waits_with(folder, daemon.run_dir)
         found = rounds.execute(moment)
         assert found.problems == [], found
-    one_waits()
+    rounds.run_and_take_back()
+    one_waits_with(folder, daemon.run_dir)
     outcome = kill_container(rounds, random.Random(SEED))
     assert outcome.problems == [], outcome
 

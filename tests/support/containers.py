@@ -6,11 +6,16 @@ it was given to, before anything of the action is put there.
 
 from __future__ import annotations
 
+import os
+import time
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from docker import APIClient
 
 from runtimes.sandbox import container_pool
+from runtimes.sandbox.contract import Job
 from runtimes.sandbox.control import CONTROL
 from runtimes.sandbox.spec import ACTION_LABEL, STATE_LABEL
 
@@ -32,15 +37,40 @@ def waiting(run_dir: Path) -> int:
     return sum(each.name not in owned and not (each / container_pool.JOB / CONTROL).exists() for each in folders)
 
 
-def waiting_with(client: APIClient, folder: Path, run_dir: Path) -> list[str]:
-    """The ids of the containers of the daemon of that folder that wait with a person's folder."""
+def owned(folder: Path) -> Path:
+    """That folder, as somebody's who isn't root: programs run in it then, and not on a copy of it."""
+    if os.geteuid() == 0:
+        os.chown(folder, 4242, 4242)
+    return folder
+
+
+def job_on(folder: Path, *argv: str, **more: Any) -> Job:
+    """A job on that folder, as its owner, for which a container may wait."""
+    found = owned(folder).stat()
+    whose: dict[str, Any] = {"uid": found.st_uid, "gid": found.st_gid, "folder_id": (found.st_dev, found.st_ino)}
+    return Job(**{"action_id": "a-1", "argv": argv, "folder": str(folder), **whose, **more})
+
+
+def waiting_with(folder: Path, run_dir: Path) -> list[str]:
+    """The ids of the containers of the daemon of `run_dir` that wait with that person's folder."""
     names = {each.name for each in (run_dir / "waiting").glob("*/*")} - set(container_pool.bound(run_dir / "waiting"))
-    return [
-        found["Id"]
-        for found in client.containers()
-        if any(mount.get("Source") == str(folder) for mount in found["Mounts"])
-        and names & {name.lstrip("/") for name in found["Names"]}
-    ]
+    with closing(APIClient()) as client:
+        return [
+            found["Id"]
+            for found in client.containers()
+            if any(mount.get("Source") == str(folder) for mount in found["Mounts"])
+            and names & {name.lstrip("/") for name in found["Names"]}
+        ]
+
+
+def one_waits_with(folder: Path, run_dir: Path) -> str:
+    """The id of the container that waits with that folder, once one does."""
+    for _ in range(600):
+        if found := waiting_with(folder, run_dir):
+            time.sleep(1)  # its process 1 says that it waits, which the daemon alone hears
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError("none waits")
 
 
 def left(client: APIClient, state_id: str, run_dir: Path) -> list[str]:

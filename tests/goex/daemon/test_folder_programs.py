@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import docker
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from tests.support.containers import waiting_with
+from tests.support.containers import one_waits_with, owned, waiting_with
 from tests.support.daemon import Daemon
 from tests.support.journey import Journey
 
 pytestmark = pytest.mark.docker
-OWNER = 4242
 
 
 @pytest.fixture
@@ -27,28 +23,12 @@ def folder(tmp_path: Path) -> Path:
     tmp_path.chmod(0o755)
     made = tmp_path / "notes"
     made.mkdir()
-    if os.geteuid() == 0:
-        os.chown(made, OWNER, OWNER)
-    return made
+    return owned(made)
 
 
 def run(daemon: Daemon, folder: Path, program: str) -> pb.Finished:
     files = pb.FilesProgram(folder=str(folder), language="shell", program=program)
     return Journey(daemon, pb.ExecuteRequest(files=files), person=True).approve()
-
-
-def waiting_for(folder: Path, daemon: Daemon) -> list[str]:
-    """The ids of the containers of that daemon that wait with that folder."""
-    with closing(docker.from_env().api) as client:
-        return waiting_with(client, folder, daemon.run_dir)
-
-
-def until(holds: Any) -> None:
-    for _ in range(1200):
-        if holds():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it never came to that")
 
 
 @pytest.fixture
@@ -60,18 +40,15 @@ def own() -> Iterator[Daemon]:
 def test_the_next_program_there_runs_in_one_that_waited_and_is_undone_as_any(own: Daemon, folder: Path) -> None:
     first = run(own, folder, "echo one > a.txt")
     assert first.action.state == "done", first
-    until(lambda: waiting_for(folder, own))
-    (found,) = waiting_for(folder, own)
-    time.sleep(2)  # process 1 says that it waits, which nobody else hears
+    waits = one_waits_with(folder, own.run_dir)
     second = run(own, folder, "cat a.txt; echo two >> a.txt; pwd")
     assert json.loads(second.action.outcome_json)["stdout"] == "one\n/work\n"
     assert (folder / "a.txt").read_text() == "one\ntwo\n"
     assert (folder / "a.txt").stat().st_uid == folder.stat().st_uid
-    until(lambda: found not in waiting_for(folder, own))
+    assert waits not in waiting_with(folder, own.run_dir)  # it was used, and is used once
     undone = Journey(own, pb.RevertRequest(action_id=second.action.id, verb="undo"), person=True).approve()
     assert undone.action.state == "done" and (folder / "a.txt").read_text() == "one\n"
-    until(lambda: waiting_for(folder, own))
-    (last,) = waiting_for(folder, own)
+    last = one_waits_with(folder, own.run_dir)
     own.stop()
     with closing(docker.from_env().api) as client:
         assert last not in [each["Id"] for each in client.containers(all=True)]
@@ -79,10 +56,10 @@ def test_the_next_program_there_runs_in_one_that_waited_and_is_undone_as_any(own
 
 def test_a_folder_that_was_put_in_its_place_has_none_waiting(own: Daemon, folder: Path) -> None:
     run(own, folder, "echo one > a.txt")
-    until(lambda: waiting_for(folder, own))
+    one_waits_with(folder, own.run_dir)
     folder.rename(folder.with_name("moved"))
     folder.mkdir()
-    os.chown(folder, *((OWNER, OWNER) if os.geteuid() == 0 else (-1, -1)))
+    owned(folder)
     ended = run(own, folder, "ls; echo two > b.txt")
     assert ended.action.state == "done" and json.loads(ended.action.outcome_json)["stdout"] == ""
     assert (folder / "b.txt").read_text() == "two\n"
