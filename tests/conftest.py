@@ -8,17 +8,20 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
+from mapper.importing import reader_process
 from tests.google import run_folder
 from tests.services.postgres import Postgres, find_binaries
 from tests.services.synapse import Synapse, find_python
 from tests.support import command
 from tests.support.daemon import Daemon
-from tests.support.forks import ROOT, ForkServer
+from tests.support.forks import ROOT, ForkServer, start_reader
 
 pytest_plugins = ["tests.unit", "tests.reports"]
+STARTED = reader_process.start
 
 
 def pytest_configure() -> None:
@@ -63,10 +66,22 @@ def thorough(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(scope="session", autouse=True)
 def forked() -> Iterator[None]:
-    """Daemons and commands are forks of processes that have loaded what they are made of."""
-    with ForkServer("daemon") as Daemon.forks, ForkServer("goex") as command.forks:
+    """Daemons, commands and readers of documents are forks of processes that have loaded what they are made of."""
+    with (
+        ForkServer("daemon") as Daemon.forks,
+        ForkServer("goex") as command.forks,
+        ForkServer("reader") as readers,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(reader_process, "start", partial(start_reader, readers))
         yield
     Daemon.forks = command.forks = None
+
+
+@pytest.fixture
+def real_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents are read by processes that are started as a person's are."""
+    monkeypatch.setattr(reader_process, "start", STARTED)
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from goex.cli.output import Json, Output, local, shown
+
+if TYPE_CHECKING:
+    from goex.rpc import goex_pb2 as pb
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Agents that have a name.")
 
@@ -29,8 +32,19 @@ def add(name: Name, as_json: Json = False) -> None:
         )
     out.message(reply)
     if not as_json:
+        say_rules(out, reply)
         out.progress("The agent sends this token as `authorization: Bearer …`. It isn't shown again.")
         out.say(shown(reply.token))
+
+
+def say_rules(out: Output, reply: pb.AddAgentReply) -> None:
+    """Which rules hold for an agent from its first action on: they may have been written for another of its name."""
+    if reply.rules:
+        many = "A rule in force names" if len(reply.rules) == 1 else f"{len(reply.rules)} rules in force name"
+        holds = "it holds" if len(reply.rules) == 1 else "they hold"
+        out.progress(
+            shown(f"{many} {reply.name}, and {holds} for this agent: {', '.join(reply.rules)}. See: goex rules")
+        )
 
 
 @app.command("list")

@@ -218,7 +218,7 @@ def _put(client: Client, request: ab.PutCredentialRequest, out: Output) -> None:
     from goex.cli.prompt import Terminal, with_presence
     from goex.cli.secretinput import read_secret
     from goex.cli.vault import imported_base
-    from goex.cli.vault_state import check_first, require_open, say_where
+    from goex.cli.vault_state import check_first, require_open, say_grants_kept, say_where
     from goex.rpc import accounts_pb2 as ab
 
     if not request.place.base_url and not request.replace:
@@ -243,6 +243,8 @@ def _put(client: Client, request: ab.PutCredentialRequest, out: Output) -> None:
     out.message(reply)
     if not out.as_json:
         out.say(shown(f"Sealed {label}, for {', '.join(reply.origins)} only."))
+        if request.replace:
+            say_grants_kept(client, out, request.service, request.account)
 
 
 def _secret(asked: bool, fd: int) -> Any:

@@ -115,6 +115,7 @@ def _agreed() -> bool:
 
 def _name(out: Output, name: str, file: Path) -> None:
     """Name the agent and keep its token, for its owner alone."""
+    from goex.cli.agents import say_rules
     from goex.cli.connect import connect
     from goex.cli.prompt import with_presence
     from goex.paths import make_private
@@ -138,6 +139,7 @@ def _name(out: Output, name: str, file: Path) -> None:
         ) from error
     if not out.as_json:
         out.say(f"Named the agent {shown(name)}; its token is in {shown(str(file))}.")
+        say_rules(out, reply)
 
 
 def _command() -> str:

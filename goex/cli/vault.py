@@ -148,7 +148,7 @@ def put(
     from goex.cli.input_text import read_text
     from goex.cli.prompt import with_presence
     from goex.cli.secretinput import read_secret
-    from goex.cli.vault_state import check_first, require_open, say_where
+    from goex.cli.vault_state import check_first, require_open, say_grants_kept, say_where
     from goex.rpc import goex_pb2 as pb
 
     request = pb.VaultPutRequest(
@@ -182,9 +182,11 @@ def put(
             return client.call("Person/VaultPut", request, pb.AccountView)
 
         reply = with_presence(send)
-    out.message(reply)
-    if not as_json:
-        out.say(shown(f"Sealed {reply.service}/{reply.account}, for {', '.join(reply.origins)} only."))
+        out.message(reply)
+        if not as_json:
+            out.say(shown(f"Sealed {reply.service}/{reply.account}, for {', '.join(reply.origins)} only."))
+            if replace:
+                say_grants_kept(client, out, reply.service, reply.account)
 
 
 @app.command("list")

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
 _YES = ("y", "yes")
+_NAMED = 4  # grants, in one line
 
 
 def require_open(client: Client, out: Output) -> pb.StatusReply:
@@ -98,6 +99,20 @@ def check_first(client: Client, method: str, request: object, reply: type) -> tu
             raise
         return refused.details
     raise AssertionError("A credential without a secret was taken.")
+
+
+def say_grants_kept(client: Client, out: Output, service: str, account: str) -> None:
+    """That grants on an account outlive its credential's replacement, and how to end them: GoEx can't tell whose a key
+    is, and the next one may be somebody else's."""
+    from goex.rpc import goex_pb2 as pb
+
+    found = client.call("Person/Grants", pb.GrantsRequest(), pb.GrantsReply).grants
+    kept = [grant.id for grant in found if (grant.service, grant.account) == (service, account)]
+    if kept:
+        many = "A grant" if len(kept) == 1 else f"{len(kept)} grants"
+        ways = f"goex revoke {' '.join(kept)}" if len(kept) <= _NAMED else f"goex revoke --service {service}"
+        out.progress(shown(f"{many} on {service}/{account} {'stays' if len(kept) == 1 else 'stay'} as before."))
+        out.progress(shown(f"If this credential is somebody else's, or another workspace's, end that: {ways}"))
 
 
 def say_where(out: Output, what: str, places: tuple[str, ...]) -> None:

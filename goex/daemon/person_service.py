@@ -55,7 +55,9 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
         self._person.engine.core.grant_store.check_agent_name(request.name)
         peer = await self._person.present(context, request.passphrase, "Naming an agent")
         token = self._person.engine.core.grant_store.add_agent(request.name, by=peer.describe())
-        return pb.AddAgentReply(name=request.name, token=token)
+        return pb.AddAgentReply(
+            name=request.name, token=token, rules=self._person.engine.core.rules.naming(request.name)
+        )
 
     @unary
     async def ListAgents(self, request: pb.ListAgentsRequest, context: Any) -> pb.ListAgentsReply:

@@ -130,6 +130,10 @@ class Rulebook:
             raise RulesAltered(self.trouble, next_step="Look at your rules, then put them in force: goex rules apply")
         return self._book
 
+    def naming(self, agent: str) -> tuple[str, ...]:
+        """The names of the rules in force that name this agent; none while no rule can be believed."""
+        return self._book.naming(agent) if self._book is not None else ()
+
     # ---- judging
 
     def judge(self, request: Request, now: datetime) -> Ruling:

@@ -104,10 +104,8 @@ class Matching:
                 for wrong in self._documents.wrong():
                     self._miss(request.line, f"{what}: {wrong}")
                 return
-            if routes.service.code.either and verb in ("GET", "POST"):
-                met = routes.meeting(verb, segments, either=True)
-            else:
-                met = routes.meeting(verb, segments, either=False)
+            either = routes.service.code.either and verb in ("GET", "POST")
+            met = self._best(routes.meeting(verb, segments, either=either))
             if not met:
                 continue
             chosen = self._chosen(met, query, request.body, routes.service, upload="/upload/" in base)
@@ -265,6 +263,14 @@ class Matching:
                 yield facts.name
 
     # ---- which of several, and with which values
+
+    def _best(self, groups: Sequence[list[Met]]) -> list[Met]:
+        """The group that fits best; the next one where the values are for none of the first as its patterns say, and
+        for one of that: `{+parent}/customers` takes what `partners/{+partner}/customers` doesn't."""
+        for group in groups[:2] if len(groups) > 1 else ():
+            if any(_as_said(one, self._catalog.method(one.route.method_id)) for one in group):
+                return group
+        return groups[0] if groups else []
 
     def _chosen(
         self, met: Sequence[Met], query: Fields, body: Fields, service: Service, *, upload: bool = False

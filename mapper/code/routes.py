@@ -1,7 +1,8 @@
 """Which of a service's methods an address is: by host, base path, HTTP method and path template.
 
-Rules: a written segment beats a placeholder; of several methods at one address (an API's PATCH, cut into what it
-changes) it is the one whose fixed values are there and which has all the names that are. What could be two is none.
+Rules: a written segment beats a placeholder, and a written `:verb` at the end all else; of several methods at one
+address (an API's PATCH, cut into what it changes) it is the one whose fixed values are there and which has all the
+names that are. What could be two is none.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class Template:
 
     text: str
     slots: tuple[tuple[str, bool], ...] = ()  # name, and whether it may be several segments
+
+    @property
+    def verb(self) -> bool:
+        """Whether it ends in a verb behind a placeholder, as `{id}:cancel`."""
+        return bool(self.slots) and re.search(r"\}:\w+$", self.text) is not None
 
     @property
     def alone(self) -> str:
@@ -106,7 +112,7 @@ def fit(route: Route, segments: Sequence[Segment], spanning: bool = False) -> Me
             rest = fit(Route(route.method_id, route.http, route.segments[row:]), segments[place + 1 :])
             if rest is None:
                 return None
-            return Met(route, {**slots, **rest.slots}, (written + rest.rank[0],))
+            return Met(route, {**slots, **rest.slots}, (rest.rank[0], written + rest.rank[1]))
         if several and place < len(segments) - (len(route.segments) - number):
             # `{+name}:verb`: the name's first segments, and the last with the verb behind it.
             end = len(segments) - (len(route.segments) - number - 1)
@@ -129,7 +135,9 @@ def fit(route: Route, segments: Sequence[Segment], spanning: bool = False) -> Me
         slots.update(found)
         written += not template.alone
         place += 1
-    return Met(route, slots, (written,), partly) if place == len(segments) else None
+    if place != len(segments):
+        return None
+    return Met(route, slots, (bool(route.segments) and route.segments[-1].verb, written), partly)
 
 
 def _segment(template: Template, segment: Segment) -> dict[str, str | None] | None:
@@ -225,8 +233,8 @@ class Routes:
             if method.http and not method.unsupported:
                 yield Route.of(method.id, method.http, method.path)
 
-    def meeting(self, http: str, segments: Sequence[Segment], either: bool) -> list[Met]:
-        """The routes that fit best: one, or those that share an address."""
+    def meeting(self, http: str, segments: Sequence[Segment], either: bool) -> list[list[Met]]:
+        """The routes that fit, the best first: in each group one, or those that share an address."""
         if len(segments) > _LONGEST:
             return []
         routes = [
@@ -239,8 +247,8 @@ class Routes:
             spanning = [met for route in routes if (met := fit(route, segments, spanning=True)) is not None]
             most = max((met.rank for met in plainly), default=(-1,))
             found = plainly if all(met.rank <= most for met in spanning) else spanning
-        best = max((met.rank for met in found), default=())
-        return [met for met in found if met.rank == best]
+        ranks = sorted({met.rank for met in found}, reverse=True)
+        return [[met for met in found if met.rank == rank] for rank in ranks]
 
 
 def plain_name(name: str) -> str:

@@ -31,6 +31,16 @@ _LENGTH = struct.Struct(">Q")
 copyreg.pickle(MappingProxyType, lambda one: (MappingProxyType, (dict(one),)))
 
 
+def start(memory: int) -> subprocess.Popen[bytes]:
+    """A child that reads documents from its standard input, with so many bytes of address space."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-m", "mapper.importing.reader_process", str(memory)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # a Ctrl-C is the parent's
+    )
+
+
 class Apart:
     """A child that reads documents one after the other; a new one is started where the last was ended."""
 
@@ -70,12 +80,7 @@ class Apart:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._child is None or self._child.poll() is not None:
             self._end()
-            self._child = subprocess.Popen(
-                [sys.executable, "-I", "-m", "mapper.importing.reader_process", str(self._memory)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,  # a Ctrl-C is the parent's
-            )
+            self._child = start(self._memory)
         return self._child
 
     def _received(self, child: subprocess.Popen[bytes]) -> bytes:

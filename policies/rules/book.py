@@ -19,7 +19,7 @@ from typing import Any
 
 from policies.decisions import Request, Ruling
 from policies.rules.facts import NO_CATALOG, REVERTS, TOOL, Catalogued, Question, TypesOf, questions
-from policies.rules.source import EVERYTHING, Effect, Policy, joined, read
+from policies.rules.source import EVERYTHING, Effect, Policy, agents_of, joined, read
 
 DEFAULT_FILE = "default.cedar"
 _SLICES = 128
@@ -93,6 +93,10 @@ class RuleBook:
         chosen, entities = self._chosen(question)
         said = ((self.policies[index], self._judged(question, (index,), entities)) for index in chosen)
         return tuple((policy, answer) for policy, answer in said if answer.effect is not None)
+
+    def naming(self, agent: str) -> tuple[str, ...]:
+        """The names of the rules that name this agent, in their head or in their conditions."""
+        return tuple(policy.name for policy in self.policies if agent in agents_of(policy))
 
     # ---- inside
 

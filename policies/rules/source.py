@@ -279,6 +279,12 @@ def nodes_of(root: Any) -> Iterator[Any]:
             stack.extend(getattr(node, name) for name in node.__dataclass_fields__)
 
 
+def agents_of(policy: Policy) -> frozenset[str]:
+    """The names of the agents that a policy names, wherever it does."""
+    uids = (node for node in nodes_of(policy.node) if type(node).__name__ == "EntityUid")
+    return frozenset(uid.id for uid in uids if type_name(uid.type) == "Agent")
+
+
 def path_of(node: Any) -> tuple[str, ...] | None:
     """`context.a.b` as ("a", "b"); None for anything that isn't such a path."""
     names: list[str] = []

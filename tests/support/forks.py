@@ -1,4 +1,4 @@
-"""Daemons and commands without their seconds of imports: one process loads what they are made of, each is a fork of it.
+"""Daemons, commands and readers of documents without their imports: one process has loaded them, each is a fork of it.
 
 A fork is a process of its own, with the arguments, environment, folder, streams and session that it is given, and runs
 the same `main`. What differs from a start is what the kernel kept of that: /proc/PID/cmdline and /proc/PID/environ are
@@ -6,7 +6,7 @@ the server's. Tests of those, and of memory, start what they test afresh (`Daemo
 new in a forked daemon is stretched at the lowest cost that a vault accepts; what it costs a person is tested in vault/.
 Where GOEX_TEST_WITHOUT names defences, they are taken out of the fork, after all modules were loaded.
 
-`python -P -m tests.support.forks FD daemon|goex` is the server. On the stream socket FD it gets, for each fork, one
+`python -P -m tests.support.forks FD daemon|goex|reader` is the server. Over the stream socket FD it gets, for each, a
 message of JSON with four handles as its rights: a socket and the three streams. Over that socket it answers with the
 fork's process id and, when it has ended, with its status as of `waitpid`, each a line.
 """
@@ -25,12 +25,12 @@ import termios
 import time
 import types
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 ROOT = Path(__file__).parents[2]
-Kind = Literal["daemon", "goex"]
+Kind = Literal["daemon", "goex", "reader"]
 LOADED: dict[Kind, tuple[str, ...]] = {
     # What `main` loads after it has taken the lock, and what the first call or action of its kind loads.
     "daemon": (
@@ -69,6 +69,7 @@ LOADED: dict[Kind, tuple[str, ...]] = {
         "rich.table",
         "runtimes.sandbox.images",
     ),
+    "reader": ("mapper.importing.graphql_schema", "mapper.importing.readers"),
 }
 _LARGEST = 1 << 20
 
@@ -83,6 +84,8 @@ class Fork:
             raise RuntimeError("The process that is forked has ended; what it printed says why.")
         self.pid = int(first)
         self.returncode: int | None = None
+        self.stdin: BinaryIO | None = None  # for whoever starts one with pipes
+        self.stdout: BinaryIO | None = None
 
     def poll(self) -> int | None:
         """Its exit status (negative for a signal), or None while it runs."""
@@ -162,6 +165,18 @@ class ForkServer:
         return Fork(ours)
 
 
+def start_reader(forks: ForkServer, memory: int) -> Fork:
+    """What `mapper.importing.reader_process.start` does, by a fork of what has loaded the readers."""
+    with ExitStack() as theirs:
+        given, ours_in = os.pipe()
+        theirs.callback(os.close, given)
+        ours_out, out = os.pipe()
+        theirs.callback(os.close, out)
+        fork = forks.start([given, out, 2], env={}, folder=Path("/"), arguments=["reader", str(memory)])
+    fork.stdin, fork.stdout = os.fdopen(ours_in, "wb"), os.fdopen(ours_out, "rb")
+    return fork
+
+
 def serve(number: int) -> None:
     """Answer until the other end is closed. Returns in a process that is to run `main`, and there alone."""
     asked = socket.socket(fileno=number)
@@ -226,6 +241,10 @@ def load(kind: Kind) -> Any:
         from goex.cli.main import main
 
         return main
+    if kind == "reader":
+        from mapper.importing import reader_process
+
+        return reader_process.main
     from goex.daemon.main import main
     from tests.support.passphrases import cheap_passphrases
 
@@ -244,7 +263,7 @@ if __name__ == "__main__":
     import gc
 
     gc.disable()
-    main = load("goex" if sys.argv[2] == "goex" else "daemon")
+    main = load(next(kind for kind in LOADED if kind == sys.argv[2]))
     gc.freeze()
     gc.enable()
     serve(int(sys.argv[1]))

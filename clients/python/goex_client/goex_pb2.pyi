@@ -978,12 +978,14 @@ class AddAgentRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., passphrase: _Optional[str] = ...) -> None: ...
 
 class AddAgentReply(_message.Message):
-    __slots__ = ("name", "token")
+    __slots__ = ("name", "token", "rules")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
     name: str
     token: str
-    def __init__(self, name: _Optional[str] = ..., token: _Optional[str] = ...) -> None: ...
+    rules: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., token: _Optional[str] = ..., rules: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListAgentsRequest(_message.Message):
     __slots__ = ()

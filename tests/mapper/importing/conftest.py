@@ -19,8 +19,8 @@ def _reader() -> Iterator[Apart]:
 
 @pytest.fixture
 def one_reader(_reader: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
-    """OpenAPI documents and sets of functions are read by one process of a test module, which takes a sixth of a second
-    to start; otherwise each import starts its own. What ends it doesn't end the next document: another is started."""
+    """OpenAPI documents and sets of functions are read by one process of a test module, for tests that import hundreds;
+    otherwise each import starts its own. What ends it doesn't end the next document: another is started."""
 
     @contextmanager
     def shared() -> Iterator[Apart]:

@@ -28,6 +28,8 @@ from tests.mapper.importing.openapi_documents import document, sending
 from tests.mapper.test_store import document as stored
 from tests.mapper.test_store import operation
 
+pytestmark = pytest.mark.usefixtures("real_readers")
+
 TEXT = {"type": "string"}
 NEEDS_B = {"type": "object", "required": ["b"]}
 PART = {"type": "object", "properties": {"a": TEXT}}
