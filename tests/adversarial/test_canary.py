@@ -25,6 +25,7 @@ from tests.adversarial.hunting import Hunt, Planted, token, told, written
 from tests.adversarial.hunting_docker import image
 from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE
 from tests.support.journey import Journey, decide, shell, undo
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.docker,
@@ -197,10 +198,7 @@ def test_nowhere_in_what_exec_prints(scene: Scene, more: tuple[str, ...]) -> Non
                "work", *more)  # fmt: skip
     thread = threading.Thread(target=lambda: said.append(scene.daemon.goex(*command)))
     thread.start()
-    deadline = time.monotonic() + 30
-    while not (waiting := scene.daemon.person("Approvals", pb.ApprovalsRequest()).approvals):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    waiting = until(lambda: scene.daemon.person("Approvals", pb.ApprovalsRequest()).approvals, "the question")
     decide(scene.daemon, waiting[0])
     thread.join()
     assert said[0].returncode == 0, said[0]

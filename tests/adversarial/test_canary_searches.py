@@ -11,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import tarfile
-import time
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 from tests.adversarial.canary_scene import Scene, scene_fixture  # noqa: F401  a fixture
 from tests.adversarial.hunting import FORMS, Hunt, Planted, token, told, written
 from tests.adversarial.hunting_docker import ContainerHunt, image
+from tests.support.waiting import until
 
 pytestmark = [
     pytest.mark.docker,
@@ -60,10 +60,7 @@ def control(scene: Scene, tmp_path: Path) -> Iterator[tuple[ContainerHunt, dict[
     )["Id"]
     try:
         client.start(made)
-        deadline = time.monotonic() + 20
-        while baits["logs"].text.encode() not in client.logs(made):
-            assert time.monotonic() < deadline, client.logs(made)
-            time.sleep(0.05)
+        until(lambda: baits["logs"].text.encode() in client.logs(made), "the bait in the log")
         baits["the rest of /proc"] = baits["environment"]  # it is a part of that
         yield ContainerHunt(client, made), baits
     finally:

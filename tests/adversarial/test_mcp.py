@@ -20,6 +20,7 @@ from tests.acceptance.conftest import daemon, folder
 from tests.support import mcp
 from tests.support.daemon import GOEX, Daemon
 from tests.support.journey import decide
+from tests.support.waiting import until
 
 __all__ = ["daemon", "folder"]
 
@@ -311,8 +312,7 @@ async def _orphaned(daemon: Daemon, token: str, *, killed: bool) -> str:
 
 def _until_settled(daemon: Daemon) -> None:
     """Until no question of an agent is open any more."""
-    while daemon.person("Approvals", pb.ApprovalsRequest()).approvals:
-        pass
+    until(lambda: not daemon.person("Approvals", pb.ApprovalsRequest()).approvals, "the last answer")
 
 
 @pytest.mark.parametrize(

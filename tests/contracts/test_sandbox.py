@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from runtimes.sandbox.contract import Job, Limits, Profile, Result, Sandbox, San
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.output_frames import Output
 from runtimes.sandbox.pool_bounds import PoolBounds
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.docker
 
@@ -122,13 +123,6 @@ def limited(profile: Profile, **limits: Any) -> Profile:
 def good(result: Result) -> str:
     assert (result.ended, result.exit_code, result.cut) == (Ended.EXITED, 0, 0), result
     return result.stdout.decode()
-
-
-async def eventually(holds: Callable[[], bool], what: str, seconds: float = 10) -> None:
-    until = time.monotonic() + seconds
-    while not await asyncio.to_thread(holds):
-        assert time.monotonic() < until, what
-        await asyncio.sleep(0.05)
 
 
 async def first(event: asyncio.Event, task: asyncio.Task[Result]) -> None:
@@ -554,7 +548,7 @@ async def test_reap_takes_what_a_killed_daemon_left_and_nothing_else(
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     daemon = subprocess.Popen([sys.executable, script, state_id, tmp_path / "scratch"], env=environment)
     try:
-        await eventually(lambda: running(state_id) == ["a-dead"], "the job never began")
+        await asyncio.to_thread(until, lambda: running(state_id) == ["a-dead"], "the job never began")
     finally:
         daemon.send_signal(signal.SIGKILL)
         daemon.wait()
@@ -567,7 +561,7 @@ async def test_reap_takes_what_a_killed_daemon_left_and_nothing_else(
     assert containers(state_id) == ["a-dead"]
 
     own = asyncio.create_task(sandbox.run(shell("sleep 1.5; echo well", files={"mine": b""}), profile))
-    await eventually(lambda: sorted(running(state_id)) == ["a-dead", "a1"], "the second job never began")
+    await asyncio.to_thread(until, lambda: sorted(running(state_id)) == ["a-dead", "a1"], "the second job never began")
     assert await sandbox.reap() == ("a-dead",)
     assert containers(state_id) == ["a1"]
     assert good(await own) == "well\n"

@@ -160,7 +160,7 @@ def common(daemon: Daemon) -> list[str]:
     verified = daemon.person("VerifyLog", pb.VerifyLogRequest())
     if not (verified.good and verified.authenticated):
         problems.append(f"the chain doesn't verify: {verified.problem}")
-    until = time.monotonic() + 20.0
+    until = time.monotonic() + 60.0
     while (names := containers(daemon)) and time.monotonic() < until:
         time.sleep(0.1)  # one whose job has ended goes while the caller goes on
     if names:

@@ -25,7 +25,6 @@ import ssl
 import subprocess
 import tempfile
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -442,12 +441,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def wait_until(what: Any, seconds: float = 20.0) -> None:
-    """Wait until `what()` is true. Raises OidcError."""
-    deadline = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > deadline:
-            raise OidcError("That didn't happen in time.")
-        time.sleep(0.02)

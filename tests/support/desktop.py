@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.daemon import GOEX, Daemon
+from tests.support.waiting import until
 
 _BUS = """\
 <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
@@ -348,14 +349,6 @@ class Notifying:
         assert self._process.stderr is not None
         for line in self._process.stderr:
             self.said += line
-
-
-def until(holds: Callable[[], object], what: str, seconds: float = 12.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"{what} didn't come about in {seconds:g} s.")
-        time.sleep(0.05)
 
 
 @contextlib.contextmanager

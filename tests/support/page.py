@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
+from tests.support.waiting import until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
 SECONDS = 60  # that a busy machine may take for what a test waits for
@@ -117,10 +117,7 @@ def status_of(database: Path, order: int = 1) -> str:
 
 def until_status(database: Path, value: str) -> None:
     """Wait until order 1 has this status."""
-    ends = time.monotonic() + SECONDS
-    while status_of(database) != value:
-        assert time.monotonic() < ends
-        time.sleep(0.05)
+    until(lambda: status_of(database) == value, f"the status {value}")
 
 
 def ask_for_update(daemon: Daemon, token: str, value: str, order: int = 1) -> str:

@@ -13,9 +13,9 @@ from goex.rpc import goex_pb2 as pb
 from tests.goex.cli.conftest import GOEX, Inside
 from tests.goex.cli.fake import PASSPHRASE, Fake, approval, finished, problem
 from tests.goex.cli.fake_accounts import URL, connected
-from tests.services.oidc import wait_until
 from tests.support.person import QUESTION
 from tests.support.terminal import Terminal
+from tests.support.waiting import until
 
 ADDRESS = r"https://login\.example\.org/authorize\S+"
 
@@ -77,7 +77,7 @@ def test_ctrl_c_leaves_the_login(env: dict[str, str], fake: Fake) -> None:
         terminal.expect("Ctrl-C ends the login")
         os.kill(terminal.pid, signal.SIGINT)
         assert terminal.wait() == 130, terminal.text
-    wait_until(lambda: fake.accounts.left)
+    until(lambda: fake.accounts.left)
 
 
 def test_the_address_of_a_browser_elsewhere_is_pasted(env: dict[str, str], fake: Fake) -> None:

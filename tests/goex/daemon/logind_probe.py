@@ -11,21 +11,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.bus import CONFIG, Login1
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.waiting import until
 
 BUS = Path("/run/dbus/system_bus_socket")
-
-
-async def until(true: Callable[[], Any]) -> None:
-    async with asyncio.timeout(20):
-        while not await asyncio.to_thread(true):  # noqa: ASYNC110  what is waited for is another process
-            await asyncio.sleep(0.05)
 
 
 async def main() -> None:
@@ -37,7 +31,7 @@ async def main() -> None:
     command = ["dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--nopidfile"]
     bus = await asyncio.create_subprocess_exec(*command, stderr=subprocess.DEVNULL)
     try:
-        await until(BUS.exists)
+        await asyncio.to_thread(until, BUS.exists)
         login = Login1(os.geteuid())
         await login.serve(f"unix:path={BUS}")
         with Daemon() as daemon:
@@ -56,10 +50,10 @@ async def story(daemon: Daemon, login: Login1) -> dict[str, Any]:
         return status().vault == "sealed"
 
     found: dict[str, Any] = {}
-    await until(lambda: "on lock, before sleep" in status().sealing)
+    await asyncio.to_thread(until, lambda: "on lock, before sleep" in status().sealing)
     found["says"] = status().sealing
     await login.lock()
-    await until(sealed)
+    await asyncio.to_thread(until, sealed)
     found["lock"] = status().vault_trouble
     await asyncio.sleep(0.5)
     await login.signal(login.session_path, "org.freedesktop.login1.Session", "Unlock")
@@ -69,11 +63,11 @@ async def story(daemon: Daemon, login: Login1) -> dict[str, Any]:
     await asyncio.to_thread(daemon.unlock)
     found["held"] = login.held
     await login.sleep(True)
-    await until(lambda: login.held == 0)
+    await asyncio.to_thread(until, lambda: login.held == 0)
     found["when the machine may sleep"] = status().vault
     found["sleep"] = status().vault_trouble
     await login.sleep(False)
-    await until(lambda: login.held == 1)
+    await asyncio.to_thread(until, lambda: login.held == 1)
     found["awake"] = status().vault
     await asyncio.to_thread(daemon.unlock)
     add = pb.AddAgentRequest(name="later", passphrase=APPROVAL_PASSPHRASE)

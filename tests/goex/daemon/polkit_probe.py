@@ -10,13 +10,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import grpc
 
 from goex.units.places import POLICY
 from tests.support.bus import CONFIG
+from tests.support.waiting import until
 
 USER = 65534
 BUS = Path("/run/dbus/system_bus_socket")
@@ -55,10 +55,10 @@ def main() -> None:
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         command = ["dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--nopidfile"]
         subprocess.Popen(command, **quiet)  # type: ignore[call-overload]  # ends with the namespace
-        waited(BUS.exists)
+        until(BUS.exists)
         if rule != "no polkit":
             polkit = subprocess.Popen([POLKITD, "--no-debug"], **quiet)  # type: ignore[call-overload]
-            waited(lambda: b"PolicyKit1" in names())
+            until(lambda: b"PolicyKit1" in names())
             if rule == "stopped":
                 os.kill(polkit.pid, 19)
     os.chown(folder, USER, USER)
@@ -78,14 +78,6 @@ def names() -> bytes:
         "org.freedesktop.DBus.ListNames",
     ]
     return subprocess.run(command, capture_output=True, check=False).stdout
-
-
-def waited(true: object) -> None:
-    for _ in range(1200):
-        if true():  # type: ignore[operator]
-            return
-        time.sleep(0.05)
-    raise AssertionError("it didn't come up")
 
 
 def asked(mode: str) -> dict[str, object]:

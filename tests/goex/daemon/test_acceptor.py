@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from goex.daemon.acceptor import Acceptor, Registry
 from goex.engine.peers import look_up
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import Daemon
+from tests.support.waiting import until_async
 
 # A backend: what it is told, it says again.
 ECHO = """
@@ -78,17 +79,9 @@ def impostor(place: Path) -> Iterator[Path]:
         process.kill()
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("It didn't come about in time.")
-
-
 async def test_whoever_listens_in_our_place_is_told_nothing(place: Path, impostor: Path) -> None:
     """The private socket's name is there for a moment at the start, and another process could take it."""
-    await until(impostor.exists)
+    await until_async(impostor.exists)
     async with accepting(place / "front.sock", impostor):
         word, writer = await answered(place / "front.sock")
         assert word == b""
@@ -121,7 +114,7 @@ async def test_each_socket_has_its_own_number_of_connections(place: Path, monkey
         assert word == b"hello"
         for each in (*held, writer):
             each.close()
-        await until(lambda: not agents._joined)
+        await until_async(lambda: not agents._joined)
         word, writer = await answered(agents.path)
         assert word == b"hello"  # who leaves makes room
         writer.close()
@@ -172,7 +165,7 @@ async def test_a_connection_that_ends_is_told_once(place: Path) -> None:
         (connection,) = front.registry._peers
         assert ended == []
         writer.close()
-        await until(lambda: not front.registry._peers and not front._joined)
+        await until_async(lambda: not front.registry._peers and not front._joined)
         assert ended == [connection]
     server.close()
 
@@ -247,7 +240,7 @@ async def test_whoever_breaks_off_ends_both(place: Path, whose: str) -> None:
         if whose == "client":
             writer.transport.abort()
         await asyncio.wait_for(gone.wait(), 10)
-        await until(lambda: not front._joined and not front.registry._peers)
+        await until_async(lambda: not front._joined and not front.registry._peers)
         writer.close()
     server.close()
 

@@ -9,8 +9,9 @@ import pytest
 
 from goex.rpc import accounts_pb2 as ab
 from tests.goex.daemon.accounts import Person, refuses
-from tests.services.oidc import Browser, OidcServer, wait_until
+from tests.services.oidc import Browser, OidcServer
 from tests.support.daemon import Daemon
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +173,7 @@ def test_a_client_that_leaves_ends_the_login(person: Person) -> None:
         except OSError:  # nobody listens there any more
             return True
 
-    wait_until(ended)
+    until(ended)
     assert person.accounts() == {}
     assert len(person.server.asked()) == before, "a code was exchanged for nobody"
 

@@ -13,8 +13,9 @@ import pytest
 from goex.rpc import accounts_pb2 as ab
 from goex.rpc import goex_pb2 as pb
 from tests.goex.daemon.accounts import Person, refuses
-from tests.services.oidc import OidcServer, wait_until
+from tests.services.oidc import OidcServer
 from tests.support.daemon import Daemon
+from tests.support.waiting import until
 from vault.keys import PassphraseProtector
 from vault.oauth.http import Http
 from vault.oauth.token_requests import refresh
@@ -96,7 +97,7 @@ def test_a_renewal_while_another_action_runs_takes_nothing_from_it() -> None:
         slow: list[pb.Finished] = []
         thread = threading.Thread(target=lambda: slow.append(person.run("me")))
         thread.start()
-        wait_until(lambda: server.asked(grant_type="refresh_token"))
+        until(lambda: server.asked(grant_type="refresh_token"))
         before = len(server.asked(grant_type="refresh_token"))
         assert not person.run("add", body={"text": "meanwhile"}).HasField("problem")
         assert len(server.asked(grant_type="refresh_token")) > before
@@ -129,7 +130,7 @@ def test_sealing_while_a_renewal_is_under_way_loses_nothing(person: Person) -> N
     time.sleep(1.5)
     person.daemon.person("VaultSeal", pb.VaultSealRequest())
     thread.join(60)
-    wait_until(lambda: len(person.server.asked(grant_type="refresh_token")) > before)
+    until(lambda: len(person.server.asked(grant_type="refresh_token")) > before)
     person.daemon.unlock()
     assert person.me()["sub"] == "ada"
 
@@ -161,7 +162,7 @@ def test_a_vault_that_is_sealed_during_a_login_stores_nothing_and_gives_the_toke
     with refuses("vault-sealed"):
         person.login("notes.read", browse=browse)
     assert person.server.asked(grant_type="authorization_code", status=200)
-    wait_until(lambda: person.server.asked("/token/revocation", status=200))
+    until(lambda: person.server.asked("/token/revocation", status=200))
     person.daemon.unlock()
     assert person.accounts() == {}
 

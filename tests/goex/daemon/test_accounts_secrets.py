@@ -20,9 +20,10 @@ from tests.goex.daemon.accounts import Person, refuses
 from tests.goex.daemon.test_accounts_renewal import stolen
 from tests.goex.daemon.test_services import services
 from tests.services.keys import KeyService
-from tests.services.oidc import WEB_SECRET, OidcServer, wait_until
+from tests.services.oidc import WEB_SECRET, OidcServer
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import decide
+from tests.support.waiting import until
 
 METHODS = tuple(ab.DESCRIPTOR.services_by_name["Accounts"].methods)
 
@@ -86,7 +87,7 @@ def test_tokens_are_in_the_vault_and_in_memory_alone(person: Person) -> None:
     journey = person.journey("me")
     approval = journey.asked()
     decide(person.daemon, approval)
-    wait_until(lambda: person.server.asked(grant_type="refresh_token", scope="notes.read"))
+    until(lambda: person.server.asked(grant_type="refresh_token", scope="notes.read"))
     time.sleep(3.0)  # both are in the vault by then; reading it while the daemon writes would disturb it
     tokens = stolen(person)
     values += [tokens.access.token.reveal().decode(), tokens.refresh.reveal().decode()]

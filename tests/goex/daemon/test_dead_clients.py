@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.journey import Journey
+from tests.support.waiting import until
 
 PATIENCE = 40.0  # seconds: less than the minute that a client has which may come back
 
@@ -35,13 +36,6 @@ def waiting(daemon: Daemon) -> set[str]:
     return {approval.action_id for approval in found}
 
 
-def until(what: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + PATIENCE
-    while not (there := what()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return there
-
-
 def asking(daemon: Daemon, text: str) -> tuple[subprocess.Popen[bytes], str]:
     """A client that waits for an answer, and the id of its action."""
     before = waiting(daemon)
@@ -49,7 +43,7 @@ def asking(daemon: Daemon, text: str) -> tuple[subprocess.Popen[bytes], str]:
         [str(GOEX), "exec", "--call", "slack.chat.postMessage", "channel=#ops", f"text={text}"],
         env=daemon.env, cwd=daemon.home, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    assert until(lambda: waiting(daemon) > before)
+    until(lambda: waiting(daemon) > before)
     (id,) = waiting(daemon) - before
     return client, id
 
@@ -62,7 +56,7 @@ def end(client: subprocess.Popen[bytes]) -> None:
 def test_a_client_that_is_killed_is_gone_at_once(daemon: Daemon) -> None:
     client, id = asking(daemon, "killed")
     end(client)
-    assert until(lambda: id not in waiting(daemon))
+    until(lambda: id not in waiting(daemon), seconds=PATIENCE)
     assert daemon.person_action(id) == "withdrawn"
 
 
@@ -75,7 +69,7 @@ def test_one_that_died_with_the_daemon_is_gone_at_once_and_one_that_lives_has_it
         end(dead)
         daemon.start()
         daemon.unlock()
-        assert until(lambda: gone not in waiting(daemon))
+        until(lambda: gone not in waiting(daemon), seconds=PATIENCE)
         assert daemon.person_action(gone) == "withdrawn"
         assert held in waiting(daemon)
     finally:

@@ -14,6 +14,7 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, decide, problem, shell, undo
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.docker
 
@@ -312,13 +313,6 @@ def test_whoever_can_write_the_database_can_not_write_a_grant(name: str, folder:
         assert not daemon.person("ListAgents", pb.ListAgentsRequest()).agents
         rows = daemon.person("Log", pb.LogRequest()).rows
         assert "ledger-altered" in [row.kind for row in rows]
-
-
-def until(holds: object, seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "It didn't come about in time."
-        time.sleep(0.02)
 
 
 @pytest.mark.promise(30)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.runtimes.files.test_dryrun import all_of_it
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, as_the_person_sees, decide, problem, shell, undo
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.docker
 
@@ -148,10 +148,7 @@ def test_dry_runs_take_the_slots_of_real_runs(daemon: Daemon, folder: Path) -> N
     assert [event.done.ok for event in ninth if event.HasField("done")] == [True]
     for call in calls:
         call.cancel()
-    deadline = time.monotonic() + 20
-    while left(daemon) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert left(daemon) == []
+    until(lambda: left(daemon) == [])
 
 
 def test_leaving_a_dry_run_ends_it(daemon: Daemon, folder: Path) -> None:
@@ -161,10 +158,7 @@ def test_leaving_a_dry_run_ends_it(daemon: Daemon, folder: Path) -> None:
             break
     assert left(daemon) != []
     call.cancel()
-    deadline = time.monotonic() + 20
-    while left(daemon) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert left(daemon) == []
+    until(lambda: left(daemon) == [])
 
 
 def test_a_daemon_that_is_killed_leaves_a_copy_until_it_starts_again(folder: Path, sandbox_image: str) -> None:

@@ -22,6 +22,7 @@ from goex.rpc import goex_pb2 as pb
 from policies.actions import Files
 from tests.support.daemon import Daemon
 from tests.support.journey import Journey, decide, problem, shell, undo
+from tests.support.waiting import until
 
 
 def refused(call: object) -> pb.Problem:
@@ -341,10 +342,3 @@ def test_the_arguments_of_all_calls_together_have_a_size(daemon: Daemon) -> None
     call = pb.Call(service="slack", method="chat.postMessage", arguments_json='{"text": "' + "x" * 600_000 + '"}')
     request = pb.ExecuteRequest(calls=pb.Calls(calls=[call, call]))
     assert "together" in refused(lambda: list(daemon.actions("Execute", request))).message
-
-
-def until(holds: object, seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "It didn't come about in time."
-        time.sleep(0.02)

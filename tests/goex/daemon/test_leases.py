@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,15 +12,9 @@ from goex.rpc import goex_pb2 as pb
 from goex.rpc import vault_pb2 as vpb
 from tests.adversarial.canary_scene import Scene, folder_fixture, scene_fixture  # noqa: F401  fixtures
 from tests.goex.daemon.vault_calls import call, status
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.docker
-
-
-def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it didn't come"
-        time.sleep(0.05)
 
 
 def lent(scene: Scene) -> list[vpb.LeaseView]:

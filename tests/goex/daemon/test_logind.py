@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from goex.config import Sealing
 from goex.daemon.autoseal import AutoSeal
 from goex.daemon.logind import Logind
 from tests.support.bus import Bus, Login1, needs_bus
+from tests.support.waiting import until_async
 
 pytestmark = needs_bus
 ME = 4242
@@ -32,12 +33,6 @@ def bus(tmp_path: Path) -> object:
     made.start()
     yield made
     made.stop()
-
-
-async def until(true: Callable[[], object], seconds: float = 10.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not true():  # noqa: ASYNC110  what is waited for is on the other side of a bus
-            await asyncio.sleep(0.02)
 
 
 class Seen:
@@ -67,7 +62,9 @@ async def watching(bus: Bus, *, hint: bool = False) -> AsyncIterator[tuple[Seen,
     logind = Logind(seen.locked, seen.sleeping, address=bus.address, uid=ME, first_wait=0.05)
     logind.start()
     try:
-        await until(lambda: logind.watching and "Get" in login.calls)  # it has asked whether the session is locked
+        await until_async(
+            lambda: logind.watching and "Get" in login.calls
+        )  # it has asked whether the session is locked
         yield seen, login, logind
     finally:
         await logind.close()
@@ -78,9 +75,9 @@ async def test_a_lock_is_told(bus: Bus) -> None:
     async with watching(bus) as (seen, login, logind):
         assert logind.state == "heard"
         await login.lock()
-        await until(lambda: seen.told == ["locked"])
+        await until_async(lambda: seen.told == ["locked"])
         await login.hint(True)
-        await until(lambda: seen.told == ["locked", "locked"])
+        await until_async(lambda: seen.told == ["locked", "locked"])
         await login.hint(False)
         await login.signal(login.session_path, "org.freedesktop.login1.Session", "Unlock")
         await asyncio.sleep(0.2)
@@ -96,12 +93,12 @@ async def test_somebody_elses_session_is_not_ours(bus: Bus) -> None:
         assert seen.told == []
         login.uid = ME  # the control
         await login.lock()
-        await until(lambda: seen.told)
+        await until_async(lambda: seen.told)
 
 
 async def test_a_session_that_was_locked_before_is_told_at_once(bus: Bus) -> None:
     async with watching(bus, hint=True) as (seen, _, _):
-        await until(lambda: seen.told == ["locked"])
+        await until_async(lambda: seen.told == ["locked"])
 
 
 async def test_the_machine_waits_until_it_is_sealed(bus: Bus) -> None:
@@ -111,15 +108,15 @@ async def test_the_machine_waits_until_it_is_sealed(bus: Bus) -> None:
         assert login.held == 1
         seen.takes = 0.3
         await login.sleep(True)
-        await until(lambda: seen.told == ["sleeping"])
+        await until_async(lambda: seen.told == ["sleeping"])
         assert seen.held_then == [1]
-        await until(lambda: login.held == 0)
+        await until_async(lambda: login.held == 0)
         await login.sleep(False)
-        await until(lambda: len(login.inhibitors) == 2)
+        await until_async(lambda: len(login.inhibitors) == 2)
         await asyncio.sleep(0.4)
         assert login.held == 1
         await login.sleep(True)
-        await until(lambda: seen.told == ["sleeping", "sleeping"])
+        await until_async(lambda: seen.told == ["sleeping", "sleeping"])
 
 
 async def test_sealing_that_takes_too_long_does_not_keep_it_awake(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,9 +125,9 @@ async def test_sealing_that_takes_too_long_does_not_keep_it_awake(bus: Bus, monk
         seen.takes = 1.0
         await asyncio.sleep(0.4)
         await login.sleep(True)
-        await until(lambda: login.held == 0)
+        await until_async(lambda: login.held == 0)
         assert seen.told == []
-        await until(lambda: seen.told == ["sleeping"])  # it went on
+        await until_async(lambda: seen.told == ["sleeping"])  # it went on
 
 
 @pytest.mark.promise(34)
@@ -147,7 +144,7 @@ async def test_nobody_else_on_the_bus_is_believed(bus: Bus) -> None:
         assert seen.told == []
         other.close()
         await login.lock()
-        await until(lambda: seen.told == ["locked"])
+        await until_async(lambda: seen.told == ["locked"])
 
 
 def _names(login: Login1, other: Login1) -> list[str]:
@@ -173,33 +170,33 @@ async def test_odd_signals_do_nothing(bus: Bus) -> None:
         assert seen.told == []
         assert logind.watching
         await login.lock()
-        await until(lambda: seen.told == ["locked"])
+        await until_async(lambda: seen.told == ["locked"])
 
 
 async def test_it_comes_back_with_the_bus(bus: Bus) -> None:
     async with watching(bus) as (seen, login, logind):
         bus.stop()
-        await until(lambda: not logind.watching)
+        await until_async(lambda: not logind.watching)
         assert "went away" in logind.state or "no system bus" in logind.state
         bus.start()
         login.close()
         again = Login1(ME)
         await again.serve(bus.address)
-        await until(lambda: logind.watching and again.inhibitors)
+        await until_async(lambda: logind.watching and again.inhibitors)
         await again.lock()
-        await until(lambda: seen.told == ["locked"])
+        await until_async(lambda: seen.told == ["locked"])
         again.close()
 
 
 async def test_it_comes_back_with_logind(bus: Bus) -> None:
     async with watching(bus) as (seen, login, logind):
         login.close()
-        await until(lambda: not logind.watching)
+        await until_async(lambda: not logind.watching)
         again = Login1(ME)
         await again.serve(bus.address)
-        await until(lambda: logind.watching and again.inhibitors)
+        await until_async(lambda: logind.watching and again.inhibitors)
         await again.lock()
-        await until(lambda: seen.told == ["locked"])
+        await until_async(lambda: seen.told == ["locked"])
         again.close()
 
 
@@ -207,10 +204,10 @@ async def test_a_bus_without_logind_is_said_and_looked_at_again(bus: Bus) -> Non
     seen = Seen()
     logind = Logind(seen.locked, seen.sleeping, address=bus.address, uid=ME, first_wait=0.05)
     logind.start()
-    await until(lambda: logind.state == "There is no logind here.")
+    await until_async(lambda: logind.state == "There is no logind here.")
     login = Login1(ME)
     await login.serve(bus.address)
-    await until(lambda: logind.watching)
+    await until_async(lambda: logind.watching)
     await logind.close()
     login.close()
 
@@ -219,7 +216,7 @@ async def test_no_bus_is_no_error(tmp_path: Path) -> None:
     seen = Seen()
     logind = Logind(seen.locked, seen.sleeping, address=f"unix:path={tmp_path}/none", first_wait=0.05)
     logind.start()
-    await until(lambda: "no system bus" in logind.state)
+    await until_async(lambda: "no system bus" in logind.state)
     await logind.close()
 
 
@@ -233,7 +230,7 @@ async def test_a_bus_that_never_answers_is_no_bus(tmp_path: Path, monkeypatch: p
     seen = Seen()
     logind = Logind(seen.locked, seen.sleeping, address=f"unix:path={tmp_path}/bus", first_wait=0.05)
     logind.start()
-    await until(lambda: "no system bus" in logind.state)
+    await until_async(lambda: "no system bus" in logind.state)
     await logind.close()
     server.close()
 
@@ -245,7 +242,7 @@ async def test_the_address_in_the_environment_is_not_believed(bus: Bus, monkeypa
     await login.serve(bus.address)
     logind = Logind(seen.locked, seen.sleeping, first_wait=0.05)
     logind.start()
-    await until(lambda: logind.state != "not looked for yet")
+    await until_async(lambda: logind.state != "not looked for yet")
     assert login.calls == []
     await logind.close()
     login.close()
@@ -300,7 +297,7 @@ async def test_idleness_seals_and_use_does_not() -> None:
         vault.using, vault.now = False, 601.0
         auto._idle.cancel()
         auto._idle = asyncio.create_task(auto._watch())
-        await until(lambda: vault.sealed == ["idle"])
+        await until_async(lambda: vault.sealed == ["idle"])
     finally:
         await auto.close()
 

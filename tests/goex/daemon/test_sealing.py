@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,8 @@ from goex.rpc import goex_pb2 as pb
 from goex.rpc import vault_pb2 as vpb
 from tests.goex.daemon.vault_calls import call, status
 from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE, Daemon
+from tests.support.waiting import until
 from tests.vault.test_crash import in_child
-
-
-def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it didn't come"
-        time.sleep(0.05)
 
 
 def why(daemon: Daemon) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, shell
 from tests.support.person import QUESTION
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -75,13 +75,6 @@ def approver(daemon: Daemon, side: str) -> subprocess.Popen[bytes]:
     started = subprocess.Popen([sys.executable, *words], cwd=Path(__file__).parents[3])
     until(lambda: Path(f"{out}.ready").exists(), 60.0)
     return started
-
-
-def until(holds: object, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "It didn't come about in time."
-        time.sleep(0.05)
 
 
 @pytest.mark.promise(17)

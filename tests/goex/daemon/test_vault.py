@@ -7,7 +7,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.goex.daemon.vault_calls import accounts, call, put, refused, rotate, 
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, VAULT_PASSPHRASE, Daemon
 from tests.support.journey import Journey, shell, undo
 from tests.support.terminal import Terminal
+from tests.support.waiting import until
 from vault.backup import open_backup
 from vault.keys import PassphraseProtector
 from vault.secret import Secret
@@ -29,14 +29,6 @@ from vault.store import Vault
 
 BACKUP = "words for the backup alone"
 NEW = "another passphrase of the vault"
-
-
-def until(true: Any) -> None:
-    for _ in range(600):
-        if true():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it didn't come")
 
 
 def rows(daemon: Daemon, kind: str) -> list[dict[str, Any]]:

@@ -13,8 +13,9 @@ from goex.rpc import goex_pb2 as pb
 from tests.acceptance.notes_service import CA, NotesService, serving
 from tests.support import desktop as desktops
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.desktop import Desktop, Notifying, until
+from tests.support.desktop import Desktop, Notifying
 from tests.support.journey import decide
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="package")

@@ -14,8 +14,9 @@ from goex.web.access import KeyFile
 from tests.acceptance.notes_service import NotesService
 from tests.goex.notify.asking import CUT, IRREVERSIBLE, READ, STILL, message, pending, read, write
 from tests.support.daemon import Daemon
-from tests.support.desktop import Desktop, Notifying, until
+from tests.support.desktop import Desktop, Notifying
 from tests.support.journey import Journey, decide
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.docker
 

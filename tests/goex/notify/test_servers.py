@@ -13,8 +13,9 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.goex.notify.asking import CUT, READ, STILL, message, pending, read, write
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
-from tests.support.desktop import Desktop, Notifying, until
+from tests.support.desktop import Desktop, Notifying
 from tests.support.journey import Journey
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.docker
 

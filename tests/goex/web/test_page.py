@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from tests.support.page import (
     status_of,
     until_view,
 )
+from tests.support.waiting import until
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -32,14 +31,6 @@ pytestmark = needs_browser
 
 def pending(daemon: Daemon) -> list[Any]:
     return list(daemon.person("Approvals", pb.ApprovalsRequest()).approvals)
-
-
-def until(holds: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Wait for what an action that was allowed does."""
-    ends = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < ends
-        time.sleep(0.05)
 
 
 def allow(tab: Any, passphrase: str = APPROVAL_PASSPHRASE) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from tests.goex.web.test_page import pending, until
+from tests.goex.web.test_page import pending
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.page import CHROMIUM, SECONDS, ask_for_update, needs_browser, page_of, status_of
+from tests.support.waiting import until
 
 if CHROMIUM:
     from playwright.sync_api import expect

@@ -33,6 +33,7 @@ from tests.support.authenticator import PRESENT, Authenticator, Page, decoded, e
 from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE, Daemon
 from tests.support.journey import problem
 from tests.support.page import WebPage, add_shop, ask_for_update, page_of
+from tests.support.waiting import until
 from vault.passkeys import NONE, Passkey, Passkeys
 
 pytestmark = pytest.mark.promise(94)
@@ -124,16 +125,8 @@ def test_a_passkey_begins_a_session_that_lasts_as_long_as_its_call(
     assert status_as(daemon, session.id) == ""
     assert session.id in [one.id for one in page.list().sessions]
     call.cancel()
-    until_ended(daemon, session.id)
+    until(lambda: status_as(daemon, session.id) == "session", "the session's end")
     assert session.id not in [one.id for one in page.list().sessions]
-
-
-def until_ended(daemon: Daemon, session: str) -> None:
-    for _ in range(600):
-        if status_as(daemon, session) == "session":
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError("the session goes on")
 
 
 BENT: dict[str, dict[str, Any]] = {
@@ -395,7 +388,7 @@ def test_a_link_s_session_ends_with_the_vault_and_where_the_person_ends_it(
     assert at_public(web, "/call/Person/Status", token=token)[0] == 401
     token, made = begun()
     assert at_public(web, "/leave", token=token)[0] == 200
-    until_ended(daemon, made)
+    until(lambda: status_as(daemon, made) == "session", "the session's end")
 
 
 def test_no_session_goes_on_at_the_daemon_that_the_page_has_ended(daemon: Daemon, page: Page, web: WebPage) -> None:
@@ -405,7 +398,7 @@ def test_no_session_goes_on_at_the_daemon_that_the_page_has_ended(daemon: Daemon
     (made,) = [one.id for one in page.list().sessions if one.id not in before]
     for _ in range(MOST_SESSIONS):
         session_of(web)
-    until_ended(daemon, made)
+    until(lambda: status_as(daemon, made) == "session", "the session's end")
 
 
 def test_an_empty_answer_is_no_link(page: Page, web: WebPage) -> None:

@@ -15,6 +15,7 @@ from policies.actions import Language
 from policies.errors import InvalidInput
 from policies.grants import PERSON
 from runtimes.code.reader import AT_ONCE, LITTLE, Reader
+from tests.support.waiting import until_async
 
 # The parser of shell programs takes four times as long for twice as many of these.
 SLOW = "cat " + " ".join(f"<<A{i}" for i in range(6_800)) + "\n" + "".join(f"A{i}\n" for i in range(6_800))
@@ -34,11 +35,7 @@ def processes() -> list[str]:
 
 
 async def gone() -> None:
-    for _ in range(1000):
-        if not processes():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(processes())
+    await until_async(lambda: not processes())
 
 
 async def test_a_process_reads_what_is_read_here() -> None:
@@ -59,10 +56,7 @@ async def test_one_that_takes_too_long_is_refused_and_its_process_is_gone() -> N
 
 async def test_its_process_goes_with_whoever_waits() -> None:
     task = asyncio.create_task(Reader().read("shell", SLOW, "a"))
-    for _ in range(1000):
-        if processes():
-            break
-        await asyncio.sleep(0.01)
+    await until_async(processes)
     task.cancel()
     await asyncio.wait({task})
     assert task.cancelled()
@@ -128,10 +122,7 @@ async def test_no_grammar_is_parsed_in_the_daemon(
 async def test_the_persons_program_waits_for_no_agents() -> None:
     reader = Reader()
     agents = [asyncio.create_task(reader.read("shell", SLOW, f"agent-{n}")) for n in range(AT_ONCE)]
-    for _ in range(1000):
-        if len(processes()) == AT_ONCE:
-            break
-        await asyncio.sleep(0.01)
+    await until_async(lambda: len(processes()) == AT_ONCE)
     try:
         seen = await reader.read("shell", "curl https://x.example", PERSON)
         assert len(seen.requests) == 1 and not any(one.done() for one in agents)

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +32,11 @@ from tests.runtimes.gateway.support import (
     plan,
     planned,
 )
+from tests.support.waiting import until_async
 
 
-async def until(true: Callable[[], object]) -> bool:
-    for _ in range(6000):
-        if true():
-            return True
-        await asyncio.sleep(0.01)
-    return False
-
-
-async def gone(pid: int) -> bool:
-    return await until(lambda: not exists(f"/proc/{pid}"))
+async def gone(pid: int) -> None:
+    await until_async(lambda: not exists(f"/proc/{pid}"))
 
 
 def exists(path: str) -> bool:
@@ -76,7 +68,7 @@ async def test_nothing_leaves_before_the_daemon_took_note(client: GatewayClient,
     watch = Watch(hold=asyncio.Event())
     box, _ = await begin(client, upstream, watch)
     asked = asyncio.create_task(box.request("POST", f"{upstream[1]}/api/messages", HI))
-    await until(lambda: watch.events)
+    await until_async(lambda: watch.events)
     await asyncio.sleep(0.2)
     assert not upstream[0].seen
     assert watch.hold is not None
@@ -135,7 +127,7 @@ async def test_a_kill_is_told_to_whoever_waits_and_another_is_started(client: Ga
     os.kill(pid, signal.SIGKILL)
     with pytest.raises((ConnectionError, OSError)):
         await asked
-    await until(lambda: watch.exchanges)
+    await until_async(lambda: watch.exchanges)
     assert (watch.exchanges[0].request, watch.exchanges[0].status, watch.exchanges[0].well) == ("call-0", 0, False)
     assert "isn't known" in watch.exchanges[0].failed
     with pytest.raises(GatewayFailed, match="died"):
@@ -193,7 +185,7 @@ asyncio.run(main())
     assert exists(folder)
     daemon.kill()
     await daemon.wait()
-    assert await gone(int(pid))
+    await gone(int(pid))
     assert not exists(folder)
 
 
@@ -320,7 +312,7 @@ async def test_the_conversation_never_gives_a_secret_back(tmp_path: Path, upstre
     assert b"failed" in said
     assert CANARY.encode() not in said + out
     assert out == b""
-    assert await gone(process.pid)
+    await gone(process.pid)
 
 
 @pytest.mark.parametrize("junk", [b"\xff\xff\xff\xff", b"\0\0\0\x02[]", b"\0\0\0\x04junk", b"\0\0\0\x02{}"])

@@ -10,7 +10,6 @@ import json
 import os
 import ssl
 import zlib
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPResponse, IncompleteRead
 from pathlib import Path
@@ -22,6 +21,7 @@ from runtimes.gateway.server import ActionServer
 from runtimes.gateway.upstream import Upstream
 from tests.runtimes.gateway.proxied import BEARER, MARK, Line, answering, proxied, read_body
 from tests.runtimes.gateway.support import CANARY, Box
+from tests.support.waiting import until_async
 
 OK = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{"ok":true}'
 BLOB = os.urandom(3_000_000)
@@ -52,14 +52,6 @@ async def read(tls: ssl.SSLSocket, method: str = "GET") -> tuple[HTTPResponse, b
         return response, response.read()
 
     return await asyncio.to_thread(once)
-
-
-async def until(true: Callable[[], object]) -> None:
-    for _ in range(1000):
-        if true():
-            return
-        await asyncio.sleep(0.01)
-    raise TimeoutError
 
 
 async def test_a_body_with_a_length_keeps_it_and_connections_are_kept(tmp_path: Path) -> None:
@@ -231,7 +223,7 @@ async def test_events_come_at_once(tmp_path: Path) -> None:
             assert await asyncio.to_thread(response.read1) == b"data: %d\n\n" % number
             heard.set()
         assert await asyncio.to_thread(response.read) == b""
-        await until(lambda: watch.exchanges)
+        await until_async(lambda: watch.exchanges)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +244,7 @@ async def test_answers_that_cannot_be_passed_on(tmp_path: Path, answer: bytes, w
         with contextlib.suppress(IncompleteRead, ConnectionError, ssl.SSLError):
             got = await box.request("POST", f"{said.origin}/api/x", {"a": 1}, BEARER)
             assert got.status == 502
-        await until(lambda: watch.exchanges)
+        await until_async(lambda: watch.exchanges)
     assert not watch.exchanges[0].well
     assert words in watch.exchanges[0].failed
     assert len(said.heads) == 1
@@ -269,7 +261,7 @@ async def test_an_answer_beyond_the_rule_s_bytes_is_cut(tmp_path: Path) -> None:
         tls = await ask(box, said.origin, "GET", "/api/x")
         with pytest.raises((IncompleteRead, ConnectionError, ssl.SSLError)):
             await read(tls)
-        await until(lambda: watch.exchanges)
+        await until_async(lambda: watch.exchanges)
     assert (watch.exchanges[0].well, watch.exchanges[0].status) == (False, 200)
     assert "longer than 1000000 bytes" in watch.exchanges[0].failed
 
@@ -283,7 +275,7 @@ async def test_a_bomb_is_cut_and_takes_no_memory(tmp_path: Path) -> None:
         tls = await ask(box, said.origin, "GET", "/api/x")
         with pytest.raises((IncompleteRead, ConnectionError, ssl.SSLError)):
             await read(tls)
-        await until(lambda: watch.exchanges)
+        await until_async(lambda: watch.exchanges)
     assert "unpacks to more" in watch.exchanges[0].failed
     assert watch.exchanges[0].size < 60 * 2**20
 
@@ -318,7 +310,7 @@ async def test_when_the_container_goes_the_server_is_left(tmp_path: Path) -> Non
         tls.close()
         async with asyncio.timeout(60):
             await said.ended.wait()
-        await until(lambda: watch.exchanges)
+        await until_async(lambda: watch.exchanges)
     assert (watch.exchanges[0].well, watch.exchanges[0].failed) == (False, "The code ended the connection.")
 
 
@@ -405,7 +397,7 @@ async def test_a_body_that_is_not_framed_is_never_finished(tmp_path: Path, body:
         response, answer = await read(tls)
         assert (response.status, json.loads(answer)["error"]["kind"]) == (400, "framing")
         assert response.headers["connection"] == "close"
-        await until(lambda: watch.exchanges)
+        await until_async(lambda: watch.exchanges)
     assert bodies == []
     assert len(said.heads) <= 1
     assert watch.refusals[0].kind == "framing"
@@ -427,7 +419,7 @@ async def test_a_placeholder_in_a_streamed_body_never_leaves(tmp_path: Path) -> 
         await asyncio.to_thread(tls.sendall, MARK[20:].encode() + bytes(1000))
         response, _ = await read(tls)
         assert response.status in (400, 401, 403)
-        await until(lambda: watch.exchanges and watch.refusals)
+        await until_async(lambda: watch.exchanges and watch.refusals)
     assert MARK.encode() not in seen
     assert len(seen) < 500_000
 

@@ -22,6 +22,7 @@ import pytest
 from policies.accounts import Origin
 from runtimes.code.environment import CA, PORT, VARIABLES
 from tests.runtimes.gateway.support import TestCA, account, lease, opened, plan, planned, serving
+from tests.support.waiting import until
 
 GOEX = Path(__file__).parents[3] / "sandbox-images" / "base" / "goex"
 
@@ -279,7 +280,7 @@ def test_an_answer_in_the_middle_of_an_upload_arrives(tmp_path: Path) -> None:
         assert everything(end) == b"413 enough"
         before = shim.descriptors
         end.close()
-        assert _settles(lambda: shim.descriptors < before)
+        until(lambda: shim.descriptors < before)
 
 
 def test_a_program_that_breaks_off_ends_the_other_side(tmp_path: Path) -> None:
@@ -300,12 +301,12 @@ def test_a_program_that_breaks_off_ends_the_other_side(tmp_path: Path) -> None:
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         assert end.recv(2) == b"go"
         end.close()  # a reset
-        assert _settles(lambda: seen == ["end", "gone"])
+        until(lambda: seen == ["end", "gone"])
         end = shim.connect()
         assert end.recv(2) == b"go"
         end.close()  # an end, and nobody who could read
-        assert _settles(lambda: seen == ["end", "gone"] * 2)
-        assert _settles(lambda: shim.descriptors == before)
+        until(lambda: seen == ["end", "gone"] * 2)
+        until(lambda: shim.descriptors == before)
 
 
 def test_many_connections_at_once_each_with_its_own_bytes(tmp_path: Path) -> None:
@@ -333,7 +334,7 @@ def test_many_connections_at_once_each_with_its_own_bytes(tmp_path: Path) -> Non
             end.close()
         assert 2 < most[1] <= 64
         assert shim.fact("Threads") == 1
-        assert _settles(lambda: shim.descriptors < 10)
+        until(lambda: shim.descriptors < 10)
 
 
 @pytest.mark.parametrize("way", ["down", "up"])
@@ -403,11 +404,3 @@ def _ticks(pid: int) -> int:
     """Processor time, in hundredths of a second."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
-
-
-def _settles(fact: Callable[[], bool]) -> bool:
-    for _ in range(1000):
-        if fact():
-            return True
-        time.sleep(0.02)
-    return False

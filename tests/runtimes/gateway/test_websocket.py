@@ -24,7 +24,8 @@ from runtimes.gateway.websocket import (
 )
 from tests.runtimes.gateway.proxied import MARK, Line, proxied
 from tests.runtimes.gateway.support import CANARY, Box
-from tests.runtimes.gateway.test_proxy import ask, read, until
+from tests.runtimes.gateway.test_proxy import ask, read
+from tests.support.waiting import until_async
 
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
 OPENING = ("Connection: Upgrade", "Upgrade: websocket", f"Sec-WebSocket-Key: {KEY}", "Sec-WebSocket-Version: 13")
@@ -146,7 +147,7 @@ async def test_messages_both_ways_and_no_echo_of_the_secret(tmp_path: Path) -> N
         await socket.say(closing(1000))
         assert await socket.hear() == closing(1000)
         assert await socket.hear() is None
-        await until(lambda: watch.exchanges)
+        await until_async(lambda: watch.exchanges)
     assert f"Bearer {CANARY}".encode() in said.heads[0]
     assert (watch.exchanges[0].status, watch.exchanges[0].well, watch.refusals) == (101, True, [])
 
@@ -168,7 +169,7 @@ async def test_a_placeholder_in_a_message_never_leaves(tmp_path: Path) -> None:
             b"\x01\x8a" + bytes(4) + mark[:10] + b"\x80" + bytes([0x80 | len(mark) - 10]) + bytes(4) + mark[10:],
         )
         assert await socket.hear() is None
-        await until(lambda: watch.exchanges and watch.refusals)
+        await until_async(lambda: watch.exchanges and watch.refusals)
     assert (watch.refusals[0].kind, heard) == ("placeholder", [])
 
 
@@ -179,7 +180,7 @@ async def test_code_that_breaks_the_protocol(tmp_path: Path, data: bytes) -> Non
         await socket.hear()
         await asyncio.to_thread(socket.tls.sendall, data)
         assert await socket.hear() == closing(1002)
-        await until(lambda: watch.refusals)
+        await until_async(lambda: watch.refusals)
         async with asyncio.timeout(60):
             await said.ended.wait()
 
@@ -198,7 +199,7 @@ async def test_a_server_that_agrees_to_something_else(tmp_path: Path, more: str)
     async with proxied(handler, tmp_path, websocket=True) as (box, watch, said):
         response, _ = await read(await ask(box, said.origin, "GET", "/api/live", *OPENING))
         assert response.status == 502
-        await until(lambda: watch.exchanges)
+        await until_async(lambda: watch.exchanges)
     assert not watch.exchanges[0].well
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from runtimes.sandbox.contract import Limits, Profile
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.pool_bounds import PoolBounds
 from tests.runtimes.rest.support import Bench, FakeSlack, calls
+from tests.support.waiting import until_async
 
 pytestmark = pytest.mark.docker
 
@@ -38,10 +38,7 @@ async def test_a_call_goes_out_of_a_container_that_waited(
             context = slack_bench.context(f"a{number}")
             plan = await runtime.assess(SEND, context)
             await runtime.prepare(plan, context)
-            for _ in range(1000):
-                if sandbox.pooled(PROFILE):
-                    break
-                await asyncio.sleep(0.02)
+            await until_async(lambda: sandbox.pooled(PROFILE))
             outcome = await runtime.execute(plan, context)
             assert outcome.ok, outcome
             assert not list((tmp_path / "scratch").glob("*/*")), "it started cold"

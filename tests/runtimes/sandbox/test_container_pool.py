@@ -26,7 +26,8 @@ from runtimes.sandbox.container_pool import End, Kind, Told, WorkFolder, kind_of
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.pool_bounds import PoolBounds
-from tests.runtimes.sandbox.waiting import KIND, PROFILE, ready, until
+from tests.runtimes.sandbox.waiting import KIND, PROFILE, ready
+from tests.support.waiting import until_async
 
 
 async def the_waiting(tmp_path: Path) -> dict[str, Any]:
@@ -305,7 +306,7 @@ async def test_a_burst_is_served_and_nothing_is_left(sandbox: DockerSandbox, tmp
     jobs = [Job(action_id=f"a-{n}", argv=["cat", "/goex/job/note"], files={"note": b"%d" % n}) for n in range(16)]
     results = await asyncio.gather(*(sandbox.run(job, PROFILE) for job in jobs))
     assert [result.stdout for result in results] == [b"%d" % n for n in range(16)]
-    await until(lambda: container_pool.bound(tmp_path / "waiting") == {})
+    await until_async(lambda: container_pool.bound(tmp_path / "waiting") == {})
     await sandbox.close()
     with contextlib.closing(docker.from_env()) as client:
         label = f"org.goex.state=warm-{os.getpid()}-{tmp_path.name}"

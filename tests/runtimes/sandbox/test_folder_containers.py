@@ -20,8 +20,9 @@ from runtimes.sandbox.container_pool import kind_of
 from runtimes.sandbox.contract import Job, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.pooled_container import HEARD
-from tests.runtimes.sandbox.waiting import PROFILE, ready, until
+from tests.runtimes.sandbox.waiting import PROFILE, ready
 from tests.support.containers import job_on
+from tests.support.waiting import until_async
 
 
 async def ready_for(sandbox: DockerSandbox, job: Job) -> dict[str, Any]:
@@ -174,9 +175,9 @@ async def test_a_program_in_it_ends_with_the_daemon(sandbox: DockerSandbox, work
     await sandbox.run(replace(job, argv=["true"]), PROFILE)
     waits = await ready_for(sandbox, job)
     running = asyncio.create_task(sandbox.run(job, PROFILE))
-    await until(lambda: bool(sandbox._running.get("a-1")))
+    await until_async(lambda: bool(sandbox._running.get("a-1")))
     (run,) = sandbox._running["a-1"]
-    await until(lambda: run.began)
+    await until_async(lambda: run.began)
     assert run.stream is not None
     run.stream.shutdown(socket.SHUT_RDWR)
     with contextlib.closing(docker.from_env().api) as client:
@@ -191,7 +192,7 @@ async def test_a_folder_that_is_gone_is_no_failure_of_the_engine(sandbox: Docker
     await sandbox.run(job, PROFILE)
     work.rmdir()
     kind = kind_of(job, PROFILE)
-    await until(lambda: kind in sandbox._pool._wanted or sandbox._pool._keeper is None)
-    await until(lambda: kind not in sandbox._pool._wanted)
+    await until_async(lambda: kind in sandbox._pool._wanted or sandbox._pool._keeper is None)
+    await until_async(lambda: kind not in sandbox._pool._wanted)
     assert not sandbox.pooled(PROFILE, job)
     await ready(sandbox)

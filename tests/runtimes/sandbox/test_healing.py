@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from runtimes.sandbox.docker import DockerSandbox
 from runtimes.sandbox.engine import Engine, connect
 from runtimes.sandbox.pool_bounds import PoolBounds
 from tests.services.engine import PrivateEngine, can_run
+from tests.support.waiting import until_async
 
 pytestmark = [pytest.mark.docker, pytest.mark.skipif(not can_run(), reason="only root can run an engine of its own")]
 
@@ -45,17 +46,9 @@ async def broken(
         await sandbox.close()
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(1500):
-        if holds():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it never came to that")
-
-
 async def test_an_engine_that_ends_is_missing_and_comes_back(broken: tuple[PrivateEngine, DockerSandbox]) -> None:
     engine, sandbox = broken
-    await until(lambda: sandbox.pooled(PROFILE) >= 1)
+    await until_async(lambda: sandbox.pooled(PROFILE) >= 1)
     begun = asyncio.Event()
     long = Job(action_id="a-long", argv=("sh", "-c", "echo begun; sleep 600"))
     running = asyncio.create_task(sandbox.run(long, PROFILE, lambda *_: begun.set()))
@@ -69,7 +62,7 @@ async def test_an_engine_that_ends_is_missing_and_comes_back(broken: tuple[Priva
     assert "Docker" in caught.value.message and caught.value.next_step
 
     await asyncio.to_thread(engine.start)
-    await until(lambda: sandbox.pooled(PROFILE) >= 1)
+    await until_async(lambda: sandbox.pooled(PROFILE) >= 1)
     result = await sandbox.run(JOB, PROFILE)
     assert (result.ended, result.stdout) == (Ended.EXITED, b"well\n")
 

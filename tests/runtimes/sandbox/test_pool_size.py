@@ -14,7 +14,8 @@ from runtimes.sandbox import container_pool
 from runtimes.sandbox.container_pool import Kind, Pool, PooledContainer, WorkFolder
 from runtimes.sandbox.contract import Profile, SandboxFailed
 from runtimes.sandbox.pool_bounds import PoolBounds, takes
-from tests.runtimes.sandbox.waiting import KIND, PROFILE, until
+from tests.runtimes.sandbox.waiting import KIND, PROFILE
+from tests.support.waiting import until_async
 
 
 class Bench:
@@ -55,7 +56,7 @@ async def pool() -> AsyncIterator[tuple[Pool, Bench]]:
 async def test_the_least_wait_and_each_is_given_once(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
     assert waiting.take(KIND, None) is None  # nobody had asked before
-    await until(lambda: waiting.pooled(KIND) == 3)  # the least, and one for the miss
+    await until_async(lambda: waiting.pooled(KIND) == 3)  # the least, and one for the miss
     taken = [waiting.take(KIND, "i") for _ in range(3)]
     assert len({one.name for one in taken if one}) == 3
     assert bench.most_at_once <= 2
@@ -65,7 +66,7 @@ async def test_what_is_missed_makes_more_wait_up_to_the_most(pool: tuple[Pool, B
     waiting, bench = pool
     for _ in range(20):
         waiting.take(KIND, None)
-    await until(lambda: waiting.pooled(KIND) == 4)
+    await until_async(lambda: waiting.pooled(KIND) == 4)
     await asyncio.sleep(0.05)
     assert (waiting.pooled(KIND), bench.made) == (4, 4)
 
@@ -75,26 +76,26 @@ async def test_after_a_quiet_time_fewer_wait(pool: tuple[Pool, Bench], monkeypat
     waiting, bench = pool
     for _ in range(20):
         waiting.take(KIND, None)
-    await until(lambda: bench.made == 4)
-    await until(lambda: waiting.pooled(KIND) == 2 and bench.dropped == 2)
+    await until_async(lambda: bench.made == 4)
+    await until_async(lambda: waiting.pooled(KIND) == 2 and bench.dropped == 2)
 
 
 async def test_another_image_s_are_dropped(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
     waiting.want(KIND)
-    await until(lambda: waiting.pooled(KIND) == 2)
+    await until_async(lambda: waiting.pooled(KIND) == 2)
     assert waiting.take(KIND, "a newer one") is None
-    await until(lambda: bench.dropped == 2)
+    await until_async(lambda: bench.dropped == 2)
 
 
 async def test_the_dead_are_replaced(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
     waiting.want(KIND)
-    await until(lambda: waiting.pooled(KIND) == 2)
+    await until_async(lambda: waiting.pooled(KIND) == 2)
     for end in bench.ends:
         end.close()
     assert waiting.take(KIND, None) is None
-    await until(lambda: bench.dropped == 2 and waiting.pooled(KIND) >= 2)
+    await until_async(lambda: bench.dropped == 2 and waiting.pooled(KIND) >= 2)
 
 
 async def test_an_engine_that_fails_is_tried_again_later_and_the_pool_heals(
@@ -107,7 +108,7 @@ async def test_an_engine_that_fails_is_tried_again_later_and_the_pool_heals(
     await asyncio.sleep(0.1)
     assert waiting.pooled(KIND) == 0
     bench.fails = None
-    await until(lambda: waiting.pooled(KIND) >= 2)
+    await until_async(lambda: waiting.pooled(KIND) >= 2)
 
 
 async def test_while_a_caller_s_is_made_none_is_made_to_wait(pool: tuple[Pool, Bench]) -> None:
@@ -116,7 +117,7 @@ async def test_while_a_caller_s_is_made_none_is_made_to_wait(pool: tuple[Pool, B
         waiting.want(KIND)
         await asyncio.sleep(0.05)
         assert bench.made == 0
-    await until(lambda: waiting.pooled(KIND) == 2)
+    await until_async(lambda: waiting.pooled(KIND) == 2)
 
 
 async def test_all_that_wait_have_room_in_the_memory_for_them(pool: tuple[Pool, Bench]) -> None:
@@ -125,7 +126,7 @@ async def test_all_that_wait_have_room_in_the_memory_for_them(pool: tuple[Pool, 
     programs = Kind(Profile(image="code"))
     small.want(KIND)
     small.want(programs)
-    await until(lambda: bench.made >= 3)
+    await until_async(lambda: bench.made >= 3)
     await asyncio.sleep(0.05)
     assert small.pooled(KIND) * takes("base") + small.pooled(programs) * takes("code") <= 50 * 2**20
     assert small.pooled(KIND) == 3
@@ -142,8 +143,8 @@ async def test_one_waits_for_each_of_the_last_folders(pool: tuple[Pool, Bench]) 
     for kind in kinds:
         assert waiting.take(kind, None) is None
         waiting.want(kind)
-        await until(partial(waiting.pooled, kind))
-    await until(lambda: [waiting.pooled(kind) for kind in kinds] == [0, 0, 1, 1, 1, 1])
+        await until_async(partial(waiting.pooled, kind))
+    await until_async(lambda: [waiting.pooled(kind) for kind in kinds] == [0, 0, 1, 1, 1, 1])
 
 
 @pytest.mark.promise(48)
@@ -151,8 +152,8 @@ async def test_none_waits_for_a_folder_for_long(pool: tuple[Pool, Bench], monkey
     monkeypatch.setattr(container_pool, "FOLDER_SECONDS", 0.2)
     waiting, bench = pool
     waiting.want(folder_kind(1))
-    await until(lambda: waiting.pooled(folder_kind(1)) == 1)
-    await until(lambda: waiting.pooled(folder_kind(1)) == 0 and bench.dropped == 1)
+    await until_async(lambda: waiting.pooled(folder_kind(1)) == 1)
+    await until_async(lambda: waiting.pooled(folder_kind(1)) == 0 and bench.dropped == 1)
     assert bench.made == 1
 
 
@@ -169,7 +170,7 @@ async def test_none_wait_where_none_may(pool: tuple[Pool, Bench]) -> None:
 async def test_closing_drops_all_and_makes_no_more(pool: tuple[Pool, Bench]) -> None:
     waiting, bench = pool
     waiting.want(KIND)
-    await until(lambda: bench.made >= 1)
+    await until_async(lambda: bench.made >= 1)
     await waiting.close()
     assert bench.made == bench.dropped
     assert waiting.take(KIND, None) is None

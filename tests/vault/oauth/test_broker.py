@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from policies.errors import GoexError
-from tests.services.oidc import SERVICE_SECRET, OidcServer, wait_until
+from tests.services.oidc import SERVICE_SECRET, OidcServer
+from tests.support.waiting import until
 from tests.vault.oauth.support import http, log_in, oauth_account, scopes, soon
 from tests.vault.support import account, protector
 from vault.basic import Basic
@@ -43,7 +44,7 @@ def keep(vault: Vault, tokens: TokenSet) -> None:
 
 async def announced(vault: Vault) -> None:
     """Wait until a renewal is on its way."""
-    await asyncio.to_thread(wait_until, lambda: kept(vault).pending is not None)
+    await asyncio.to_thread(until, lambda: kept(vault).pending is not None)
 
 
 async def lease(broker: LoginBroker, wanted: str = "", action: str = "a1") -> Lease:
