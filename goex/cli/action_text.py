@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from goex.cli.output import Output, fold, local, shown
 
 if TYPE_CHECKING:
     from goex.rpc import audit_pb2 as audit
+    from goex.rpc import goex_pb2 as pb
 
 _VERDICTS = {"allowed": "allowed", "denied": "denied", "expired": "nobody answered", "withdrawn": "withdrawn"}
 _SAID_NO = re.compile(r"^(You denied it|The person (denied it|said no))[:. ]*")
@@ -51,6 +53,15 @@ def show_actions(out: Output, found: Sequence[audit.LoggedAction]) -> None:
                 lines.append(" " * _INDENT + line + "\n", dim)
     lines.rstrip()
     out.say(lines)
+
+
+def changed_nothing(action: pb.ActionView) -> bool:
+    """Whether it ran and is known to have changed nothing, so that there is nothing to take back."""
+    try:
+        outcome = json.loads(action.outcome_json or "null")
+    except ValueError:
+        return False
+    return isinstance(outcome, dict) and outcome.get("touched") is False
 
 
 def said(action: audit.LoggedAction) -> bool:

@@ -93,7 +93,14 @@ def run(
     account: Annotated[str, typer.Option(metavar="NAME", help="The account for each --call.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running and print its id.")] = False,
     ask: Annotated[
-        int, typer.Option(metavar="SECONDS", min=0, max=86_400, help="Approval timeout; no answer denies.")
+        int,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            max=86_400,
+            help="Approval timeout; no answer denies.",
+            show_default="[ask] seconds",
+        ),
     ] = 0,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan it and show what it would do, on a copy; nothing is asked or done.")
@@ -234,7 +241,7 @@ def build(
     programmed = bool(shell) or python is not None
     if (folder is not None) != programmed and not (folder is not None and words and not statements.database):
         raise InvalidInput(
-            "--shell and --python need --folder; else only words take it, and then no --db.",
+            "--folder goes with --shell, --python or words, and with no --db; --shell and --python need it.",
             next_step="For example: goex exec --shell 'rm *.tmp' --folder ~/notes",
         )
     if account and not call:
@@ -292,7 +299,7 @@ class Statements:
         """Raises InvalidInput for options that don't belong together."""
         if bool(self.database) != bool(self.sql or self.mongo) and not (self.database and words):
             raise InvalidInput(
-                "--sql and --mongo need --db; beside them --db goes with words alone.",
+                "--db goes with --sql, --mongo or words; --sql and --mongo need it.",
                 next_step='For example: goex exec --db shop --sql "SELECT …"',
             )
         if (self.policy or self.undo) and not self.sql:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from goex.cli.action_text import changed_nothing
 from goex.cli.output import Output, local, print_error, shown, to_json
 from goex.cli.prompt import EXPIRED, Terminal, Verdict, decide, settled_words
 from policies.errors import ExitStatus, GoexError
@@ -159,7 +160,8 @@ class Follower:
                     self._decided.add(approval.id)
                 return
             self._put_off.add(approval.id)
-        self._out.progress(f"Waiting for approval: run `goex approve {approval.id}` in a terminal.")
+        where = "a terminal." if self._terminal is None else "another terminal. Ctrl-C withdraws it."
+        self._out.progress(f"Waiting for approval: run `goex approve {approval.id}` in {where}")
 
     def _look_for_presence(self, approval: pb.Approval) -> None:
         """Whether the approval passphrase will be asked for on this terminal, which an event doesn't know."""
@@ -202,11 +204,18 @@ class Follower:
         if not id:
             self._out.progress("Interrupted before the daemon named the action. See whether it took it with: goex log")
             return
+        if self._terminal is not None:
+            self._out.progress("")  # what was typed stands on the prompt's line
         try:
             state = self._client.cancel(id).state
-            self._out.progress(f"Cancelled {id}{f', which is {state} now' if state else ''}.")
         except GoexError as error:
             print_error(error, as_json=False)
+            state = ""
+        if state == "withdrawn":
+            self._out.progress(f"Withdrew {id}: it was not run.")
+            return
+        if state:
+            self._out.progress(f"Cancelled {id}, which is {state} now.")
         self._out.progress(f"See what it did with: goex show {id}")
 
     @property
@@ -246,6 +255,7 @@ def show_finished(out: Output, finished: pb.Finished, *, printed: bool) -> None:
     if finished.answer and not out.as_json:
         out.say("In words (by the model, from what the services answered):", "dim")
         out.say(shown(finished.answer, newlines=True))
+    said_already = f"goex undo {action.id}" in f"{said} {finished.problem.next_step}"
     if finished.HasField("problem"):
         from goex.client import Refused
 
@@ -253,7 +263,7 @@ def show_finished(out: Output, finished: pb.Finished, *, printed: bool) -> None:
     if action.held_until:
         out.progress(f"Keep it with: goex commit {action.id}")
         out.progress(f"Take it back with: goex undo {action.id}; at {local(action.held_until)} GoEx does.")
-    elif action.can_undo:
+    elif action.can_undo and not changed_nothing(action) and not said_already:
         out.progress(f"Take it back with: goex undo {action.id}")
     elif action.can_redo:
         out.progress(f"Do it again with: goex redo {action.id}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goex.cli.action_ids import LAST, ActionArgument, resolve
+from goex.cli.action_text import changed_nothing
 from goex.cli.output import Json, Output, shown
 from policies.errors import Denied, InvalidInput, Unsupported
 
@@ -121,12 +122,14 @@ def commit(
 
 
 def last(client: Client, verb: str, out: Output, *, ask: bool) -> str:
-    """The newest action that the verb fits. Where newer ones had to be passed over they are named, with the reason, and
-    on a terminal the person is asked before an older one is taken; elsewhere it isn't taken. Raises InvalidInput,
-    Unsupported, Denied.
+    """The newest action that the verb fits; what changed nothing needs no undo. Where newer ones had to be passed over
+    they are named, with the reason, and on a terminal the person is asked before an older one is taken; elsewhere it
+    isn't taken. Raises InvalidInput, Unsupported, Denied.
     """
     passed: list[pb.ActionView] = []
     for action in client.actions(limit=200):
+        if verb == "undo" and changed_nothing(action):
+            continue
         if action.can_redo if verb == "redo" else action.can_undo:
             if passed:
                 _name(client, passed, verb, out)

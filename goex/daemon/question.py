@@ -230,7 +230,7 @@ def _fresh(row: ActionRow, plan: Plan, standing: Standing) -> str:
     if decision.rules:
         several = len(decision.rules) > 1
         names = _listed([_short(name) for name in decision.rules])
-        return f"nothing; your rule{'s' if several else ''} {names} ask{'' if several else 's'} each time"
+        return f"nothing; the rule{'s' if several else ''} {names} ask{'' if several else 's'} each time"
     if isinstance(plan.action, Revert):
         return ""
     missing = {f"{need.service}:{need.scope}": standing.given(need) for need in decision.needs}

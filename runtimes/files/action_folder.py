@@ -17,6 +17,7 @@ from runtimes.files import manifest as manifests
 from runtimes.files import plan_text, previews, records
 from runtimes.files.folder import Folder
 from runtimes.files.path_text import shown
+from runtimes.files.rebase import orphans, rebased
 from runtimes.files.records import Label, Place, State
 from runtimes.files.restore import Restore, Steps, steps
 from runtimes.files.snapshot import Repository
@@ -168,6 +169,21 @@ class Desk:
         refuse_difference(now, expected, (before, after))
         return now
 
+    async def compare_own(
+        self, sides: tuple[Manifest, Manifest], goal: Place
+    ) -> tuple[Manifest, tuple[Manifest, Manifest]]:
+        """The tree as it is now, and the two sides among what others did in it since, once it is sure that nobody has
+        changed what the action changed. Raises Conflict."""
+        state = records.read_state(self.records)
+        expected = None if state.at == "between" else sides[1] if state.at == "after" else sides[0]
+        tell = teller(self.progress)
+        now = await in_thread(
+            lambda: self.walk(known=expected or sides[1], skip=state.name, tell=tell),
+            saying="Comparing the folder with what it should be…",
+            progress=self.progress,
+        )
+        return now, own_sides(now, sides, expected, goal)
+
     async def _stage(self, restore: Restore, todo: Steps, state: State | None) -> None:
         try:
             await in_thread(
@@ -221,6 +237,35 @@ def refuse_difference(now: Manifest, expected: Manifest | None, sides: tuple[Man
         "Someone changed files in this folder since; nothing was touched.",
         next_step="Look at the difference; put these files back or move them away, then try again.",
         difference=difference + more,
+    )
+
+
+def own_sides(
+    now: Manifest, sides: tuple[Manifest, Manifest], expected: Manifest | None, goal: Place
+) -> tuple[Manifest, Manifest]:
+    """The two sides as they are among what others did since. Raises Conflict, naming every path, where that is in what
+    the action changed, or where `goal` ("before" or "after") couldn't be reached beside it."""
+    if expected is not None and manifests.equal(now, expected):
+        return sides
+    found, should = rebased(now, sides, expected)
+    if should is None:
+        lines = [f"changed {shown(path)}" for path in manifests.between(now, *found)]
+    else:
+        lines = plan_text.changes(should.entries, now.entries)
+    side = found[0] if goal == "before" else found[1]
+    for path in () if lines else orphans(side):
+        above = path.rpartition(b"/")[0]
+        lines.append(f"created {shown(path)}" if path in now.entries else f"deleted {shown(above)}")
+    if not lines:
+        return found
+    difference, cut = plan_text.capped(list(dict.fromkeys(lines)))
+    created = all(line.startswith("created ") for line in lines)
+    raise Conflict(
+        "Someone has changed since what this action changed; nothing was touched.",
+        next_step="Move these away, then try again."
+        if created
+        else "Put these back as the action left them (content, mode and time), then try again.",
+        difference=difference + ((f"… and {cut} more",) if cut else ()),
     )
 
 

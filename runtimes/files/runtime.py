@@ -24,7 +24,7 @@ from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
 from runtimes.files import plan_text, plans, previews, records, rights, workcopy
-from runtimes.files.action_folder import Desk, Halted, refuse_difference, refuse_unrestorable, stopped
+from runtimes.files.action_folder import Desk, Halted, own_sides, refuse_difference, refuse_unrestorable, stopped
 from runtimes.files.difference import Difference
 from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, resolve
@@ -35,6 +35,7 @@ from runtimes.files.manifest import Cache
 from runtimes.files.original import Kept, Original
 from runtimes.files.quota import Full, Quota, Undone, mark, unmark
 from runtimes.files.read_only import ReadOnly
+from runtimes.files.records import Place
 from runtimes.files.run import Run, interrupted
 from runtimes.files.several import Several
 from runtimes.files.snapshot import LARGE_FROM, Repository, plain
@@ -161,8 +162,9 @@ class FilesRuntime:
             walk.bounds = self._bounds.grown()
             now = await in_thread(lambda: walk.run(desk.root), saying="Looking…", progress=target.progress)
             undo = revert.verb == "undo"
-            refuse_difference(now, after if undo else before, (before, after))
-            goal = before if undo else after
+            back: Place = "before" if undo else "after"
+            sides = own_sides(now, (before, after), after if undo else before, back)
+            goal = sides[0] if undo else sides[1]
 
             def compare() -> tuple[list[DryLine], list[str]]:
                 kept = Kept(desk.repository.contents, goal)
@@ -170,8 +172,9 @@ class FilesRuntime:
 
             lines, changed = await in_thread(compare, saying="Comparing…", progress=target.progress)
         state = "before" if undo else "after"
-        summary = f"The folder would be as it was {state} the action: {plan_text.tally(changed)}."
-        note = DryLine("note", "Nothing was touched. It will be refused when someone changes the folder until then.")
+        which = "The folder" if sides[0] is before else "What the action changed"
+        summary = f"{which} would be as it was {state} the action: {plan_text.tally(changed)}."
+        note = DryLine("note", "Nothing was touched. It will be refused when someone changes the same until then.")
         granted = (DryLine("warning", line) for line in rights.told(now.entries, goal.entries))
         return DryRun(ok=True, summary=summary, lines=(note, *granted, *lines))
 
@@ -292,9 +295,9 @@ class FilesRuntime:
         folder = await in_thread(lambda: self._still_there(plan))
         pinned = plans.revert_plan(revert, plan, folder, ())
         async with self._desk(pinned, context.action_id, context.records, context.progress) as desk:
-            before, after = await in_thread(desk.sides)
-            now = await desk.compare(before, after)
-        goal = before if revert.verb == "undo" else after
+            sides = await in_thread(desk.sides)
+            now, sides = await desk.compare_own(sides, "before" if revert.verb == "undo" else "after")
+        goal = sides[0] if revert.verb == "undo" else sides[1]
         return plans.revert_plan(revert, plan, folder, plans.told(now, goal))
 
     async def execute_revert(
@@ -308,22 +311,24 @@ class FilesRuntime:
             await self.forget(plan, target)
             return Outcome(ok=True, summary="Committed: the snapshots of this action are deleted.", touched=True)
         async with self._desk(revert_plan, target.action_id, target.records, context.progress) as desk:
-            before, after = await in_thread(desk.sides)
+            recorded = await in_thread(desk.sides)
             undo = revert.verb == "undo"
+            what: Place = "before" if undo else "after"
             await in_thread(lambda: unmark(desk.repository, desk.action_id))
+            now, sides = await desk.compare_own(recorded, what)
             try:
-                lines = await desk.bring(
-                    before if undo else after, (before, after), arrive="before" if undo else "after"
-                )
+                lines = await desk.bring(sides[0] if undo else sides[1], sides, arrive=what, now=now)
             except Halted as halted:
                 return stopped(f"The {revert.verb} stopped half way; run it again to finish it.", halted.cause)
             if undo:
                 await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
         shown, cut = plan_text.capped(lines)
-        what = "before" if undo else "after"
+        alone = sides[0] is recorded[0]
+        which = "The folder is as it was" if alone else "What the action changed is as it was"
+        others = "" if alone else " What others changed since is left as it is."
         return Outcome(
             ok=True,
-            summary=f"The folder is as it was {what} the action: {plan_text.tally(lines)}.",
+            summary=f"{which} {what} the action: {plan_text.tally(lines)}.{others}",
             changes=shown,
             changes_cut=cut,
             touched=True,

@@ -463,9 +463,12 @@ async def test_an_undo_of_what_changed_since_is_a_conflict_already(owned: Path, 
     revert = Revert(verb="undo", target="a1")
     plan = await way.runtime.assess_revert(revert, way.plan, way.context)
     (owned / "theirs").write_text("x")
+    found = await way.runtime.dry_revert(revert, plan, way.plan, way.context)
+    assert found.summary.startswith("What the action changed would be as it was before the action: 1 deleted.")
+    (owned / "a").write_text("theirs")
     with pytest.raises(Conflict) as caught:
         await way.runtime.dry_revert(revert, plan, way.plan, way.context)
-    assert "created theirs" in caught.value.difference
+    assert caught.value.difference == ("changed a",)
 
 
 # ---- a hostile program, in the real sandbox

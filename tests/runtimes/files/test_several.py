@@ -91,11 +91,11 @@ async def test_the_plan_names_each_and_each_is_a_need_of_its_own(folders: list[P
 async def test_a_change_in_one_refuses_all_and_touches_none(folders: list[Path], state: Path) -> None:
     found = way(runtime(state), folders)
     assert (await found.do()).ok
-    (folders[2] / "mine").write_text("mine")
+    (folders[2] / "d" / "mine").write_text("mine")
     now = photos(folders)
     with pytest.raises(Conflict) as refused:
         await found.revert("undo")
-    assert refused.value.difference == ("created mine",)
+    assert refused.value.difference == ("created d/mine",)
     assert photos(folders) == now
 
 
