@@ -178,7 +178,8 @@ class Engine:
         """Withdraw what hasn't begun; kill what runs. Idempotent."""
         journey = self._journeys.get(id)
         if journey is not None:
-            journey.task.cancel(why)
+            if not journey.task.cancelling():  # once: what it waits for on its way out is waited for
+                journey.task.cancel(why)
             await asyncio.wait({journey.task})
         return self.core.actions.get(id)
 

@@ -17,7 +17,7 @@ from runtimes.base import Context
 from runtimes.files import manifest as manifests
 from runtimes.files import plan_text, plans, records, rights, workcopy
 from runtimes.files.action_folder import Desk, Halted, refuse_difference, stopped
-from runtimes.files.folder import open_pinned, refuse_mounts
+from runtimes.files.folder import mount_of, open_pinned, refuse_mounts
 from runtimes.files.handles import remove_path, remove_unknown
 from runtimes.files.kept_copies import KeptCopies
 from runtimes.files.path_text import shown
@@ -172,6 +172,7 @@ class Run:
             uid=self.plan.resolved["uid"],
             gid=self.plan.resolved["gid"],
             folder_id=(self.desk.folder.device, self.desk.folder.inode) if folder == self.desk.folder.path else None,
+            folder_mount=mount_of(self.desk.root),
         )
         refuse_mounts(self.desk.folder.path)
         try:

@@ -11,7 +11,6 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
+from policies.grants import PERSON
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
 from runtimes.files import plan_text, plans, previews, records, rights, workcopy
 from runtimes.files.action_folder import Desk, Halted, own_sides, refuse_difference, refuse_unrestorable, stopped
@@ -40,7 +40,7 @@ from runtimes.files.run import Run, interrupted
 from runtimes.files.several import Several
 from runtimes.files.snapshot import LARGE_FROM, Repository, plain
 from runtimes.files.tree import Bounds, Manifest, Walk
-from runtimes.files.workers import FolderLocks, in_thread, teller
+from runtimes.files.workers import FolderLocks, HeldLocks, in_thread, teller
 from runtimes.sandbox.contract import Profile, Sandbox
 
 
@@ -78,7 +78,7 @@ class FilesRuntime:
         self._cache = Cache()
         self._copies = KeptCopies(snapshots / "copies")
         self._locks = FolderLocks()
-        self._several = Several(self, asyncio.Lock())
+        self._several = Several(self, self._locks)
 
     # ---- the action ----
 
@@ -136,7 +136,7 @@ class FilesRuntime:
         root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
         dry = self._dry_run(plan, context)
         try:
-            async with self._locks.hold(path):  # no action of ours changes it while it is copied
+            async with self._locks.hold(path, first=context.agent == PERSON):  # nothing of ours changes it meanwhile
                 before, handed = await dry.copied(root)
             result, why = await dry.run()
             if not context.keep:
@@ -199,7 +199,7 @@ class FilesRuntime:
             return
         if _only_reads(plan):
             return
-        async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
+        async with self._desk(plan, context.action_id, context.records, context.progress, context.agent) as desk:
 
             def save() -> tuple[str, Manifest]:
                 left = self._quota.left()
@@ -240,7 +240,7 @@ class FilesRuntime:
             return await self._several.execute(plan, context)
         if _only_reads(plan):
             return await self._read(plan, context)
-        async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
+        async with self._desk(plan, context.action_id, context.records, context.progress, context.agent) as desk:
             before = await in_thread(desk.before)
             tell = teller(context.progress)
             saying = "Comparing the folder with its snapshot…"
@@ -268,7 +268,7 @@ class FilesRuntime:
             await in_thread(lambda: remove_path(self._work(context.action_id)))  # a copy that was being removed
             return Settlement(outcome=interrupted())
         try:
-            async with self._desk(plan, context.action_id, context.records, context.progress) as desk:
+            async with self._desk(plan, context.action_id, context.records, context.progress, context.agent) as desk:
                 before = await in_thread(desk.before)
                 return Settlement(outcome=await self._run(plan, context, desk, before).settle(state))
         except GoexError as error:
@@ -294,7 +294,7 @@ class FilesRuntime:
             raise Unsupported("It was undone, and its snapshots have made room for others since.")
         folder = await in_thread(lambda: self._still_there(plan))
         pinned = plans.revert_plan(revert, plan, folder, ())
-        async with self._desk(pinned, context.action_id, context.records, context.progress) as desk:
+        async with self._desk(pinned, context.action_id, context.records, context.progress, context.agent) as desk:
             sides = await in_thread(desk.sides)
             now, sides = await desk.compare_own(sides, "before" if revert.verb == "undo" else "after")
         goal = sides[0] if revert.verb == "undo" else sides[1]
@@ -310,7 +310,7 @@ class FilesRuntime:
         if revert.verb == "commit":
             await self.forget(plan, target)
             return Outcome(ok=True, summary="Committed: the snapshots of this action are deleted.", touched=True)
-        async with self._desk(revert_plan, target.action_id, target.records, context.progress) as desk:
+        async with self._desk(revert_plan, target.action_id, target.records, context.progress, context.agent) as desk:
             recorded = await in_thread(desk.sides)
             undo = revert.verb == "undo"
             what: Place = "before" if undo else "after"
@@ -380,6 +380,12 @@ class FilesRuntime:
         made._keep_days = self._keep_days if keep_days is None else keep_days
         return made
 
+    def holding(self) -> FilesRuntime:
+        """This runtime for whoever holds the folders already: it waits for none."""
+        made = copy(self)
+        made._locks = HeldLocks(self._locks)
+        return made
+
     async def folder(self, plan: Plan) -> Folder:
         """The folder of a plan as it is there now. Raises Conflict when it isn't."""
         return await in_thread(lambda: self._still_there(plan))
@@ -405,10 +411,10 @@ class FilesRuntime:
 
     @asynccontextmanager
     async def _desk(
-        self, plan: Plan, action_id: str, records: Records, progress: Callable[[str], None]
+        self, plan: Plan, action_id: str, records: Records, progress: Callable[[str], None], agent: str = ""
     ) -> AsyncIterator[Desk]:
         path = str(plan.resolved["folder"])
-        async with self._locks.hold(path):
+        async with self._locks.hold(path, first=agent == PERSON):
             root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
             try:
                 folder = await in_thread(lambda: resolve(path, protected=self._protected))
@@ -427,7 +433,7 @@ class FilesRuntime:
     async def _read(self, plan: Plan, context: Context) -> Outcome:
         path = str(plan.resolved["folder"])
         await in_thread(lambda: self._still_there(plan))
-        async with self._locks.hold(path):  # no action of ours changes it while it is read
+        async with self._locks.hold(path, first=context.agent == PERSON):  # nothing of ours changes it meanwhile
             root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
             try:
                 return await ReadOnly(dry=self._dry_run(plan, context)).go(root)

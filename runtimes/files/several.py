@@ -7,23 +7,26 @@ Rules:
 * Folders that lie in one another, or belong to different users, are refused.
 * An undo compares all folders before it moves anything in the first; where a later one can't be moved, what was moved
   already is moved back. Cut off by a crash it is finished by running it again: each folder knows how far it is.
-* One action on several folders at a time: two that wait for each other's folders never meet.
+* All folders are taken at once: two that wait for each other's never meet, and nobody else waits for them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 from policies.actions import Files, Outcome, Plan, Revert
 from policies.display_text import escape
 from policies.errors import GoexError, InvalidInput, Unavailable, Unsupported
+from policies.grants import PERSON
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Runtime, Settlement
 from runtimes.files import plan_text, plans, records
 from runtimes.files.folder import Folder
 from runtimes.files.run import SAME_FOLDER, interrupted
+from runtimes.files.workers import FolderLocks
 from runtimes.sandbox.contract import WORK, Job, Profile, Result, Sandbox, SandboxFailed
 
 MOST = 8
@@ -132,6 +135,10 @@ class FolderRuntime(Runtime, Protocol):
         """This runtime, running programs elsewhere."""
         ...
 
+    def holding(self) -> Self:
+        """This runtime for whoever holds the folders already: it waits for none."""
+        ...
+
     async def folder(self, plan: Plan) -> Folder:
         """The folder of a plan as it is there now. Raises Conflict when it isn't."""
         ...
@@ -142,7 +149,7 @@ class Several:
     """What `FilesRuntime` does for an action on several folders; the methods are those of `Runtime`."""
 
     runtime: FolderRuntime
-    lock: asyncio.Lock
+    locks: FolderLocks
 
     async def assess(self, action: Files, context: Context) -> Plan:
         if len(action.more) >= MOST:
@@ -183,9 +190,9 @@ class Several:
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:
         parts = _parts(plan)
-        async with self.lock:
+        async with self._all(plan, context.agent) as held:
             meeting = _Meeting(self.runtime.sandbox, context.action_id, plan.resolved["names"])
-            runtime = self.runtime.at(meeting)
+            runtime = held.runtime.at(meeting)
 
             async def one(number: int) -> Outcome:
                 quiet = context if number == 0 else replace(context, output=lambda stream, data: None)
@@ -196,7 +203,7 @@ class Several:
                     raise
 
             done = await asyncio.gather(*(one(number) for number in range(len(parts))), return_exceptions=True)
-            return await self._ended(plan, context, done)
+            return await held._ended(plan, context, done)
 
     async def _ended(self, plan: Plan, context: Context, done: Sequence[Outcome | BaseException]) -> Outcome:
         """What all of them make. Where one has been taken back, or couldn't be applied, so are the others."""
@@ -220,9 +227,9 @@ class Several:
         return Outcome(ok=False, summary=f"{why[0]} So the other folders were taken back.", touched=False)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
-        async with self.lock:
+        async with self._all(plan, context.agent) as held:
             found = [
-                await self.runtime.settle(part, _part(context, number)) for number, part in enumerate(_parts(plan))
+                await held.runtime.settle(part, _part(context, number)) for number, part in enumerate(_parts(plan))
             ]
         evidence = tuple(line for each in found for line in each.evidence)
         outcomes = [each.outcome for each in found if each.outcome is not None]
@@ -234,18 +241,17 @@ class Several:
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:
         parts = _parts(plan)
-        async with self.lock:
-            meeting = _Meeting(self.runtime.sandbox, context.action_id, plan.resolved["names"])
-            runtime = self.runtime.at(meeting)
+        meeting = _Meeting(self.runtime.sandbox, context.action_id, plan.resolved["names"])
+        runtime = self.runtime.at(meeting)
 
-            async def one(number: int) -> DryRun:
-                try:
-                    return await runtime.dry_run(parts[number], _part(replace(context, keep=False), number))
-                except BaseException:
-                    meeting.call_off()
-                    raise
+        async def one(number: int) -> DryRun:  # each holds its folder while that is copied, and none while it runs
+            try:
+                return await runtime.dry_run(parts[number], _part(replace(context, keep=False), number))
+            except BaseException:
+                meeting.call_off()
+                raise
 
-            done = await asyncio.gather(*(one(number) for number in range(len(parts))), return_exceptions=True)
+        done = await asyncio.gather(*(one(number) for number in range(len(parts))), return_exceptions=True)
         errors = [each for each in done if isinstance(each, BaseException)]
         if errors:
             told = [error for error in errors if not isinstance(error, SandboxFailed) or error.began]
@@ -287,10 +293,17 @@ class Several:
         if revert.verb == "commit":
             await self.forget(plan, target)
             return Outcome(ok=True, summary="Committed: the snapshots of this action are deleted.", touched=True)
-        async with self.lock:
+        async with self._all(plan, context.agent) as held:
             for number in self._waiting(revert, plan, target):  # nothing moves in the first if the last has changed
-                await self.runtime.assess_revert(revert, _parts(plan)[number], _part(target, number))
-            return await self._back(plan, target, revert.verb, revert_plan)
+                await held.runtime.assess_revert(revert, _parts(plan)[number], _part(target, number))
+            return await held._back(plan, target, revert.verb, revert_plan)
+
+    @asynccontextmanager
+    async def _all(self, plan: Plan, agent: str) -> AsyncIterator[Several]:
+        """This for whoever holds all folders of the plan, which it does meanwhile."""
+        folders = [str(part["folder"]) for part in plan.resolved["parts"]]
+        async with self.locks.hold(*folders, first=agent == PERSON):
+            yield replace(self, runtime=self.runtime.holding())
 
     async def _back(self, plan: Plan, target: Context, verb: Any, revert_plan: Plan | None = None) -> Outcome:
         """Move every folder that isn't there yet; put back what was moved when one can't be."""

@@ -11,9 +11,11 @@ import errno
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from policies.errors import Unavailable
+from runtimes.uninterrupted import uninterrupted
 
 T = TypeVar("T")
 _SLOW = 1.0  # seconds
@@ -26,18 +28,8 @@ async def in_thread(work: Callable[[], T], *, saying: str = "", progress: Callab
     """
     loop = asyncio.get_running_loop()
     timer = loop.call_later(_SLOW, progress, saying) if saying and progress is not None else None
-    task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            try:
-                await asyncio.wait({task})
-            except asyncio.CancelledError:
-                continue
-        if not task.cancelled():
-            task.exception()
-        raise
+        return await uninterrupted(asyncio.to_thread(work))
     except OSError as error:
         raise translated(error) from error
     finally:
@@ -66,39 +58,88 @@ def teller(progress: Callable[[str], None], *, clock: Callable[[], float] = time
     return tell
 
 
+@dataclass(eq=False, frozen=True, slots=True)
+class _Turn:
+    """Who holds some folders, or waits for them; `first`: before those who aren't."""
+
+    paths: tuple[str, ...]
+    first: bool
+
+    def overlaps(self, other: _Turn) -> bool:
+        return any(_overlap(one, two) for one in self.paths for two in other.paths)
+
+
 class FolderLocks:
-    """One action at a time for a folder, the folders in it and the folders it lies in."""
+    """One action at a time for a folder, the folders in it and the folders it lies in.
+
+    First come, first served: nobody passes another who waits for an overlapping folder, or those who take turns in two
+    parts of it would keep it from who wants the whole. Of several folders all are taken at once, or none.
+    """
 
     def __init__(self) -> None:
-        self._held: set[str] = set()
+        self._held: list[_Turn] = []
+        self._waiting: list[_Turn] = []
         self._freed = asyncio.Condition()
 
     @asynccontextmanager
-    async def hold(self, path: str) -> AsyncIterator[None]:
-        """Wait until no other action holds an overlapping folder, then hold this one."""
+    async def hold(self, *paths: str, first: bool = False) -> AsyncIterator[None]:
+        """Wait until it is their turn, then hold these folders; `first`: before all who wait and aren't."""
+        turn = _Turn(paths, first)
         async with self._freed:
-            await self._freed.wait_for(lambda: not any(_overlap(path, held) for held in self._held))
-            self._held.add(path)
+            self._waiting.append(turn)
+            try:
+                await self._freed.wait_for(lambda: self._comes(turn))
+                self._held.append(turn)
+            finally:
+                self._waiting.remove(turn)
+                self._freed.notify_all()  # whoever waited behind one that went away
         try:
             yield
         finally:
-            self._held.discard(path)
+            self._held.remove(turn)
             waking = asyncio.ensure_future(self._wake())
             self._waking = waking  # a task that nobody holds may be collected
             await asyncio.shield(waking)
 
     @asynccontextmanager
     async def hold_now(self, path: str) -> AsyncIterator[bool]:
-        """Hold this folder if nobody holds an overlapping one; yields whether that is so. Waits for nobody."""
-        if any(_overlap(path, held) for held in self._held):
+        """Hold this folder if nobody holds an overlapping one or waits for it; yields whether that is so."""
+        wanted = _Turn((path,), False)
+        if any(wanted.overlaps(other) for other in (*self._held, *self._waiting)):
             yield False
             return
         async with self.hold(path):
             yield True
 
+    def _comes(self, turn: _Turn) -> bool:
+        at = self._waiting.index(turn)
+        before = [other for other in self._waiting[:at] if other.first or not turn.first]
+        if not turn.first:
+            before += [other for other in self._waiting[at + 1 :] if other.first]
+        return not any(turn.overlaps(other) for other in (*self._held, *before))
+
     async def _wake(self) -> None:
         async with self._freed:
             self._freed.notify_all()
+
+
+class HeldLocks(FolderLocks):
+    """The locks for whoever holds the folders already: their own are waited for no more."""
+
+    def __init__(self, locks: FolderLocks) -> None:
+        super().__init__()
+        self._locks = locks
+
+    @asynccontextmanager
+    async def hold(self, *paths: str, first: bool = False) -> AsyncIterator[None]:
+        """Nothing to wait for."""
+        yield
+
+    @asynccontextmanager
+    async def hold_now(self, path: str) -> AsyncIterator[bool]:
+        """Of another folder, as ever."""
+        async with self._locks.hold_now(path) as held:
+            yield held
 
 
 def _overlap(one: str, other: str) -> bool:

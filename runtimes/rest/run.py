@@ -7,7 +7,6 @@ follows it. The gateway is closed whatever happens.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -29,6 +28,7 @@ from runtimes.rest.references import plain, referring, refs_in
 from runtimes.rest.requests import check_values
 from runtimes.rest.steps import Step
 from runtimes.sandbox.contract import Job, Profile, Sandbox, SandboxFailed
+from runtimes.uninterrupted import uninterrupted
 
 PROGRAM = ("/usr/bin/python3", "-I", "-S", "/goex/bin/run_calls.py")
 MAX_NOTES = 40  # refusals that are noted one by one; a hostile program could cause any number
@@ -234,14 +234,8 @@ def wanted_paths(*plans: JsonValue) -> dict[str, set[str]]:
 
 async def closed(closing: Any) -> None:
     """Close the gateway even while this task is being cancelled; one that died has nothing left to close."""
-    task = asyncio.ensure_future(closing)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
-    except GatewayFailed:
-        return
+    with suppress(GatewayFailed):
+        await uninterrupted(closing)
 
 
 def _said(error: Exception) -> str:

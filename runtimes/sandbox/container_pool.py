@@ -55,12 +55,13 @@ class NotBound(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WorkFolder:
-    """A person's folder, and the user whose programs run there."""
+    """A person's folder, and the user whose programs run there; `mount` is how it is reached (`Job.folder_mount`)."""
 
     path: str
     id: tuple[int, int]  # device, inode
     uid: int
     gid: int
+    mount: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def kind_of(job: Job, profile: Profile) -> Kind | None:
         return Kind(profile) if (job.uid, job.gid) == (NOBODY, NOBODY) else None
     if job.socket_dir is not None or job.folder_id is None:
         return None
-    return Kind(profile, WorkFolder(job.folder, job.folder_id, job.uid, job.gid))
+    return Kind(profile, WorkFolder(job.folder, job.folder_id, job.uid, job.gid, job.folder_mount))
 
 
 def message(job: Job, environment: Mapping[str, str], seconds: float) -> bytes:

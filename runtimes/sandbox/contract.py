@@ -72,7 +72,8 @@ class Job:
     """One run. `files` appear read-only under /goex/job; `socket_dir` (host path) read-only at /goex/gateway;
     `folder` (host path) read-write at WORK, which is then the working directory; or `folders`, by name (host paths),
     each below it by its name. With `read_only` none of these can be written. `folder_id` is the folder's
-    device and inode, where another job in it is likely to follow soon: whatever can be made ready for it may be."""
+    device and inode, where another job in it is likely to follow soon: whatever can be made ready for it may be, for
+    jobs that reach it by the same `folder_mount`."""
 
     action_id: str
     argv: Sequence[str]
@@ -85,6 +86,7 @@ class Job:
     uid: int = 65534
     gid: int = 65534
     folder_id: tuple[int, int] | None = None
+    folder_mount: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

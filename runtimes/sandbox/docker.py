@@ -42,6 +42,7 @@ from runtimes.sandbox.engine import create as create_container
 from runtimes.sandbox.failure import Facts, classify
 from runtimes.sandbox.output_frames import Collector, Frames, Output
 from runtimes.sandbox.pool_bounds import NO_POOL, PoolBounds
+from runtimes.uninterrupted import uninterrupted
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +155,7 @@ class DockerSandbox:
             await run.through(self._create(run, job, profile, image_id))
             return await self._follow(run, profile, output)
         finally:
-            await self._removed(self._remove(run, job.action_id))
+            await uninterrupted(self._removed(self._remove(run, job.action_id)))
 
     async def kill(self, action_id: str) -> None:
         for run in tuple(self._running.get(action_id, ())):
@@ -188,7 +189,7 @@ class DockerSandbox:
             with self._pool.hurry():
                 pooled = await self._maker.make(kind)
             if run.cause is not None:  # killed meanwhile
-                await self._removed(self._maker.drop(pooled))
+                await uninterrupted(self._removed(self._maker.drop(pooled)))
                 return Collector(0).result(run.cause, None, 0.0)
         finally:
             self._ended_run(run, job.action_id)
@@ -209,7 +210,7 @@ class DockerSandbox:
         finally:
             removed = self._removed(self._remove(run, job.action_id, after=container_pool.BREATH if ended else 0.0))
             if not ended:  # then something of the job may still run, also where process 1 itself was killed
-                await removed
+                await uninterrupted(removed)
 
     async def _create(self, run: _Run, job: Job, profile: Profile, image_id: str) -> None:
         def create(client: APIClient) -> None:

@@ -20,6 +20,7 @@ from runtimes.sandbox.docker_sdk import APIClient
 from runtimes.sandbox.failure import Facts, classify
 from runtimes.sandbox.job_files import Scratch
 from runtimes.sandbox.output_frames import Collector, Frames, Output
+from runtimes.uninterrupted import uninterrupted
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +91,7 @@ class ContainerMaker:
             if kind.folder is not None and said != b"%d:%d" % kind.folder.id:
                 raise SandboxFailed("Another folder was put in the place of the one that a container was made for.")
         except BaseException as error:
-            await asyncio.shield(self._clear(name, step, place, stream))
+            await uninterrupted(self._clear(name, step, place, stream))
             if isinstance(error, TimeoutError):
                 raise SandboxFailed("A container didn't come up in time.", next_step=engine.DOCTOR) from error
             raise

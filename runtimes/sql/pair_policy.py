@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from policies.errors import Conflict, InvalidInput
+from policies.grants import PERSON
 from policies.jsonvalue import JsonObject, canonical, parse
 from runtimes.base import Records
 from runtimes.sandbox.contract import Sandbox
@@ -35,22 +36,23 @@ class PairRefused(InvalidInput):
 
 @dataclass(slots=True)
 class Pairs:
-    """Tries pairs, one at a time, and remembers what came of it."""
+    """Tries pairs, one at a time of all agents' and one of the person's, and remembers what came of it."""
 
     sandbox: Sandbox
     failed: FailedPairs
     runtime: Literal["runc", "runsc"] = "runc"
     _known: OrderedDict[str, JsonObject] = field(default_factory=OrderedDict)
-    _trying: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _agents: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _persons: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def proven(self, action: Program, undo: Program, schema: Schema, action_id: str) -> JsonObject:
+    async def proven(self, action: Program, undo: Program, schema: Schema, action_id: str, agent: str) -> JsonObject:
         """What trying the pair showed. Raises PairRefused, Unsupported, Unavailable, InvalidInput."""
         from runtimes.sql.pairs.trial import pair_key, prove  # with the first pair, not with the daemon
 
         key = pair_key(action, undo, schema)
         if await asyncio.to_thread(self.failed.has, key):
             raise PairRefused("This pair of statements failed before, so it isn't used.")
-        async with self._trying:
+        async with self._persons if agent == PERSON else self._agents:  # a trial may last, and is before any question
             found = self._known.get(key)
             if found is None:
                 proof = await prove(action, undo, schema, self.sandbox, action_id=action_id, runtime=self.runtime)

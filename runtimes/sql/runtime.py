@@ -100,7 +100,9 @@ class SqlRuntime:
                 read = await self._in(lease, lambda session: self._read(session, action, lease, place.database))
                 if read.undo is not None:
                     assert self.pairs is not None
-                    proof = await self.pairs.proven(read.program, read.undo, read.schema, context.action_id)
+                    proof = await self.pairs.proven(
+                        read.program, read.undo, read.schema, context.action_id, context.agent
+                    )
             found = await self._in(lease, lambda session: self._look(session, action, lease, place.database))
             terms = lease.terms
         assert terms is not None

@@ -64,9 +64,9 @@ def test_an_interrupt_at_the_question_names_the_action(daemon: Daemon, folder: P
     with daemon.terminal("exec", "--shell", "true", "--folder", str(folder)) as terminal:
         terminal.expect(QUESTION)
         os.kill(terminal.pid, signal.SIGINT)
-        id = terminal.expect(rf"Cancelled {ID}")[1]
-        terminal.expect(f"goex show {id}")
+        id = terminal.expect(rf"\nWithdrew {ID}: it was not run\.")[1]
         assert terminal.wait() == 130
+        assert "goex show" not in terminal.text
     assert daemon.person_action(id) == "withdrawn"
 
 

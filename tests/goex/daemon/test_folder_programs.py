@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -52,6 +54,24 @@ def test_the_next_program_there_runs_in_one_that_waited_and_is_undone_as_any(own
     own.stop()
     with closing(docker.from_env().api) as client:
         assert last not in [each["Id"] for each in client.containers(all=True)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_folder_that_was_made_read_only_is_so_for_the_next(own: Daemon, folder: Path) -> None:
+    """The same device and inode, reached by another mount: one that waited had the old one."""
+    run(own, folder, "echo one > a.txt")
+    one_waits_with(folder, own.run_dir)
+    mount = ("mount", "--bind", str(folder), str(folder))
+    if subprocess.run(mount, check=False, stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("mounting isn't permitted here")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
+        second = run(own, folder, "echo two >> a.txt")
+        outcome = json.loads(second.action.outcome_json)
+        assert not outcome["touched"] and "Read-only file system" in outcome["stderr"], outcome
+        assert (folder / "a.txt").read_text() == "one\n"
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_a_folder_that_was_put_in_its_place_has_none_waiting(own: Daemon, folder: Path) -> None:
