@@ -275,7 +275,7 @@ def _list(out: Output, pending: Sequence[pb.Approval]) -> None:
                 a.risk,
                 a.undo_class,
                 str(max(a.count, 1)),
-                "\n".join(a.lines[:1]) or a.intent,
+                " ".join(dict.fromkeys((*a.lines[:1], *a.question.payload[:1]))) or a.intent,  # where, and what
                 local(a.deadline),
             )
             for a in pending

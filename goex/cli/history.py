@@ -11,7 +11,7 @@ import typer
 from goex.cli.action_ids import LAST, ActionArgument, resolve
 from goex.cli.action_text import changed_nothing
 from goex.cli.output import Json, Output, shown
-from policies.errors import Denied, InvalidInput, Unsupported
+from policies.errors import Conflict, Denied, InvalidInput, Unsupported
 
 if TYPE_CHECKING:
     from goex.client import Client
@@ -124,7 +124,7 @@ def commit(
 def last(client: Client, verb: str, out: Output, *, ask: bool) -> str:
     """The newest action that the verb fits; what changed nothing needs no undo. Where newer ones had to be passed over
     they are named, with the reason, and on a terminal the person is asked before an older one is taken; elsewhere it
-    isn't taken. Raises InvalidInput, Unsupported, Denied.
+    isn't taken. Raises Conflict, Unsupported, Denied.
     """
     passed: list[pb.ActionView] = []
     for action in client.actions(limit=200):
@@ -139,7 +139,7 @@ def last(client: Client, verb: str, out: Output, *, ask: bool) -> str:
         if _reason(action, verb):
             passed.append(action)
     if not passed:
-        raise InvalidInput(f"There is no action to {verb}.", next_step="See what happened with: goex log")
+        raise Conflict(f"There is no action to {verb}.", next_step="See what happened with: goex log")
     _name(client, passed, verb, out)
     raise Unsupported(f"There is no action that {verb} is possible for.", next_step="See what happened with: goex log")
 
