@@ -195,9 +195,8 @@ class Several:
             runtime = held.runtime.at(meeting)
 
             async def one(number: int) -> Outcome:
-                quiet = context if number == 0 else replace(context, output=lambda stream, data: None)
                 try:
-                    return await runtime.execute(parts[number], _part(quiet, number))
+                    return await runtime.execute(parts[number], _part(context, number))
                 except BaseException:
                     meeting.call_off()
                     raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,14 @@ async def test_all_of_them_are_done_undone_and_redone(folders: list[Path], state
     assert action_from_json(found.action.to_json()) == found.action
     await found.revert("commit")
     assert not list((state / "snapshots").glob("*.git"))
+
+
+async def test_what_it_prints_is_heard_once_whichever_folder_is_ready_last(folders: list[Path], state: Path) -> None:
+    heard: list[bytes] = []
+    found = way(runtime(state), folders, program="echo hello")
+    found.context = replace(found.context, output=lambda stream, data: heard.append(data))
+    assert (await found.do()).ok
+    assert b"".join(heard) == b"hello\n"
 
 
 async def test_the_plan_names_each_and_each_is_a_need_of_its_own(folders: list[Path], state: Path) -> None:
