@@ -211,6 +211,10 @@ class OidcServer:
         """The next `times` requests of `path` are answered `seconds` late."""
         self._order({"path": path, "late": seconds, "times": times})
 
+    def now(self, path: str) -> None:
+        """What is late at `path` is answered."""
+        self._order({"now": path})
+
     def drop(self, path: str, times: int = 1) -> None:
         """The next `times` requests of `path` are carried out, and their answer is never sent."""
         self._order({"path": path, "drop": True, "times": times})

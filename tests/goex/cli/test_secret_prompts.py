@@ -98,7 +98,8 @@ def test_whatever_ends_a_prompt_the_shell_gets_nothing_and_echoes(daemon: Daemon
                 shell.type(WORDS)
             shell.press(f"{WORDS}\n{WORDS}\n")
         shell.back()
-    assert "battery" not in shell.text, shell.text
+    # What is typed when no prompt is up any more, a terminal echoes, as to any program; the shell gets it neither way.
+    assert ends == "typed ahead" or "battery" not in shell.text, shell.text
     assert "not found" not in shell.text, shell.text
 
 

@@ -83,7 +83,7 @@ def test_tokens_are_in_the_vault_and_in_memory_alone(person: Person) -> None:
             person.browser.visit(event.open.url)
     tokens = stolen(person)
     values = [tokens.access.token.reveal().decode(), tokens.refresh.reveal().decode(), WEB_SECRET]
-    person.server.late("/api/me", 15.0)
+    person.server.late("/api/me", 50.0)
     journey = person.journey("me")
     approval = journey.asked()
     decide(person.daemon, approval)
@@ -97,6 +97,7 @@ def test_tokens_are_in_the_vault_and_in_memory_alone(person: Person) -> None:
         container = of_action(client, journey.action_id, person.daemon.run_dir)
         for where, search in container.searches.items():
             assert not any(search(hunt).values()), f"a token is in the container: {where}"
+    person.server.now("/api/me")
     finished = journey.finished()
     assert not finished.HasField("problem"), finished.problem
     said += [approval.SerializeToString(), finished.SerializeToString()]

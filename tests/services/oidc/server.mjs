@@ -151,12 +151,18 @@ if (setup.exchange) {
 // ---- faults of the network, ordered by the test ----
 
 const faults = [];
+const held = [];  // what comes late, until then or until it is ordered
 
 async function faulty(ctx, next) {
   const at = faults.findIndex((each) => each.path === ctx.path && each.times > 0);
   const fault = at >= 0 ? faults[at] : undefined;
   if (fault && --fault.times === 0) faults.splice(at, 1);
-  if (fault?.late) await new Promise((done) => { setTimeout(done, fault.late * 1000); });
+  if (fault?.late) {
+    await new Promise((done) => {
+      held.push([ctx.path, done]);
+      setTimeout(done, fault.late * 1000);
+    });
+  }
   await next();
   const asked = ctx.oidc?.body ?? {};
   say({
@@ -270,6 +276,7 @@ server.listen(setup.port, '127.0.0.1', () => say({ port: server.address().port }
 for await (const line of lines) {
   const order = JSON.parse(line);
   if (order.forget) await provider.AccessToken.adapter.destroy(order.forget);
+  else if (order.now) held.forEach(([path, done]) => { if (path === order.now) done(); });
   else if (!order.seen) faults.push(order);
   say({ ordered: true });
 }
