@@ -426,10 +426,10 @@ def test_the_person_is_told_paths_apart(daemon: Daemon, paths: list[str]) -> Non
 
 
 def changed_by_the_person(daemon: Daemon, folder: Path, token: str) -> str:
-    """An agent's action ran, and the person has changed the folder since. Returns its id."""
-    done = Journey(daemon, shell(folder, "echo x > own"), token=token).approve()
+    """An agent's action ran, and the person has put something where it undoes. Returns its id."""
+    done = Journey(daemon, shell(folder, "mkdir own"), token=token).approve()
     assert done.action.state == "done"
-    (folder / "divorce-papers").write_text("private")
+    (folder / "own" / "divorce-papers").write_text("private")
     return done.action.id
 
 

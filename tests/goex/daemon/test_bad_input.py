@@ -91,7 +91,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "an unknown command": (("approv",), 2, ()),
     "show nothing": (("show", "a-nothing\x1b[2J"), 2, (_ESC,)),
     "undo nothing": (("undo", "a-nothing"), 2, ("a-nothing",)),
-    "redo what was never undone": (("redo",), 2, ("no action",)),
+    "redo what was never undone": (("redo",), 6, ("no action",)),
     "approve nothing": (("approve", "p-nothing\u202e"), 2, (r"p-nothing\\u\{?202e",)),
     "deny nothing": (("deny", "p-nothing"), 2, ("p-nothing",)),
     "revoke nothing": (("revoke", "g-nothing\x1b[2J"), 2, ("g-nothing",)),

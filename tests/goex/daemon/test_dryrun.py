@@ -128,6 +128,9 @@ def test_an_undo_is_shown_before_it_is_asked_for(daemon: Daemon, folder: Path) -
     assert shown.returncode == 0 and "• deleted a\n" in shown.stdout and "  - │ one\n" in shown.stdout
     assert all_of_it(folder) == before
     (folder / "theirs").write_text("x")
+    beside = dry(daemon, pb.DryRunRequest(revert=undo(id)))
+    assert beside.summary == "What the action changed would be as it was before the action: 1 deleted."
+    (folder / "a").write_text("theirs")
     with pytest.raises(grpc.RpcError) as caught:
         dry(daemon, pb.DryRunRequest(revert=undo(id)))
     assert problem(caught.value).code == "conflict"

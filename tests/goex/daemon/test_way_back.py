@@ -79,9 +79,13 @@ def test_an_independent_action_is_taken_back_out_of_order(daemon: Daemon, folder
 
 def test_the_person_may_disregard_what_came_later_but_not_what_is_there(daemon: Daemon, folder: Path) -> None:
     first, _ = ran(daemon, folder, "echo 1 > one.txt"), ran(daemon, folder, "echo 2 > two.txt")
-    journey = Journey(daemon, undo(first, regardless=True), person=True)
-    assert journey.finished().problem.code == "conflict"  # the folder isn't as the first one left it
-    assert names(folder) == ["one.txt", "two.txt"]
+    third = ran(daemon, folder, "echo 3 >> two.txt")
+    (folder / "two.txt").write_text("theirs")
+    journey = Journey(daemon, undo(third, regardless=True), person=True)
+    assert journey.finished().problem.code == "conflict"  # what it changed isn't as it left it
+    assert (folder / "two.txt").read_text() == "theirs"
+    assert Journey(daemon, undo(first, regardless=True), person=True).approve().action.state == "done"
+    assert names(folder) == ["two.txt"]
 
 
 @pytest.mark.promise(62)

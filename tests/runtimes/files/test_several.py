@@ -18,6 +18,7 @@ from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.limits import Confinement
 from policies.rules.facts import Situation, questions
 from runtimes.files import records
+from runtimes.files.runtime import FilesRuntime
 from runtimes.sandbox.contract import WORK, SandboxFailed
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import DiskRecords, Way, runtime
@@ -178,15 +179,15 @@ async def test_a_folder_that_fails_half_way_brings_the_others_back(
     found = way(made, folders)
     assert (await found.do()).ok
     after = photos(folders)
-    bring = made.execute_revert
+    bring = FilesRuntime.execute_revert
 
-    async def failing(revert: Any, revert_plan: Plan, *rest: Any) -> Any:
+    async def failing(self: FilesRuntime, revert: Any, revert_plan: Plan, *rest: Any) -> Any:
         if revert_plan.resolved["folder"] == str(folders[2]) and revert.verb == "undo":
             raise Unavailable("The disk is full.")
-        return await bring(revert, revert_plan, *rest)
+        return await bring(self, revert, revert_plan, *rest)
 
     several = made._several
-    monkeypatch.setattr(made, "execute_revert", failing)
+    monkeypatch.setattr(FilesRuntime, "execute_revert", failing)
     revert_plan = await several.assess_revert(_undo(found), _plan(found), found.context)
     with pytest.raises(Unavailable):
         await several.execute_revert(_undo(found), revert_plan, _plan(found), found.context, found.context)
