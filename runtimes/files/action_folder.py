@@ -99,25 +99,21 @@ class Desk:
     async def bring(
         self,
         goal: Manifest,
-        sides: tuple[Manifest, Manifest],
         *,
+        now: Manifest,
         arrive: Place | None,
-        now: Manifest | None = None,
     ) -> list[str]:
-        """Bring the folder to `goal`, one of the two `sides` (before, after). Returns what changed, in words.
+        """Bring the folder from `now`, what it holds, to `goal`. Returns what changed, in words.
 
-        `arrive` is the state that is noted at the end (None: the caller has something to write first). `now` is what
-        the folder holds, where the caller knows that and wants no comparison.
+        `arrive` is the state that is noted at the end (None: the caller has something to write first).
 
-        Raises Conflict when the folder is in neither state (nothing was touched), Unavailable when the snapshot or
-        the disk doesn't do (nothing was touched), Halted when it stopped half way.
+        Raises Conflict when the file system lets nobody change a file, Unavailable when the snapshot or the disk
+        doesn't do (nothing was touched in either case), Halted when it stopped half way.
         """
         state = records.read_state(self.records)
         resumed = state.at == "between"
         name = state.name if resumed else f".goex-{secrets.token_hex(16)}"
         tell = teller(self.progress)
-        if now is None:
-            now = await self.compare(*sides)
         todo = steps(now, goal)
         contents = {goal.entries[path].oid for path in todo.stage if goal.entries[path].oid}
         if await in_thread(lambda: self.repository.missing(contents)):
@@ -157,15 +153,7 @@ class Desk:
 
     async def compare(self, before: Manifest, after: Manifest) -> Manifest:
         """The tree as it is now, once it is sure that nobody else has changed it. Raises Conflict."""
-        state = records.read_state(self.records)
-        resumed = state.at == "between"
-        expected = None if resumed else after if state.at == "after" else before
-        tell = teller(self.progress)
-        now = await in_thread(
-            lambda: self.walk(known=expected or after, skip=state.name, tell=tell),
-            saying="Comparing the folder with what it should be…",
-            progress=self.progress,
-        )
+        now, expected = await self._looked_at((before, after))
         refuse_difference(now, expected, (before, after))
         return now
 
@@ -174,6 +162,11 @@ class Desk:
     ) -> tuple[Manifest, tuple[Manifest, Manifest]]:
         """The tree as it is now, and the two sides among what others did in it since, once it is sure that nobody has
         changed what the action changed. Raises Conflict."""
+        now, expected = await self._looked_at(sides)
+        return now, own_sides(now, sides, expected, goal)
+
+    async def _looked_at(self, sides: tuple[Manifest, Manifest]) -> tuple[Manifest, Manifest | None]:
+        """The tree as it is now, and which of the two it should be; None: a restore between them was cut off."""
         state = records.read_state(self.records)
         expected = None if state.at == "between" else sides[1] if state.at == "after" else sides[0]
         tell = teller(self.progress)
@@ -182,7 +175,7 @@ class Desk:
             saying="Comparing the folder with what it should be…",
             progress=self.progress,
         )
-        return now, own_sides(now, sides, expected, goal)
+        return now, expected
 
     async def _stage(self, restore: Restore, todo: Steps, state: State | None) -> None:
         try:
@@ -245,7 +238,7 @@ def own_sides(
 ) -> tuple[Manifest, Manifest]:
     """The two sides as they are among what others did since. Raises Conflict, naming every path, where that is in what
     the action changed, or where `goal` ("before" or "after") couldn't be reached beside it."""
-    if expected is not None and manifests.equal(now, expected):
+    if manifests.equal(now, expected) if expected is not None else not manifests.between(now, *sides):
         return sides
     found, should = rebased(now, sides, expected)
     if should is None:
@@ -261,7 +254,7 @@ def own_sides(
     difference, cut = plan_text.capped(list(dict.fromkeys(lines)))
     created = all(line.startswith("created ") for line in lines)
     raise Conflict(
-        "Someone has changed since what this action changed; nothing was touched.",
+        "Someone changed what this action had changed; nothing was touched.",
         next_step="Move these away, then try again."
         if created
         else "Put these back as the action left them (content, mode and time), then try again.",

@@ -142,7 +142,7 @@ class Run:
         """Bring what was made of a copy into the folder; the target and its outcome are noted already."""
         now = await self.desk.compare(self.before, target)
         try:
-            await self.desk.bring(target, (self.before, target), arrive=None, now=now)
+            await self.desk.bring(target, now=now, arrive=None)
         except Halted as halted:
             return stopped("The program ran, but applying its changes stopped half way.", halted.cause)
 
@@ -217,7 +217,7 @@ class Run:
 
         try:
             left = await in_thread(clear, saying="Taking it back…", progress=self.desk.progress)
-            await self.desk.bring(self.before, (self.before, left), arrive="prepared", now=left)
+            await self.desk.bring(self.before, now=left, arrive="prepared")
         except Halted as halted:
             return stopped(f"{message} Taking it back stopped half way.", halted.cause)
         except GoexError as error:

@@ -317,7 +317,7 @@ class FilesRuntime:
             await in_thread(lambda: unmark(desk.repository, desk.action_id))
             now, sides = await desk.compare_own(recorded, what)
             try:
-                lines = await desk.bring(sides[0] if undo else sides[1], sides, arrive=what, now=now)
+                lines = await desk.bring(sides[0] if undo else sides[1], now=now, arrive=what)
             except Halted as halted:
                 return stopped(f"The {revert.verb} stopped half way; run it again to finish it.", halted.cause)
             if undo:
