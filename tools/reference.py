@@ -13,6 +13,7 @@ from typing import Any
 
 import typer.main
 
+from goex.cli.help_text import Command, examples
 from goex.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,16 +41,22 @@ def _command(path: str, command: Any) -> Iterator[str]:
     shown = [one for one in command.params if not getattr(one, "hidden", False) and one.name != "help"]
     arguments = [one for one in shown if one.param_type_name == "argument"]
     options = [one for one in shown if one.param_type_name == "option"]
+    groups = command.grouped(options) if isinstance(command, Command) else [("Options", options)]
     usage = [path, *(["[OPTIONS]"] if options else []), *(_metavar(one) for one in arguments)]
     yield from (f"{'#' * path.count(' ')}# {path}", "", _flat(command.help or ""), "", f"`{' '.join(usage)}`", "")
     if shown:
         yield from ("| | |", "|---|---|")
         for one in arguments:
             yield f"| `{_metavar(one)}` | {_flat(getattr(one, 'help', '') or '')} |"
-        for one in options:
-            names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
-            yield f"| {names} | {_flat(one.help or '')} |"
+        for title, own in groups:
+            if len(groups) > 1 and own:
+                yield f"| **{title}** | |"
+            for one in own:
+                names = ", ".join(f"`{name}`" for name in (*one.opts, *one.secondary_opts))
+                yield f"| {names} | {_flat(one.help or '')} |"
         yield ""
+    if path in examples():
+        yield from ("```sh", *examples()[path], "```", "")
 
 
 def _metavar(argument: Any) -> str:

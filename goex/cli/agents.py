@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goex.cli.help_text import App
 from goex.cli.output import Json, Output, local, shown
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Agents that have a name.")
+app = App(help="Agents that have a name.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.")]
 

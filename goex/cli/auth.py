@@ -6,11 +6,13 @@ vault alone. Keys and passwords are typed without echo or piped to stdin; they n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from goex.cli.help_text import App, Command
 from goex.cli.output import Json, Output, local, shown
 from policies.errors import InvalidInput
 
@@ -18,14 +20,34 @@ if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import accounts_pb2 as ab
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Connect accounts, and take them back.")
+app = App(help="Connect accounts, and take them back.")
 
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="A service of the catalog.")]
 AccountName = Annotated[str, typer.Option("--account", metavar="NAME", help="Which account of the service.")]
 DEFAULT_ACCOUNT = "default"
 
 
-@app.command("login")
+class LoginCommand(Command):
+    """Groups the options of a login by what they say."""
+
+    groups: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "A login": ("scope", "device", "no_browser", "client_credentials"),
+        "Its provider": (
+            "issuer",
+            "authorization_endpoint",
+            "token_endpoint",
+            "device_endpoint",
+            "revocation_endpoint",
+            "client_id",
+            "client_secret",
+            "client_secret_fd",
+        ),
+        "A key, a token or a password instead": ("api_key", "bearer", "basic", "user", "replace"),
+        "Where the service is": ("base_url", "origin", "private", "ca"),
+    }  # fmt: skip
+
+
+@app.command("login", cls=LoginCommand)
 def login(
     service: Service,
     account: AccountName = DEFAULT_ACCOUNT,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from goex.cli.help_text import App
 from goex.cli.output import Json, Output, counted, shown
 from policies.errors import Unsupported
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from mapper.catalog import Catalog
     from mapper.importing.import_report import Progress, Report
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What can be called at all.")
-importing = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Import the services of others.")
+app = App(help="What can be called at all.")
+importing = App(help="Import the services of others.")
 app.add_typer(importing, name="import")
 
 _SHOWN = 20  # problems, or odd entries of a kind, that are shown unless all are asked for

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from goex.cli import rules
+from goex.cli.help_text import App
 from goex.cli.output import Json, Output, shown
 from policies.errors import ExitStatus, Unavailable
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The daemon, by hand.")
+app = App(help="The daemon, by hand.")
 STOP_SECONDS = 60.0
 
 

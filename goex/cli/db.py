@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import typer
 
+from goex.cli.help_text import App
 from goex.cli.output import Json, Output, counted, local, shown
 from policies.errors import InvalidInput
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from goex.rpc import databases_pb2 as db
     from policies.databases import Address
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Databases: which there are, and how undo works.")
+app = App(help="Databases: which there are, and how undo works.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of its entry.")]
 Hours = Annotated[

@@ -14,9 +14,10 @@ import typer
 
 from goex.cli.eval_export import export
 from goex.cli.eval_scopes import scopes
+from goex.cli.help_text import App
 from goex.cli.output import Json, Output
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure answers against published questions.")
+app = App(help="Measure answers against published questions.")
 
 app.command("scopes", short_help="Methods and scopes: right, too wide, too narrow.")(scopes)
 

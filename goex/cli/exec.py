@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
-import typer.core
 
 from goex.cli import call_syntax as calls_
+from goex.cli import help_text
 from goex.cli.code import Program
 from goex.cli.input_text import MAX_TEXT, input_text, read_text
 from goex.cli.output import Json, Output
@@ -24,8 +25,15 @@ if TYPE_CHECKING:
 NO_PROGRAM = Program()
 
 
-class ExecCommand(typer.core.TyperCommand):
+class ExecCommand(help_text.Command):
     """Folds what follows each `--call` into it before the options are read."""
+
+    groups: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "Calls": ("call", "account"),
+        "A program on a folder": ("shell", "python", "folder", "undo", "preview"),
+        "A database": ("database", "sql", "policy", "undo_sql", "mongo"),
+        "A program for services": ("code", "again", "service", "method", "language", "profile"),
+    }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, calls_.gather(args))

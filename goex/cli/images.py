@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from goex.cli.help_text import App
 from goex.cli.output import Json, Output, counted, shown
 from policies.errors import GoexError, InvalidInput
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What actions run in.")
+app = App(help="What actions run in.")
 
 _MOST = 1_000_000  # bytes of a requirements file
 

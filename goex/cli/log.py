@@ -7,17 +7,31 @@ is one. The same options choose among either, and among what `--export` writes.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from goex.cli.help_text import Command
 from goex.cli.output import Json, Output, counted, local, shown, to_json
 from policies.errors import ExitStatus, InvalidInput
 
 if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import audit_pb2 as audit
+
+
+class LogCommand(Command):
+    """Groups the options of the log."""
+
+    groups: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "Which": (
+            "since", "until", "agent", "service", "risk", "session", "state", "kind", "action", "task", "grep", "limit",
+            "before",
+        ),
+        "Something else than actions": ("rows", "verify", "scopes", "export", "verify_export", "head"),
+    }  # fmt: skip
 
 
 def log(

@@ -28,6 +28,7 @@ from goex.cli import (
     eval,
     exec,
     grants,
+    help_text,
     history,
     hook,
     images,
@@ -51,11 +52,24 @@ INTERRUPTED = 130
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
+_GROUPS = {
+    "Do": ("exec", "map", "task"),
+    "Decide": ("approve", "deny", "web", "notify", "grants", "revoke", "rules"),
+    "Look back, and take back": ("log", "show", "undo", "redo", "commit", "undo-pairs"),
+    "Accounts and services": ("vault", "auth", "db", "catalog", "mcp", "passkey"),
+    "Agents": ("connect", "agents", "hook"),
+    "Operate": ("doctor", "daemon", "images", "eval"),
+}
+
+
 class Root(typer.core.TyperGroup):
     """The top command: turns errors into words and exit statuses."""
 
     _as_json = False
     _garbled = False
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        help_text.write_commands(self, _GROUPS, ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         # Known before any option is read, so that even a malformed command answers in JSON.
@@ -101,11 +115,9 @@ class Root(typer.core.TyperGroup):
         raise typer.Exit(code)
 
 
-app = typer.Typer(
+app = help_text.App(
     name="goex",
     cls=Root,
-    no_args_is_help=True,
-    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Runs what an LLM proposes: asked for, in a container without secrets, and taken back when you say so.",
@@ -147,7 +159,7 @@ app.command("map", short_help="Show what your words would become.")(map.run)
 app.command("approve", short_help="Decide what waits for you.")(approve.approve)
 app.command("deny")(approve.deny)
 app.command("web", short_help="All of it on a page in your browser.")(web.web)
-app.command("log", short_help="What was done, who decided; --verify checks it.")(log.log)
+app.command("log", cls=log.LogCommand, short_help="What was done, who decided; --verify checks it.")(log.log)
 app.command("show", short_help="One action, from beginning to end.")(show.show)
 app.command("undo")(history.undo)
 app.command("redo", short_help="Do an undone action again.")(history.redo)

@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 from goex.cli import mcp_servers
+from goex.cli.help_text import App
 from policies.errors import InvalidInput, Unavailable
 
-app = typer.Typer(
+app = App(
+    no_args_is_help=False,
     invoke_without_command=True,
-    rich_markup_mode=None,
     help="Serve agents by the Model Context Protocol; add MCP servers as services.",
 )
 app.command("add", short_help="Add a published MCP server as a service.")(mcp_servers.add)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goex.cli.help_text import App
 from goex.cli.output import Json, Output, fold, local, shown
 from policies.errors import Denied, InvalidInput
 
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
     from goex.cli.question_text import Style
     from goex.rpc import reversions_pb2 as pb
 
-app = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, help="What takes calls back, who says so, and whether it ever did."
-)
+app = App(help="What takes calls back, who says so, and whether it ever did.")
 
 _SOURCES = {
     "bundled": "comes with GoEx",

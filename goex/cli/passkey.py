@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from goex.cli.help_text import App
 from goex.cli.output import Json, Output, local, shown
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Passkeys that show your presence.")
+app = App(help="Passkeys that show your presence.")
 
 
 @app.command("list")

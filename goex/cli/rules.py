@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from goex.cli.help_text import App
 from goex.cli.output import Json, Output, fold, local, shown
 from policies.errors import Denied, ExitStatus, InvalidInput
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import rules_pb2 as pb
 
-app = typer.Typer(rich_markup_mode=None, help="What runs without asking, what is asked for each time, what never runs.")
+app = App(no_args_is_help=False, help="What runs without asking, what is asked for each time, what never runs.")
 
 _EFFECTS = {"permit": "runs without asking", "ask": "asked for each time", "forbid": "never runs"}
 File = Annotated[Path | None, typer.Argument(metavar="[FILE]", show_default=False, help="Instead of your own files.")]

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goex.cli.help_text import App
 from goex.cli.output import Output, counted, shown
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Credentials, sealed.")
+app = App(help="Credentials, sealed.")
 
 PassphraseFd = Annotated[
     int, typer.Option("--passphrase-fd", metavar="N", help="Read passphrases from descriptor N, a line each.")
