@@ -32,7 +32,7 @@ async def measure() -> tuple[Row, ...]:
         request = shell(folder, "true")
         granted = Journey(daemon, request, token=token).approve("permanent")
         assert granted.action.state == "done", granted
-        sandbox = DockerSandbox("bench", scratch_dir=Path(scratch) / "scratch")
+        sandbox = DockerSandbox(f"bench-{os.getpid()}", scratch_dir=Path(scratch) / "scratch")
         owner = folder.stat()
         job = Job(action_id="a-1", argv=("sh", "-c", "true"), folder=str(folder), uid=owner.st_uid, gid=owner.st_gid)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -24,7 +25,7 @@ from tools.bench.measure import Once, Row, in_turn, row
 
 NAME = "sandbox.cold.p50_ms"
 JOB = Job(action_id="a-1", argv=("true",))
-STATE = "bench"
+STATE = f"bench-{os.getpid()}"
 
 
 async def measure() -> tuple[Row, ...]:

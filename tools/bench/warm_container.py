@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -49,7 +50,9 @@ async def measure() -> tuple[Row, ...]:
 
 @asynccontextmanager
 async def pooled(folder: Path, bounds: PoolBounds) -> AsyncIterator[DockerSandbox]:
-    made = DockerSandbox("bench", scratch_dir=folder / "scratch", pool_dir=folder / "waiting", bounds=bounds)
+    made = DockerSandbox(
+        f"bench-{os.getpid()}", scratch_dir=folder / "scratch", pool_dir=folder / "waiting", bounds=bounds
+    )
     made.prepare(Profile())
     try:
         yield made

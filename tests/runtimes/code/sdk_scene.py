@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import gzip
 import json
+import os
 import shutil
 import socket
 import ssl
@@ -245,7 +246,7 @@ async def main(folder: Path, names: list[str]) -> dict[str, Any]:
     openai = load(OPENAI, file="openai.toml")
     catalog = Catalog.of([*bundled.services.values(), openai])
     gateway = GatewayClient(folder / "gw")
-    sandbox = DockerSandbox("test-sdks", scratch_dir=folder / "scratch")
+    sandbox = DockerSandbox(f"test-sdks-{os.getpid()}", scratch_dir=folder / "scratch")
     limits = Limits(memory=512 * 2**20)
     runtime = CodeRuntime(
         sandbox, gateway, catalog, Profile(), profiles=lambda name: Profile(image=name, limits=limits)

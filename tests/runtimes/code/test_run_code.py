@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -47,7 +48,7 @@ async def ran(
     server = await asyncio.start_unix_server(answer, str(gateway / "gw.sock"))
     (gateway / "gw.sock").chmod(0o666)
     bounds = PoolBounds(least=1, most=1) if waits else NO_POOL
-    sandbox = DockerSandbox("test-run-code", pool_dir=tmp_path / "waiting", bounds=bounds)
+    sandbox = DockerSandbox(f"test-run-code-{os.getpid()}", pool_dir=tmp_path / "waiting", bounds=bounds)
     job = environment.job(
         action_id="a1",
         language=language,
@@ -261,7 +262,7 @@ JS
 async def test_a_program_without_end_is_ended_with_what_it_said(tmp_path: Path, code_image: str) -> None:
     from runtimes.sandbox.contract import Limits
 
-    sandbox = DockerSandbox("test-run-code")
+    sandbox = DockerSandbox(f"test-run-code-{os.getpid()}")
     job = environment.job(
         action_id="a1",
         language="python",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GatewayClient]:
 
 @pytest.fixture
 async def runtime(gateway: GatewayClient, tmp_path: Path, code_image: str) -> AsyncIterator[CodeRuntime]:
-    sandbox = DockerSandbox("test-runtime", scratch_dir=tmp_path / "scratch")
+    sandbox = DockerSandbox(f"test-runtime-{os.getpid()}", scratch_dir=tmp_path / "scratch")
     yield CodeRuntime(sandbox, gateway, CATALOG)
     await sandbox.close()
 

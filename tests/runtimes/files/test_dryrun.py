@@ -476,7 +476,7 @@ async def test_an_undo_of_what_changed_since_is_a_conflict_already(owned: Path, 
 
 @pytest.fixture
 async def real(sandbox_image: str, state: Path) -> AsyncIterator[FilesRuntime]:
-    sandbox = DockerSandbox("tests-dry", scratch_dir=state / "scratch")
+    sandbox = DockerSandbox(f"tests-dry-{os.getpid()}", scratch_dir=state / "scratch")
     limits = Limits(seconds=20, output=10_000, file_size=64 * 2**20)
     yield runtime(state, sandbox, profile=Profile(limits=limits), room=Room(grow=100 * 2**20))
     await sandbox.close()

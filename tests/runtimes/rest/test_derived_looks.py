@@ -4,6 +4,7 @@ document says what it shows is believed only for what it showed. With servers th
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -244,7 +245,7 @@ class _Scene:
 
     def __init__(self, tmp_path: Path) -> None:
         self.tmp_path, self.kept = tmp_path, Kept()
-        self.sandbox = DockerSandbox("tests-derived-looks", scratch_dir=tmp_path / "scratch")
+        self.sandbox = DockerSandbox(f"tests-derived-looks-{os.getpid()}", scratch_dir=tmp_path / "scratch")
         self.gateway = GatewayClient(tmp_path / "gateway")
 
     async def close(self) -> None:

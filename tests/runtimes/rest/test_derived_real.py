@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +51,7 @@ def bench(notes: Notes, tmp_path: Path) -> Bench:
 
 @pytest.fixture
 async def runtime(sandbox_image: str, tmp_path: Path, catalog: Catalog) -> AsyncIterator[RestRuntime]:
-    sandbox = DockerSandbox("tests-derived", scratch_dir=tmp_path / "scratch")
+    sandbox = DockerSandbox(f"tests-derived-{os.getpid()}", scratch_dir=tmp_path / "scratch")
     gateway = GatewayClient(tmp_path / "gateway")
     try:
         yield RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=30)), Kept())

@@ -4,6 +4,7 @@ the interpreter and through container and gateway, alone and with a third party'
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,7 +166,7 @@ async def test_it_is_taken_back_for_real(name: str, sandbox_image: str, tmp_path
     case, shelf = CASES[name], Shelf()
     catalog = catalog_of(tmp_path, case.document)
     method = next(method for method in catalog.methods() if method.origin_id == case.operation)
-    sandbox = DockerSandbox("tests-derived-styles", scratch_dir=tmp_path / "scratch")
+    sandbox = DockerSandbox(f"tests-derived-styles-{os.getpid()}", scratch_dir=tmp_path / "scratch")
     gateway = GatewayClient(tmp_path / "gateway")
     try:
         with serving(shelf, tmp_path):

@@ -164,7 +164,7 @@ def test_a_runtime_is_honoured_or_refused() -> None:
 async def test_a_missing_runtime_runs_nothing(sandbox_image: str) -> None:
     if "runsc" in docker.from_env().info()["Runtimes"]:
         pytest.skip("this engine has runsc")
-    sandbox = DockerSandbox("test-engine")
+    sandbox = DockerSandbox(f"test-engine-{os.getpid()}")
     with pytest.raises(SandboxFailed, match="runsc") as caught:
         await sandbox.run(Job(action_id="a", argv=["true"]), Profile(runtime="runsc"))
     assert not caught.value.began
@@ -202,7 +202,7 @@ async def test_an_engine_that_comes_back_is_used_again(
 ) -> None:
     path = tmp_path / "later.sock"
     monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
-    sandbox = DockerSandbox("test-engine")
+    sandbox = DockerSandbox(f"test-engine-{os.getpid()}")
     job = Job(action_id="a", argv=["echo", "well"])
     with pytest.raises(SandboxFailed, match="isn't there"):
         await sandbox.run(job, Profile())
@@ -231,7 +231,7 @@ def descriptors() -> int:
 
 @pytest.mark.docker
 async def test_no_descriptor_and_no_thread_is_left(sandbox_image: str) -> None:
-    sandbox = DockerSandbox("test-engine")
+    sandbox = DockerSandbox(f"test-engine-{os.getpid()}")
     job = Job(action_id="a", argv=["true"], files={"f": b"x"})
     for _ in range(4):
         await sandbox.run(job, Profile())

@@ -115,7 +115,7 @@ def test_a_build_that_fails_says_so(own: Path, sandbox_image: str) -> None:
 
 @pytest.mark.docker
 async def test_the_image_lends_no_rights_and_names_no_machine(sandbox_image: str) -> None:
-    sandbox = DockerSandbox("test-images")
+    sandbox = DockerSandbox(f"test-images-{os.getpid()}")
     code = (
         "find / -xdev \\( -type f -perm /6000 -o -type b -o -name '*.deb' \\) 2>/dev/null; cat /etc/machine-id; "
         "find / -xdev -type d -perm -2 2>/dev/null | sort; ls -l /goex/bin | grep -v -e '^-r--r--r--' -e ^total; "

@@ -318,7 +318,7 @@ async def test_a_profile_from_the_command_to_a_program_and_away(
     listed = {row["name"]: row for row in goex("list")["images"]}
     assert (listed[NAME]["of"], listed[NAME]["image"], listed["base"]["of"]) == ("yours", made["image"], "GoEx")
     own = tmp_path / "state" / "goex" / "images"
-    sandbox = DockerSandbox("test-profiles", profiles_dir=own)
+    sandbox = DockerSandbox(f"test-profiles-{os.getpid()}", profiles_dir=own)
     profile = Profile(image=NAME)
     programs: tuple[tuple[Language, str, bytes], ...] = (
         ("python", "import goexone; print(goexone.said)", b"goexone 1.0\n"),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 
+import pymysql
 import pytest
 
 from policies.errors import Conflict, Unavailable
 from runtimes.sql.contract import Job, Limits
 from tests.runtimes.sql.mariadb.support import Base
+from tests.support.waiting import until
 
 FAMILY = """
 CREATE TABLE p (id INT PRIMARY KEY, u INT UNIQUE, s VARCHAR(20)) COLLATE utf8mb4_general_ci;
@@ -157,7 +160,15 @@ def test_commit_of_what_somebody_ended_is_a_conflict(base: Base) -> None:
     with base.session() as session:
         session.run(job)
     ((form, one, two, data),) = base.server.run("XA RECOVER")
-    base.server.run(f"XA ROLLBACK X'{data[:one].hex()}',X'{data[one : one + two].hex()}',{form}")
+    rollback = f"XA ROLLBACK X'{data[:one].hex()}',X'{data[one : one + two].hex()}',{form}"
+
+    def rolled_back() -> bool:
+        with suppress(pymysql.err.OperationalError):  # unknown, until the server knows that its connection has ended
+            base.server.run(rollback)
+            return True
+        return False
+
+    until(rolled_back)
     with base.session() as session:
         with pytest.raises(Conflict, match="held"):
             session.commit(job)
