@@ -28,6 +28,7 @@ _FILLER_WORDS = """
     com org net io dev co local example developer developers docs server gateway data core main client admin
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
+_SECOND_LEVEL = frozenset(("ac", "co", "com", "edu", "gov", "net", "org"))  # of "com.au", which is nobody's name
 _WORD = re.compile(r"[a-z0-9](?:[a-z0-9.'+-]*[a-z0-9])?")
 _BEFORE = frozenset(
     ("in", "on", "via", "using", "through", "from", "to", "at", "with", "into", "onto", "inside", "within")
@@ -69,14 +70,17 @@ class ServiceNames:
         self._phrases: dict[tuple[str, ...], set[str]] = {}
         self._own = lexicon.products().own
         self._context: set[tuple[str, ...]] = set()  # ordinary words: names where one stands
+        self._initials: set[tuple[str, ...]] = set()  # those of these that are short alone, and names in capitals, too
         products = lexicon.products()
         plain = vocabulary()
         for service, names in _of_catalog(catalog):
             for name in names:
                 self._phrases.setdefault(name, set()).add(service)
-                ordinary = name[0] in plain or name[0] in products.words or len(name[0]) < 4
-                if len(name) == 1 and ordinary and name[0] not in products.names:
+                ordinary = name[0] in plain or name[0] in products.words
+                if len(name) == 1 and (ordinary or len(name[0]) < 4) and name[0] not in products.names:
                     self._context.add(name)
+                    if not ordinary:
+                        self._initials.add(name)
         self._about: dict[str, set[str]] = {}
         for service, word in _about(catalog):
             self._about.setdefault(word, set()).add(service)
@@ -150,6 +154,8 @@ class ServiceNames:
         if phrase not in self._context:
             return True
         last, place = words[at + size - 1]
+        if phrase in self._initials and text[place : place + len(last)].isupper() and not text.isupper():
+            return True  # "on OSF project 73pnd"
         if at == 0 and text[place + len(last) :].lstrip().startswith(":"):
             return True  # "box: make a folder"
         before = words[at - 1][0] if at else ""
@@ -233,7 +239,11 @@ def _names(name: str, title: str, url: str) -> Iterator[tuple[str, ...]]:
             yield words
     host = re.match(r"https?://([^/:]+)", url)
     if host and not re.fullmatch(r"[0-9.]+|localhost", host[1]):
-        labels = [label for label in host[1].lower().split(".") if label not in _FILLERS]
+        whole = host[1].lower().split(".")
+        for at in range(len(whole) - 1):
+            if whole[at] not in _SECOND_LEVEL:
+                yield (".".join(whole[at:]),)  # "a post on dev.to"
+        labels = [label for label in whole if label not in _FILLERS]
         if labels and len(labels[-1]) <= 2 and len(labels) > 1:
             labels.pop()
         if labels:

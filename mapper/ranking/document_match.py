@@ -31,6 +31,7 @@ DEEDS = ("read", "create", "update", "delete", "act")
 FEATURES = (
     "name", "path", "title", "text", "covered", "left_out", "deed", "deed_wrong", "list", "item", "verb", "short",
     "deprecated", "object", "object_left", "owner", "filled", "holes", "ids", "likely", "served", "much", "about",
+    "exact",
 )  # fmt: skip
 
 SIGNS = (
@@ -82,6 +83,7 @@ class Concept:
     weight: float
     thing: bool = False  # is, or is part of, what something is done to
     owner: bool = False  # an id stands behind it
+    asks: bool = False  # is the verb of the request: "file" of "file an issue" is no file
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ def _kin() -> dict[str, dict[str, float]]:
         stems = [stem(word) for word in group]
         for each in stems:
             found.setdefault(each, {}).update({other: _KIN for other in stems if other != each})
+    for word, others in lexicon.kin().synonyms.items():
+        found.setdefault(stem(word), {}).update({stem(other): _KIN for other in others if stem(other) != stem(word)})
     return found
 
 
@@ -143,7 +147,8 @@ def wish(text: str, names: Collection[str] = ()) -> Wish:
         stemmed = stem(word)
         if word in _LISTING:
             lists = True
-        if stemmed in deeds and not deed and stemmed not in names:
+        asking = stemmed in deeds and not deed and stemmed not in names
+        if asking:
             deed, ends = deeds[stemmed], stemmed in _ends()
         if word in _PARTS:
             thing += thing == 1
@@ -153,7 +158,7 @@ def wish(text: str, names: Collection[str] = ()) -> Wish:
         said = {stemmed: 1.0, **kin.get(stemmed, {})}
         verb = stemmed in deeds
         thing = 1 if thing == 0 and not verb else thing
-        concepts.append(Concept(stemmed, said, verb, 1.0, thing == 1))
+        concepts.append(Concept(stemmed, said, verb, 1.0, thing == 1, asks=asking))
         last = place
         if before:
             pair = Concept(before + stemmed, {stem(before + stemmed): 1.0}, False, _PAIR, thing == 1)
@@ -285,7 +290,7 @@ def matched(found: Wish, postings: Mapping[tuple[str, str], Any], facts: Mapping
         np.maximum(facts["holes"] - found.ids, 0) / 2,
         np.maximum(found.ids - facts["holes"], 0) / 2,
         np.array(found.likely)[np.where(read & ~item, 0, deeds + 1)],
-        *(words[name] for name in ("served", "much", "about")),
+        *(words[name] for name in ("served", "much", "about", "exact")),
     )
     rows = np.empty((len(columns), len(deeds)))
     for place, column in enumerate(columns):
@@ -296,7 +301,7 @@ def matched(found: Wish, postings: Mapping[tuple[str, str], Any], facts: Mapping
 def _words(found: Wish, postings: Mapping[tuple[str, str], Any], family: Any) -> dict[str, Any]:
     """What the request's words say of each method; of its whole service: `served`, `much`, `about`."""
     count = len(family)
-    names = (*_SAID, "covered", "called", "head", "verb", "object", "owner", "filled")
+    names = (*_SAID, "covered", "exact", "called", "head", "verb", "object", "owner", "filled")
     sums = {name: np.zeros(count) for name in names}
     starts = np.flatnonzero(np.diff(family, prepend=-1))
     sizes = np.diff(starts, append=count)
@@ -307,7 +312,8 @@ def _words(found: Wish, postings: Mapping[tuple[str, str], Any], family: Any) ->
         best = {field: _best(concept, postings, field, nothing) for field in FIELDS}
         anywhere = np.maximum.reduce([best[field] for field in _SAID])
         called = np.maximum(best["name"], best["path"])
-        rare = _rarity(anywhere) * concept.weight
+        own = np.maximum.reduce([postings.get((concept.word, field), nothing) for field in _SAID])
+        rare = _rarity(own if own.any() else anywhere) * concept.weight
         if concept.verb:
             sums["verb"] += np.maximum(best["name"], best["title"]) * min(rare, 2.0)
         for field in _SAID:
@@ -319,6 +325,7 @@ def _words(found: Wish, postings: Mapping[tuple[str, str], Any], family: Any) ->
         if concept.weight < 1.0:
             continue
         sums["covered"] += rare * anywhere
+        sums["exact"] += rare * own * (not concept.asks)
         total += rare if anywhere.any() else _UNHEARD
         sums["called"] += called > 0
         sums["head"] += best["head"] > 0
@@ -335,7 +342,10 @@ def _words(found: Wish, postings: Mapping[tuple[str, str], Any], family: Any) ->
             spoken = np.maximum.reduceat(best["about"], starts)
             whole["about"] += _rarity(spoken) * spoken
     scale = max(len(found.concepts), 1) ** 0.5
-    by = {**dict.fromkeys(_SAID, scale), "covered": total, "object": things, "owner": owners, "filled": owners}
+    by = {
+        **dict.fromkeys(_SAID, scale), **dict.fromkeys(("covered", "exact"), total), "object": things,
+        **dict.fromkeys(("owner", "filled"), owners),
+    }  # fmt: skip
     over = {"served": services, "much": scale, "about": scale}
     return {
         **{name: column / by.get(name, 1.0) for name, column in sums.items()},

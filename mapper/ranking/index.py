@@ -33,8 +33,9 @@ ServiceChooser = Callable[[str, Sequence[tuple[str, str]]], Sequence[str]]
 """Chooses services for a request: (text, [(service, title), best first]) to the names of the chosen ones."""
 
 _OFFERED = 40  # families that a chooser chooses among
-_TEMPERED = 0.5  # how far the odds between two rankings are trusted where their methods take turns
-_LEAST = 0.08  # the probability that either has at least there
+_TEMPERED = 0.75  # how far the odds between two rankings are trusted where their methods take turns
+_LEAST = 0.05  # the probability that either has at least there
+_STEEP = 1.5  # the lexicon's right method is among its first few or nowhere: its later places wait longer for a turn
 _TELLING = 0.15  # likeness from which an example is named as a reason
 _FAMILIES = 10  # likeliest families whose methods are scored
 
@@ -460,7 +461,8 @@ def interleaved(hits: Sequence[Hit], limit: int) -> list[Hit]:
 def _merged(hits: Sequence[Hit], others: Sequence[Hit], sided: float, limit: int) -> tuple[Hit, ...]:
     """The lexicon's ranking and that by documents as one; `sided`: log odds that the request is for the latter.
 
-    In turns: the next place goes to the side whose probability, divided by the place that its next has there, is more;
+    In turns: the next place goes to the side whose probability, divided by the place that its next has there (for the
+    lexicon by more, `_STEEP`), is more;
     what is brought in stands where it was put. The likelier side's first stays first."""
     scores = np.array([hit.score for hit in hits])
     shares = (scores - features.log_sum(scores) - _odds(sided)).tolist()
@@ -471,7 +473,7 @@ def _merged(hits: Sequence[Hit], others: Sequence[Hit], sided: float, limit: int
     left, right = deque(theirs), deque(mine)
     while (left or right) and len(order) < limit:
         places = (len(theirs) - len(left) + 1, len(mine) - len(right) + 1)
-        turn = left if not right or (left and likely / places[0] >= (1 - likely) / places[1]) else right
+        turn = left if not right or (left and likely / places[0] >= (1 - likely) / places[1] ** _STEEP) else right
         order.append(turn.popleft())
     floor = np.minimum.accumulate([hit.score for hit in order]).round(4).tolist()
     return tuple(replace(hit, score=score) for hit, score in zip(order, floor, strict=True))

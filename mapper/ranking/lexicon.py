@@ -1,6 +1,7 @@
 """How people speak: the words that come with GoEx, read from `mapper/lexicon`.
 
-`general.toml` holds what is true of all services, `elsewhere.toml` what people ask of what isn't here.
+`general.toml` holds what is true of all services, `elsewhere.toml` what people ask of what isn't here, `kin.toml` and
+`synonyms.toml` what holds for any API.
 `<provider>/<service>.toml` holds one service: phrases that point to it, requests near it that it can't serve, words for
 its things, and whole requests for its methods. A file that isn't there is an empty lexicon; one that can't be read is a
 fault of the package and says so.
@@ -49,13 +50,15 @@ class GeneralLexicon:
 @dataclass(frozen=True, slots=True)
 class Kin:
     """What holds for any API: verbs by what they do, and words that are used for the same thing. `ends`: verbs that
-    end something; `phrases`: verbs of several words by what they mean; `spoken`: nouns that are verbs, too."""
+    end something; `phrases`: verbs of several words by what they mean; `spoken`: nouns that are verbs, too; `synonyms`:
+    what people say, with what documents call it, which doesn't hold the other way round."""
 
     deeds: Mapping[str, tuple[str, ...]]
     groups: tuple[tuple[str, ...], ...]
     ends: tuple[str, ...] = ()
     phrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spoken: frozenset[str] = frozenset()
+    synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @cache
@@ -69,6 +72,7 @@ def kin() -> Kin:
         tuple(kin.get("ends", ())),
         _lists(found.get("phrases", {})),
         frozenset(kin.get("spoken", ())),
+        _lists(_read("synonyms").get("synonyms", {})),
     )
 
 

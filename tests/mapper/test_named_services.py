@@ -160,6 +160,27 @@ def test_an_address_names_its_host() -> None:
     assert named.of("send linear.txt to #ops") == named.of("")
 
 
+def test_initials_and_hosts_name_a_service(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    files = {"get": {"operationId": "files", "summary": "List files"}}
+    for name, title, url in (
+        ("osf", "OSF APIv2 Documentation", "https://api.test.osf.io/v2"),
+        ("up", "Up API", "https://api.up.com.au/api/v1"),
+        ("forem", "Forem API V1", "https://dev.to/api"),
+    ):
+        file = tmp_path / f"{name}.json"
+        said = document({"/files": files}, info={"title": title, "version": "1"}, servers=[{"url": url}])
+        file.write_text(json.dumps(said))
+        import_openapi(tmp_path / "catalog.db", file, name)
+    named = ServiceNames(Catalog.open(tmp_path / "catalog.db"))
+    assert named.of("Who are the contributors on OSF project 73pnd?").here == {"osf"}
+    assert named.of("publish a dev.to post titled X").here == {"forem"}
+    assert named.of("what is on up.com.au?").here == {"up"}
+    assert named.of("look up the dev who said com.au") == named.of("")
+    assert named.of("TELL ME OF OSF NOW") == named.of("")  # all is in capitals, which says nothing
+    assert named.of("a mail to ana@dev.to") == named.of("")
+
+
 def test_two_services_may_be_named() -> None:
     named = ServiceNames(Catalog.bundled())
     assert named.of("post the github issue to slack").here == {"github", "slack"}

@@ -8,7 +8,7 @@ nothing serves, `--told` those of which the lexicon's services in the catalog ge
 
     python -m tools.ranking.fit_documents --catalog imported.db --none tests/vectors/declining.jsonl \\
         --told tests/vectors/requests.jsonl --told tests/mapper/ranking/intents.txt \\
-        tests/vectors/imported.jsonl tests/vectors/imported_blind.jsonl [--write]
+        tests/vectors/imported.jsonl tests/vectors/imported_blind.jsonl tests/vectors/imported_blind2.jsonl [--write]
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.embedded import EmbeddedProposer
 from mapper.method_search import search
-from mapper.ranking import deed_model, document_match
+from mapper.ranking import deed_model, document_match, lexicon
 from mapper.ranking.index import Hit, Index, _merged
+from mapper.ranking.terms import STOP
 from tests.mapper.test_store import document, operation, written
 from tools.acceptance import openapi
 from tools.ranking import imported
@@ -42,6 +44,29 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
     return written(
         path, document("gitforge", methods=tuple(forge)), document("square", methods=tuple(rooms))
     )  # fmt: skip
+
+
+def test_synonyms_are_single_words_each_of_something_else() -> None:
+    found = lexicon.kin().synonyms
+    assert len(found) > 1000 and list(found) == sorted(found)
+    for word, others in found.items():
+        assert 0 < len(others) <= 6 and len(set(others)) == len(others), word
+        assert word not in STOP and word not in others
+        assert all(re.fullmatch(r"[a-z0-9]+", each) for each in others), (word, others)
+
+
+def test_what_people_say_finds_what_documents_call_it_and_the_word_itself_counts_more(tmp_path: Path) -> None:
+    methods = (
+        operation("listPaychecks", http="GET", path="/paychecks", description="List paychecks."),
+        operation("listPayslips", http="GET", path="/archive/payslips", description="List payslips."),
+        operation("listOrders", http="GET", path="/orders", description="List orders."),
+        operation("listItems", http="GET", path="/items", description="List items."),
+    )
+    assert "paycheck" in lexicon.kin().synonyms["payslip"]
+    both = written(tmp_path / "both.db", document("payroller", methods=methods))
+    one = written(tmp_path / "one.db", document("payroller", methods=(methods[0], *methods[2:])))
+    assert search(one, "payroller: show the payslips")[0].id == "payroller.listPaychecks"
+    assert search(both, "payroller: show the payslips")[0].id == "payroller.listPayslips"
 
 
 @pytest.mark.parametrize(
