@@ -64,7 +64,7 @@ def bound_to_master(vault_id: str, keyed_by: str, parameters: JsonValue) -> list
     return ["goex vault v1 master", vault_id, keyed_by, parameters]
 
 
-def bound_to_ledger(vault_id: str, generation: int) -> list[JsonValue]:
+def bound_to_record_index(vault_id: str, generation: int) -> list[JsonValue]:
     """Associated data of the ledger: one that was sealed for another state of the file doesn't open."""
     return ["goex vault v1 ledger", vault_id, generation]
 

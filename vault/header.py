@@ -17,7 +17,7 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
-from vault.aead import KEY_BYTES, Random, Unopened, bound_to_ledger, bound_to_master, seal, unseal
+from vault.aead import KEY_BYTES, Random, Unopened, bound_to_master, bound_to_record_index, seal, unseal
 from vault.approval import Approval
 from vault.keys import KeyedBy
 from vault.passkeys import NONE, Passkeys
@@ -79,17 +79,19 @@ class Header:
         """The master key. Raises Unopened when `key` isn't the one that wrapped it."""
         return unseal(key, self.wrapped_master, bound_to_master(self.vault_id, self.keyed_by, self.parameters))
 
-    def open_ledger(self, master: Secret) -> RecordIndex:
+    def open_record_index(self, master: Secret) -> RecordIndex:
         """Raises VaultBroken: with the right master key only an altered ledger stays closed."""
         try:
-            return RecordIndex.from_secret(unseal(master, self.ledger, bound_to_ledger(self.vault_id, self.generation)))
+            return RecordIndex.from_secret(
+                unseal(master, self.ledger, bound_to_record_index(self.vault_id, self.generation))
+            )
         except (Unopened, InvalidInput, KeyError, TypeError, ValueError):
             raise broken("The vault's ledger was altered.") from None
 
     def next(self, master: Secret, ledger: RecordIndex, random: Random) -> Header:
         """The header of the next generation, with `ledger` in it."""
         number = self.generation + 1
-        sealed = seal(master, ledger.to_secret(), bound_to_ledger(self.vault_id, number), random)
+        sealed = seal(master, ledger.to_secret(), bound_to_record_index(self.vault_id, number), random)
         return replace(self, generation=number, ledger=sealed)
 
 

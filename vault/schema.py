@@ -260,7 +260,7 @@ def _engine(path: Path) -> Engine:
             connection.execute(pragma).fetchall()
 
     @event.listens_for(engine, "begin")
-    def _begun(connection: Connection) -> None:
+    def _on_begin(connection: Connection) -> None:
         if connection.get_execution_options().get("immediate", False):
             connection.exec_driver_sql("BEGIN IMMEDIATE")
 

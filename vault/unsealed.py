@@ -160,7 +160,7 @@ class Unsealed:
             header = read_header(connection)
         if replace(header, generation=0, ledger=b"") != replace(self.header, generation=0, ledger=b""):
             raise self._changed()
-        self.ledger, self.header = header.open_ledger(self.master), header
+        self.ledger, self.header = header.open_record_index(self.master), header
 
     def _check_header(self, connection: Connection) -> None:
         if read_header(connection) != self.header:
@@ -285,7 +285,7 @@ def unlock_file(path: Path, protector: Protector, random: Random) -> Unsealed:
             master = header.open_master(wrapping.key)
         except Unopened:
             raise errors.wrong_key(header.keyed_by) from None
-        ledger = header.open_ledger(master)
+        ledger = header.open_record_index(master)
     except BaseException:
         file.close()
         raise

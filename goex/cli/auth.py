@@ -133,9 +133,9 @@ def login(
             )
             _put(client, request, out)
             return
-        from goex.cli.login import Wish, run, say_done
+        from goex.cli.login import LoginOptions, run, say_done
 
-        wish = Wish(
+        wish = LoginOptions(
             service=service,
             account=account,
             scopes=tuple(dict.fromkeys(scope or ())),

@@ -32,7 +32,7 @@ _ENDPOINTS = ("issuer", "authorization_endpoint", "token_endpoint", "device_endp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class LoginOptions:
     """What the person wants to log in to, and how. `secret`: where the client's secret comes from."""
 
     service: str
@@ -47,7 +47,7 @@ class Wish:
     seconds: int = 0
 
 
-def run(client: Client, wish: Wish, out: Output) -> ab.LoginDone:
+def run(client: Client, wish: LoginOptions, out: Output) -> ab.LoginDone:
     """One login, to its end. Raises GoexError when nothing came of it, KeyboardInterrupt after calling it off."""
     from goex.rpc import accounts_pb2 as ab
 
@@ -144,7 +144,7 @@ class _Events:
         return found
 
 
-def _follow(client: Client, events: _Events, wish: Wish, out: Output, pasting: _Pasting) -> ab.LoginDone:
+def _follow(client: Client, events: _Events, wish: LoginOptions, out: Output, pasting: _Pasting) -> ab.LoginDone:
     for event in events:
         if out.as_json:
             out.json(to_json(event))
@@ -160,7 +160,7 @@ def _follow(client: Client, events: _Events, wish: Wish, out: Output, pasting: _
     raise Denied("The login ended without a word.", next_step="See daemon.log, whose place goex doctor names.")
 
 
-def _open(client: Client, opened: ab.OpenBrowser, wish: Wish, out: Output, pasting: _Pasting) -> None:
+def _open(client: Client, opened: ab.OpenBrowser, wish: LoginOptions, out: Output, pasting: _Pasting) -> None:
     out.progress(f"Asked for: {', '.join(opened.scopes) or 'no scope'}.")
     if not out.as_json:
         out.progress("Log in at this address:")
@@ -174,7 +174,7 @@ def _open(client: Client, opened: ab.OpenBrowser, wish: Wish, out: Output, pasti
     pasting.begin(client, opened.login_id, out)
 
 
-def _enter(code: ab.EnterCode, wish: Wish, out: Output) -> None:
+def _enter(code: ab.EnterCode, wish: LoginOptions, out: Output) -> None:
     out.progress(f"Asked for: {', '.join(code.scopes) or 'no scope'}.")
     if not out.as_json:
         out.progress("Open this address, on any machine:")

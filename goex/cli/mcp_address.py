@@ -23,7 +23,7 @@ _ACCOUNT = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class AddOptions:
     """What the person wants to add. `bearer`: a token that they have, in the place of a login."""
 
     name: str
@@ -37,7 +37,7 @@ class Wish:
     browser: bool
 
 
-def add(out: Output, wish: Wish) -> Server:
+def add(out: Output, wish: AddOptions) -> Server:
     """Connect its account, ask for its tools, and agree to them. Raises GoexError; nothing stays where nothing was
     connected, and `goex mcp review` goes on where its tools couldn't be asked for."""
     from goex.cli.connect import connect, paths
@@ -91,7 +91,7 @@ def tools_of(client: Client, name: str) -> tuple[dict[str, Any], ...]:
     return tuple(tools)
 
 
-def _logins(out: Output, wish: Wish) -> OAuth | None:
+def _logins(out: Output, wish: AddOptions) -> OAuth | None:
     """How a login to it goes, as it says itself; None where it says nothing of logins."""
     from policies.services import OAuth
     from vault.oauth import protected_resource
@@ -106,7 +106,7 @@ def _logins(out: Output, wish: Wish) -> OAuth | None:
     return OAuth(issuer=found.issuer, always=scopes, resource=found.resource, source="imported")
 
 
-def _connect(client: Client, out: Output, wish: Wish, draft: Server, oauth: OAuth | None) -> None:
+def _connect(client: Client, out: Output, wish: AddOptions, draft: Server, oauth: OAuth | None) -> None:
     """Seal its account: by a login, with a token, or with what is worth nothing where it has none."""
     from goex.cli import login
     from goex.cli.prompt import with_presence
@@ -120,7 +120,7 @@ def _connect(client: Client, out: Output, wish: Wish, draft: Server, oauth: OAut
         "ca_pem": wish.ca_pem,
     }
     if oauth is not None:
-        asked = login.Wish(service=wish.name, place=where, client_id=wish.client_id, browser=wish.browser)
+        asked = login.LoginOptions(service=wish.name, place=where, client_id=wish.client_id, browser=wish.browser)
         login.say_done(login.run(client, asked, out), out)
         return
     secret = secrets.token_urlsafe(32).encode()

@@ -94,7 +94,7 @@ def add(
                 "A server at a URL has no folder, variables, packages or other origins.",
                 next_step="Leave them out; one of that name is removed first: goex mcp remove NAME",
             )
-        wish = mcp_address.Wish(
+        wish = mcp_address.AddOptions(
             name=name,
             url=command[0],
             bearer=bearer,

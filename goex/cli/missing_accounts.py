@@ -35,7 +35,7 @@ def offer(client: Client, ended: Ended, out: Output) -> bool:
     terminal = None if out.as_json else Terminal.find()
     if terminal is None:
         return False
-    from goex.cli.login import Wish, run, say_done
+    from goex.cli.login import LoginOptions, run, say_done
     from goex.rpc import accounts_pb2 as ab
 
     reply = client.call("Accounts/Consents", ab.ConsentsRequest(action_id=ended.action_id), ab.ConsentsReply)
@@ -44,7 +44,7 @@ def offer(client: Client, ended: Ended, out: Output) -> bool:
         said = terminal.ask(f"Log in to {shown(label)} now, for {shown(', '.join(consent.scopes))}? (yes/no) [no]: ")
         if (said or "").lower() not in _YES:
             return False
-        wish = Wish(service=consent.service, account=consent.account, scopes=tuple(consent.scopes))
+        wish = LoginOptions(service=consent.service, account=consent.account, scopes=tuple(consent.scopes))
         done = run(client, wish, out)
         say_done(done, out)
         if set(consent.scopes) & set(done.dropped):

@@ -38,7 +38,7 @@ from goex.daemon.person_context import Daemon, PersonContext
 from goex.daemon.person_service import PersonService
 from goex.daemon.person_threads import in_thread
 from goex.daemon.polkit import Polkit
-from goex.daemon.process_state import docker_state, giving_way, state_id
+from goex.daemon.process_state import batch_scheduled, docker_state, state_id
 from goex.daemon.rpc_context import Callers, Readable
 from goex.daemon.unlock import Opening, open_at_start
 from goex.daemon.vault_state import VaultState
@@ -214,7 +214,7 @@ class App:
             log.info("reaped %d containers of an earlier daemon", len(reaped))
         with suppress(GoexError):
             await self.runtimes.reap()
-        with giving_way():
+        with batch_scheduled():
             await self._listen()
         await open_at_start(self.vault_state, os.environ)
         self.autoseal.start()

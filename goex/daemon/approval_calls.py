@@ -58,7 +58,7 @@ class AskingCalls(PersonCalls):
                     yield made
             while True:
                 id = await queue.get()
-                twins = approvals.queue.twins(id)
+                twins = approvals.queue.duplicates(id)
                 stands = twins[0] if twins and not request.twins else id
                 yield self._warned(self._person.actions.approval(stands, brief=request.brief))
                 await asyncio.sleep(0)

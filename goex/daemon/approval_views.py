@@ -42,7 +42,7 @@ _IN_LINES = frozenset({"lines", "undo_text"})  # where a line break means one
 def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, decision: Decision) -> pb.Approval:
     """A question with all that the person is shown. `decision` is what would be decided now."""
     queue = core.approvals.queue
-    twins = queue.twins(approval.id)
+    twins = queue.duplicates(approval.id)
     missing = decision.needs if isinstance(decision, Ask) else plan.required
     covered = core.grant_store.standing(row.agent, row.session)
     # One that an earlier GoEx asked may have been given more.

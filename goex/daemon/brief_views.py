@@ -86,7 +86,7 @@ def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan | None
 def _placed(core: Core, made: pb.Approval) -> pb.Approval:
     """With where it stands now."""
     queue = core.approvals.queue
-    twins = queue.twins(made.id)
+    twins = queue.duplicates(made.id)
     made.place, made.waiting, made.count = queue.place(made.id), len(queue), max(len(twins), 1)
     made.same_as[:] = [id for id in twins if id != made.id]
     return made

@@ -40,11 +40,11 @@ class DryRunCalls(PersonCalls):
                 return dry_run_reply(await runs.of_question(asked.approval_id, asked.digest, by=by, progress=progress))
             case "request":
                 earlier = earlier_program(self._person.engine, request.request, principal)
-                plan, found = await runs.of_wish(
+                plan, found = await runs.of_request(
                     parse_execute(request.request, earlier), principal, by=by, progress=progress, keep=request.keep
                 )
             case "revert":
-                plan, found = await runs.of_wish(parse_revert(request.revert), principal, by=by, progress=progress)
+                plan, found = await runs.of_request(parse_revert(request.revert), principal, by=by, progress=progress)
             case _:
                 raise InvalidInput("The request asks for nothing.", next_step="Set question, request or revert.")
         return dry_run_reply(found, plan.lines)

@@ -54,7 +54,7 @@ class PageSessions:
         self._open: dict[str, PageSession] = {}
 
     @contextmanager
-    def begun(self, passkey: Passkey | None) -> Iterator[PageSession]:
+    def opened(self, passkey: Passkey | None) -> Iterator[PageSession]:
         """A new session, which ends with the block."""
         while len(self._open) >= MOST:
             self.end(next(iter(self._open)))

@@ -105,7 +105,7 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
         peer, sessions = self._opened(context), self._person.page_sessions
         link = request.by_link and not request.assertion_json
         shown = None if link else await self._person.passkeys.shown(request.assertion_json, kind=SIGN_IN)
-        with sessions.begun(shown.passkey if shown else None) as session:
+        with sessions.opened(shown.passkey if shown else None) as session:
             if shown is not None:
                 facts = {"session": session.id, "origin": shown.statement["origin"], "by": peer.describe()}
                 facts["assertion"] = dict(shown.facts)

@@ -28,7 +28,7 @@ async def preview(
             "Only calls have a preview: a program's or a database's would show what is there.",
             next_step="Ask for the action itself; the person sees its dry run.",
         )
-    plan, found = await DryRuns(engine).of_wish(
+    plan, found = await DryRuns(engine).of_request(
         Request(action=action), principal, by=principal.source, progress=lambda _: None
     )
     return dry_run_reply(found, plan.lines)

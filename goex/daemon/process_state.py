@@ -25,7 +25,7 @@ async def docker_state(sandbox: DockerSandbox, profile: Profile) -> tuple[str, s
 
 
 @contextmanager
-def giving_way() -> Iterator[None]:
+def batch_scheduled() -> Iterator[None]:
     """Threads that are started in the block, and by those, don't interrupt the loop when they are woken: it wakes one
     of gRPC's with each message that it sends."""
     usual = os.sched_getscheduler(0), os.sched_getparam(0)

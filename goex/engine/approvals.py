@@ -102,7 +102,7 @@ class Approvals:
 
     def announce(self, id: str) -> None:
         """This one was settled: wake whoever waits for it, and tell the watchers. After the commit only."""
-        twins = self.queue.twins(id)
+        twins = self.queue.duplicates(id)
         self.queue.leave(id)
         for waiting in self._waiting.pop(id, ()):
             if not waiting.done():
@@ -136,7 +136,7 @@ class Approvals:
         """In the order of the queue, identical ones by the one that stands for them; with `twins` after it, too."""
         found = {question.id: question for question in self._pending()}
         stand = self.queue.order()
-        order = [id for first in stand for id in self.queue.twins(first)] if twins else stand
+        order = [id for first in stand for id in self.queue.duplicates(first)] if twins else stand
         return tuple(found[id] for id in order if id in found)
 
     def of_action(self, action_id: str) -> tuple[Approval, ...]:

@@ -57,7 +57,7 @@ class DryRuns:
             )
         return await self._run(row, row.the_plan(), PERSON, by=by, question=question, progress=progress)
 
-    async def of_wish(
+    async def of_request(
         self, wish: Request, principal: Principal, *, by: str, progress: Progress, keep: bool = False
     ) -> tuple[Plan, DryRun]:
         """Plan what is asked for, and what it would do. Raises what planning raises; nothing is asked or begun.

@@ -31,7 +31,7 @@ from goex.engine.stages import ReadsFailed, Stages
 from goex.engine.tasks import plan_of
 from goex.engine.timeline import Timeline
 from goex.engine.undo_policy import as_rules_want
-from goex.journal.actions import ActionRow, wish_hashes
+from goex.journal.actions import ActionRow, request_hashes
 from goex.journal.chain import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
@@ -139,7 +139,7 @@ class Engine:
         (received,) = self.core.journal.rows(action_id=id, kind="receive", limit=1)
         facts = parse(received.facts)
         action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
-        asked = wish_hashes(wish.intent, action)
+        asked = request_hashes(wish.intent, action)
         if (
             not principal.owns(found)
             or received.agent != principal.agent
@@ -303,7 +303,7 @@ class Engine:
             row,
             runtime,
             plan,
-            lambda: self._begun(row.id),
+            lambda: self._note_effect(row.id),
             lambda: self.asking.check_still_allowed(row, plan),
             before=before,
             answers=answers,
@@ -355,7 +355,7 @@ class Engine:
     async def _plan_again(self, row: ActionRow, action: Action) -> Plan:
         return (await self.assess(row, action))[1]
 
-    def _begun(self, id: str) -> None:
+    def _note_effect(self, id: str) -> None:
         if id in self._journeys:
             self._journeys[id].effect = True
 

@@ -122,7 +122,7 @@ class Queue:
         within = _rank(line.order(), line.sessions, waiting.session, before)
         return 1 + _rank(self._agents(), self._lines, waiting.agent, within)
 
-    def twins(self, id: str) -> tuple[str, ...]:
+    def duplicates(self, id: str) -> tuple[str, ...]:
         """All that are identical to it, itself among them, oldest first; () when it doesn't wait."""
         if id not in self._waiting:
             return ()

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from goex.engine.core import Core, Request
 from goex.engine.events import Mapped, Problem
 from goex.engine.intents import Ambiguous
-from goex.journal.actions import ActionRow, wish_hashes
+from goex.journal.actions import ActionRow, request_hashes
 from goex.journal.states import State
 from policies.actions import ApiCalls, Clarification, Intent, IntentMapping, Option
 from policies.display_text import escape, shorten
@@ -30,8 +30,8 @@ MOST_QUESTIONS = 5  # about one request
 PROPOSER = "goex"  # who asks, where it isn't a model
 
 Read = Callable[[ActionRow, ApiCalls, dict[str, JsonValue]], Awaitable[ActionRow]]
-_Asker = tuple[str, str]
-_Key = tuple[_Asker, tuple[str, str]]
+_PrincipalKey = tuple[str, str]
+_Key = tuple[_PrincipalKey, tuple[str, str]]
 
 
 class ReadsFailed(GoexError):
@@ -150,7 +150,7 @@ class Stages:
         return Ambiguous(text, next_step="Answer with one of the choices, or ask for it more exactly.")
 
     def _remember(self, row: ActionRow, waiting: _Waiting) -> None:
-        asker = _asker(row)
+        asker = _principal_key(row)
         own = [key for key in self._waiting if key[0] == asker]
         if len(own) >= MOST_OF_ONE:
             del self._waiting[own[0]]
@@ -159,12 +159,12 @@ class Stages:
         self._waiting[_key(row)] = waiting
 
 
-def _asker(row: ActionRow) -> _Asker:
+def _principal_key(row: ActionRow) -> _PrincipalKey:
     return row.agent, row.session if row.agent == ANONYMOUS else ""
 
 
 def _key(row: ActionRow) -> _Key:
-    return _asker(row), wish_hashes(row.intent, row.action())
+    return _principal_key(row), request_hashes(row.intent, row.action())
 
 
 def _outcome(row: ActionRow) -> Mapping[str, JsonValue]:

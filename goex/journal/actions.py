@@ -91,7 +91,7 @@ class Actions:
     ) -> ActionRow:
         """Record an action as received. `process` names who asked, so that a restart can tell whether it is gone."""
         request = _text(action.to_json()) if action else ""
-        intent_sha256, request_sha256 = wish_hashes(intent, action)
+        intent_sha256, request_sha256 = request_hashes(intent, action)
         number = transaction.append(
             "receive",
             action_id=id,
@@ -238,7 +238,7 @@ def _row(values: dict[str, Any]) -> ActionRow:
     return ActionRow(**values)
 
 
-def wish_hashes(intent: str, action: Action | None) -> tuple[str, str]:
+def request_hashes(intent: str, action: Action | None) -> tuple[str, str]:
     """What is noted of a request when it is received: the hashes of its words and of its action."""
     return _hash(intent), _hash(_text(action.to_json()) if action else "")
 

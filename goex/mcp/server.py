@@ -143,11 +143,13 @@ class Door:
 
     async def _looked(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> types.CallToolResult:
         try:
-            return await self._waited(id, arguments, caller, context)
+            return await self._when_done(id, arguments, caller, context)
         except NotRunning as error:
             return results.of_lost(id, error)
 
-    async def _waited(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> types.CallToolResult:
+    async def _when_done(
+        self, id: str, arguments: JsonObject, caller: Caller, context: Context
+    ) -> types.CallToolResult:
         """How an action stands when it has ended, or when the time to wait is over."""
         seconds = arguments.get("seconds", arguments.get("wait_seconds", WAIT_SECONDS))
         return await self._ended(await self._wait(id, seconds, caller, context), arguments, caller)

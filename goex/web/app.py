@@ -126,7 +126,7 @@ class Page:
             raise _NoSession("This link was used already, or is too old.")
         if origin == self._here:
             return _token(self._access.begin(origin))
-        return _token(self._begun(origin, *await self._calls.begin_by_link()))
+        return _token(self._token_for(origin, *await self._calls.begin_by_link()))
 
     async def _challenge(self, request: Request) -> Response:
         """Options for an assertion that begins a session here; to whoever asks."""
@@ -145,9 +145,9 @@ class Page:
             session, ended = await self._calls.sign_in(assertion)
         except GoexError:
             raise _NoSession("This passkey begins no session here now.") from None
-        return _token(self._begun(origin, session, ended))
+        return _token(self._token_for(origin, session, ended))
 
-    def _begun(self, origin: str, session: str, ended: Callable[[], Coroutine[Any, Any, None]]) -> str:
+    def _token_for(self, origin: str, session: str, ended: Callable[[], Coroutine[Any, Any, None]]) -> str:
         """The token of a tab's session, which ends with the daemon's, and the daemon's with it."""
         token = self._access.begin(origin, session)
         mine = self._access.of(token, origin)

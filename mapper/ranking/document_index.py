@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mapper.ranking import document_match
-from mapper.ranking.document_match import DEEDS, FEATURES, FIELDS, Wish
+from mapper.ranking.document_match import DEEDS, FEATURES, FIELDS, Query
 from mapper.ranking.method_documents import Family, Ranked, Sources
 from mapper.ranking.terms import document_terms
 
@@ -151,7 +151,7 @@ class Documents:
         sizes = self._sizes
         return min((term for term in terms if term in sizes), key=lambda term: (-sizes[term], term), default="")
 
-    def features(self, db: sqlite3.Connection, wanted: Wish, families: Collection[int]) -> tuple[Any, Any]:
+    def features(self, db: sqlite3.Connection, wanted: Query, families: Collection[int]) -> tuple[Any, Any]:
         """The numbers of the methods of `families`, and `document_match.FEATURES` of each."""
         places = np.flatnonzero(np.isin(self.family_of, list(families)))
         if not len(places):

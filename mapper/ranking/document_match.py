@@ -87,7 +87,7 @@ class Concept:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Query:
     """A request, for its match with documents."""
 
     concepts: tuple[Concept, ...]
@@ -122,7 +122,7 @@ def _kin() -> dict[str, dict[str, float]]:
     return found
 
 
-def wish(text: str, names: Collection[str] = ()) -> Wish:
+def query(text: str, names: Collection[str] = ()) -> Query:
     """A request's words. `names` are stems of the name of the service that it names: they say nothing within it."""
     marked = list(plainly(marked_words(text)))
     named = any(word.startswith("<") and word != "<quoted>" for word, _ in marked)
@@ -167,10 +167,10 @@ def wish(text: str, names: Collection[str] = ()) -> Wish:
     asks = bool(plain) and (plain[0] in _LISTING or plain[0] in ("is", "are", "how", "when", "where", "did", "has"))
     if asks or (text.rstrip().endswith("?") and not deed):
         deed, ends = "read", False
-    return Wish(tuple(concepts), deed, lists, named, ends, deed_model.likely(marked), ids)
+    return Query(tuple(concepts), deed, lists, named, ends, deed_model.likely(marked), ids)
 
 
-def respelled(found: Wish, better: Mapping[str, str]) -> Wish:
+def respelled(found: Query, better: Mapping[str, str]) -> Query:
     """The wish with some of its words, slips of the keyboard, replaced by what was meant."""
     concepts = []
     for concept in found.concepts:
@@ -255,7 +255,7 @@ def deed(name: str, http: str, path: str) -> str:
     return _HTTP.get(method, "act")
 
 
-def matched(found: Wish, postings: Mapping[tuple[str, str], Any], facts: Mapping[str, Any]) -> Any:
+def matched(found: Query, postings: Mapping[tuple[str, str], Any], facts: Mapping[str, Any]) -> Any:
     """`FEATURES` for each of the methods that compete.
 
     `postings`: for (term, field) a dense array over these methods, absent where none has it. `facts`: of each method
@@ -298,7 +298,7 @@ def matched(found: Wish, postings: Mapping[tuple[str, str], Any], facts: Mapping
     return rows.T
 
 
-def _words(found: Wish, postings: Mapping[tuple[str, str], Any], family: Any) -> dict[str, Any]:
+def _words(found: Query, postings: Mapping[tuple[str, str], Any], family: Any) -> dict[str, Any]:
     """What the request's words say of each method; of its whole service: `served`, `much`, `about`."""
     count = len(family)
     names = (*_SAID, "covered", "exact", "called", "head", "verb", "object", "owner", "filled")
@@ -378,7 +378,7 @@ def _wrong(wanted: str, deeds: Any) -> Any:
     return ((deeds == 0) | ((deeds == DEEDS.index("delete")) & (wanted != "delete"))).astype(float)
 
 
-def signs(found: Wish, rows: Any, scores: Any, named: bool) -> Any:
+def signs(found: Query, rows: Any, scores: Any, named: bool) -> Any:
     """`SIGNS` of a ranking, its best rows and scores (as log shares) first."""
     at = {name: place for place, name in enumerate(FEATURES)}
     words = sum(concept.weight == 1.0 for concept in found.concepts)

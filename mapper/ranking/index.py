@@ -201,7 +201,7 @@ class Index:
             families = frozenset(number for number in families if known[number][0] in wanted)
         if not families:
             return None
-        wish = document_match.wish(text, names)
+        wish = document_match.query(text, names)
         numbers, rows = self._reader.by_documents(wish, families)
         if not wish.concepts or not len(numbers):
             return None
@@ -276,7 +276,7 @@ class Index:
         with self._reader.snapshot():
             known, told = self._reader.families, self._reader.documents.families
             families = [number for number in told if not services or known[number][0] in services]
-            numbers, rows = self._reader.by_documents(document_match.wish(text, names), families)
+            numbers, rows = self._reader.by_documents(document_match.query(text, names), families)
             return [f"{own}.{name}" for own, name, _ in self._reader.named(numbers.tolist())], rows
 
     def document_signs(

@@ -78,7 +78,7 @@ class Reader:
             "ask": len(self.arrays["ask_family"]),
         }
 
-    def by_documents(self, wanted: document_match.Wish, families: Collection[int]) -> tuple[Any, Any]:
+    def by_documents(self, wanted: document_match.Query, families: Collection[int]) -> tuple[Any, Any]:
         """The numbers of these families' methods, and `document_match.FEATURES` of each."""
         words = [concept.word for concept in wanted.concepts if concept.weight == 1.0]
         unknown = [word for word in words if len(word) >= _LONG and features.may_be_misspelt(word)]

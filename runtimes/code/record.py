@@ -21,7 +21,7 @@ from runtimes.code.permits import Permit, held_in_path, name_from, shape_of, typ
 from runtimes.gateway.codec import rule_from_json
 from runtimes.gateway.plan import Exchange, SentRequest
 from runtimes.rest import records as rest_records
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.verdicts import holds
 
 MAX_NOTE = 40_000_000
@@ -67,9 +67,9 @@ class Record:
     def done(self, number: int) -> bool:
         return number in self.answers and self.answers[number].well
 
-    def as_ledger(self) -> Ledger:
+    def as_call_record(self) -> CallRecord:
         """As the record of planned calls says it: `call-N` is the request of that number."""
-        return Ledger(
+        return CallRecord(
             sent=[f"call-{one.number}" for one in self.sent],
             answers={f"call-{number}": answer for number, answer in self.answers.items()},
             undone=list(self.undone),
@@ -101,7 +101,7 @@ def load(records: Records) -> Record | None:
     for one in made.sent:
         if (data := records.get(f"answer-{one.number}")) is not None:
             made.answers[one.number] = Answer(**parse(data, limit=MAX_NOTE, what="An answer"))
-    if (reverted := Ledger.load(records)) is not None:  # what an undo wrote
+    if (reverted := CallRecord.load(records)) is not None:  # what an undo wrote
         made.undone, made.doubtful = list(reverted.undone), list(reverted.doubtful)
     return made
 

@@ -157,7 +157,7 @@ class CodeRuntime:
             await self.forget(plan, target)
             return Outcome(ok=True, summary=f"Committed {revert.target}: what undo would need is gone.")
         kept = self._kept(plan, target)
-        done = kept.as_ledger()
+        done = kept.as_call_record()
         back = reversed_(plan, replace(kept, undone=[]), target, self.catalog, self.reversions)
         done.undo = [undo.to_json() for undo in back.undos]
         runner = Runner(self.sandbox, self.gateway, self.catalog, self.profile)

@@ -35,7 +35,7 @@ class Halted(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
+class ActionFolder:
     """One action's folder. `root` is open and stays open as long as the desk is used."""
 
     action_id: str

@@ -16,7 +16,7 @@ from policies.errors import Conflict, GoexError, InvalidInput
 from runtimes.base import Context
 from runtimes.files import manifest as manifests
 from runtimes.files import plan_text, plans, records, rights, workcopy
-from runtimes.files.action_folder import Desk, Halted, refuse_difference, stopped
+from runtimes.files.action_folder import ActionFolder, Halted, refuse_difference, stopped
 from runtimes.files.folder import mount_of, open_pinned, refuse_mounts
 from runtimes.files.handles import remove_path, remove_unknown
 from runtimes.files.kept_copies import KeptCopies
@@ -41,7 +41,7 @@ class Run:
 
     plan: Plan
     context: Context
-    desk: Desk
+    desk: ActionFolder
     sandbox: Sandbox
     profile: Profile
     work: Path

@@ -24,7 +24,14 @@ from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsu
 from policies.grants import PERSON
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
 from runtimes.files import plan_text, plans, previews, records, rights, workcopy
-from runtimes.files.action_folder import Desk, Halted, own_sides, refuse_difference, refuse_unrestorable, stopped
+from runtimes.files.action_folder import (
+    ActionFolder,
+    Halted,
+    own_sides,
+    refuse_difference,
+    refuse_unrestorable,
+    stopped,
+)
 from runtimes.files.difference import Difference
 from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, resolve
@@ -155,7 +162,7 @@ class FilesRuntime:
         if revert.verb == "commit":
             said = "The snapshots of this action would be deleted; the folder wouldn't be touched."
             return DryRun(ok=True, summary=said, lines=tuple(DryLine("note", line) for line in revert_plan.lines))
-        async with self._desk(revert_plan, target.action_id, target.records, target.progress) as desk:
+        async with self._opened(revert_plan, target.action_id, target.records, target.progress) as desk:
             before, after = await in_thread(desk.sides)
             # Only looked at: a file that its mode closes, which undo itself would open for a moment, is said to be so.
             walk = desk.walker(known=None, force=False)
@@ -199,7 +206,7 @@ class FilesRuntime:
             return
         if _only_reads(plan):
             return
-        async with self._desk(plan, context.action_id, context.records, context.progress, context.agent) as desk:
+        async with self._opened(plan, context.action_id, context.records, context.progress, context.agent) as desk:
 
             def save() -> tuple[str, Manifest]:
                 left = self._quota.left()
@@ -240,7 +247,7 @@ class FilesRuntime:
             return await self._several.execute(plan, context)
         if _only_reads(plan):
             return await self._read(plan, context)
-        async with self._desk(plan, context.action_id, context.records, context.progress, context.agent) as desk:
+        async with self._opened(plan, context.action_id, context.records, context.progress, context.agent) as desk:
             before = await in_thread(desk.before)
             tell = teller(context.progress)
             saying = "Comparing the folder with its snapshot…"
@@ -268,7 +275,7 @@ class FilesRuntime:
             await in_thread(lambda: remove_path(self._work(context.action_id)))  # a copy that was being removed
             return Settlement(outcome=interrupted())
         try:
-            async with self._desk(plan, context.action_id, context.records, context.progress, context.agent) as desk:
+            async with self._opened(plan, context.action_id, context.records, context.progress, context.agent) as desk:
                 before = await in_thread(desk.before)
                 return Settlement(outcome=await self._run(plan, context, desk, before).settle(state))
         except GoexError as error:
@@ -294,7 +301,7 @@ class FilesRuntime:
             raise Unsupported("It was undone, and its snapshots have made room for others since.")
         folder = await in_thread(lambda: self._still_there(plan))
         pinned = plans.revert_plan(revert, plan, folder, ())
-        async with self._desk(pinned, context.action_id, context.records, context.progress, context.agent) as desk:
+        async with self._opened(pinned, context.action_id, context.records, context.progress, context.agent) as desk:
             sides = await in_thread(desk.sides)
             now, sides = await desk.compare_own(sides, "before" if revert.verb == "undo" else "after")
         goal = sides[0] if revert.verb == "undo" else sides[1]
@@ -310,7 +317,7 @@ class FilesRuntime:
         if revert.verb == "commit":
             await self.forget(plan, target)
             return Outcome(ok=True, summary="Committed: the snapshots of this action are deleted.", touched=True)
-        async with self._desk(revert_plan, target.action_id, target.records, context.progress, context.agent) as desk:
+        async with self._opened(revert_plan, target.action_id, target.records, context.progress, context.agent) as desk:
             recorded = await in_thread(desk.sides)
             undo = revert.verb == "undo"
             what: Place = "before" if undo else "after"
@@ -390,7 +397,7 @@ class FilesRuntime:
         """The folder of a plan as it is there now. Raises Conflict when it isn't."""
         return await in_thread(lambda: self._still_there(plan))
 
-    async def _make_room(self, desk: Desk, context: Context) -> bool:
+    async def _make_room(self, desk: ActionFolder, context: Context) -> bool:
         """Delete the snapshots of the action that has been undone for longest. Returns False when there is none."""
         for each in await in_thread(self._quota.undone):
             own = each.folder == desk.folder.path
@@ -410,15 +417,15 @@ class FilesRuntime:
         return False
 
     @asynccontextmanager
-    async def _desk(
+    async def _opened(
         self, plan: Plan, action_id: str, records: Records, progress: Callable[[str], None], agent: str = ""
-    ) -> AsyncIterator[Desk]:
+    ) -> AsyncIterator[ActionFolder]:
         path = str(plan.resolved["folder"])
         async with self._locks.hold(path, first=agent == PERSON):
             root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
             try:
                 folder = await in_thread(lambda: resolve(path, protected=self._protected))
-                yield Desk(
+                yield ActionFolder(
                     action_id=action_id,
                     folder=folder,
                     root=root,
@@ -452,7 +459,7 @@ class FilesRuntime:
             repository=self._repository(str(plan.resolved["folder"])),
         )
 
-    def _run(self, plan: Plan, context: Context, desk: Desk, before: Manifest) -> Run:
+    def _run(self, plan: Plan, context: Context, desk: ActionFolder, before: Manifest) -> Run:
         return Run(
             plan=plan,
             context=context,

@@ -170,7 +170,7 @@ class Stepwise:
     def compare(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         """What a revert would do. Only reads. Raises Conflict."""
         changes = goals(job, verb)
-        begun, lifted = self._begun(job)
+        begun, lifted = self._interrupted(job)
         left = tuple(refuse_difference(self.backend.plain(), changes, begun=begun, lifted=lifted))
         return Ran(counts=counts_of(left), changes=left)
 
@@ -182,7 +182,7 @@ class Stepwise:
             return Ran(counts=(), notes=("It was so already.",))
         unit = self.backend.plain()
         changes = goals(job, verb)
-        begun, lifted = self._begun(job)
+        begun, lifted = self._interrupted(job)
         left = refuse_difference(unit, changes, begun=begun, lifted=lifted)
         if not begun:
             self._moving(job, state)
@@ -203,7 +203,7 @@ class Stepwise:
         records.write_state(job.records, replace(state, at=goal))
         return Ran(counts=counts_of(changes), changes=changes, notes=mover.guards.notes)
 
-    def _begun(self, job: Job) -> tuple[bool, frozenset[tuple[str, bytes]]]:
+    def _interrupted(self, job: Job) -> tuple[bool, frozenset[tuple[str, bytes]]]:
         if records.read_state(job.records).at != "moving":
             return False, frozenset()
         lifted = kept(job.records, "lifted") if is_kept(job.records, "lifted") else ()

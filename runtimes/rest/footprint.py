@@ -23,7 +23,7 @@ from policies.services import Risk
 from runtimes.base import Footprint
 from runtimes.gateway.plan import Ref
 from runtimes.rest.planner import PlannedUndo
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.references import literal, refs_in
 from runtimes.rest.steps import Step
 from runtimes.rest.undo import planned_steps
@@ -35,9 +35,9 @@ _ID = re.compile(r"(?:^|_)(?:ids?|key|name|number|ts|uri|uid|uuid|slug)$|(?:Id|I
 _HOLE = re.compile(r"\{\+?([^{}]+)\}")
 
 
-def footprint(plan: Plan, ledger: Ledger | None, catalog: Catalog) -> Footprint:
+def footprint(plan: Plan, ledger: CallRecord | None, catalog: Catalog) -> Footprint:
     """The footprint of an action of calls. `ledger` None: nothing of it is recorded (any more)."""
-    found = _Prints(plan, ledger or Ledger(), catalog)
+    found = _Prints(plan, ledger or CallRecord(), catalog)
     for step in planned_steps(plan):
         if ledger is None:
             found.all_of(step, writes=not step.read)
@@ -49,8 +49,8 @@ def footprint(plan: Plan, ledger: Ledger | None, catalog: Catalog) -> Footprint:
 
 
 class _Prints:
-    def __init__(self, plan: Plan, ledger: Ledger, catalog: Catalog) -> None:
-        self._ledger = ledger
+    def __init__(self, plan: Plan, ledger: CallRecord, catalog: Catalog) -> None:
+        self._call_record = ledger
         self._catalog = catalog
         undos = ledger.undo or plan.undo.get("calls", ())
         self._undos = {undo.call: undo for undo in map(PlannedUndo.from_json, undos)}
@@ -59,7 +59,7 @@ class _Prints:
 
     def add(self, step: Step) -> None:
         """A call that left."""
-        answer = self._ledger.answers.get(step.id)
+        answer = self._call_record.answers.get(step.id)
         if answer is not None and not answer.well and not answer.doubtful:
             self.named(step, step.arguments)  # refused: it changed nothing
             return
@@ -151,7 +151,7 @@ class _Prints:
         """`value` with what was answered; what wasn't stays a reference."""
         if isinstance(value, Ref):
             try:
-                return literal(value, self._ledger.answers)
+                return literal(value, self._call_record.answers)
             except (MissingValue, GoexError):
                 return value
         if isinstance(value, Mapping):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from policies.actions import Outcome
 from policies.display_text import escape, shorten
 from policies.jsonvalue import JsonValue, canonical
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.run import Report
 from runtimes.rest.steps import Step
 
@@ -33,7 +33,7 @@ _NAMED = ("needed", "required_scope", "required_scopes", "scope", "scopes")
 NO_ANSWER = "was sent, but no answer to it is known, so it can't be known whether it happened"
 
 
-def forward(steps: Sequence[Step], ledger: Ledger, report: Report) -> Outcome:
+def forward(steps: Sequence[Step], ledger: CallRecord, report: Report) -> Outcome:
     """The outcome of an action (or of its redo): `steps` are all that were planned."""
     calls = [step for step in steps if step.role == "call"]
     done = [step for step in calls if ledger.done(step.id)]
@@ -55,12 +55,12 @@ def forward(steps: Sequence[Step], ledger: Ledger, report: Report) -> Outcome:
     )
 
 
-def touched(ledger: Ledger) -> bool:
+def touched(ledger: CallRecord) -> bool:
     """Whether anything may have changed: a refusal (`4xx`, or whatever a service says in its stead) changes nothing."""
     return bool(ledger.unsettled) or any(ledger.done(id) for id in ledger.sent)
 
 
-def results(calls: Sequence[Step], ledger: Ledger) -> tuple[JsonValue, ...]:
+def results(calls: Sequence[Step], ledger: CallRecord) -> tuple[JsonValue, ...]:
     """What the answered calls gave, in order; too large ones without their body."""
     made: list[JsonValue] = []
     room = MAX_RESULTS
@@ -77,7 +77,7 @@ def results(calls: Sequence[Step], ledger: Ledger) -> tuple[JsonValue, ...]:
     return tuple(made)
 
 
-def why_not(step: Step, ledger: Ledger, report: Report) -> str:
+def why_not(step: Step, ledger: CallRecord, report: Report) -> str:
     """Why `step` isn't done, in words, escaped."""
     answer = ledger.answers.get(step.id)
     if answer is not None:
@@ -94,7 +94,7 @@ def why_not(step: Step, ledger: Ledger, report: Report) -> str:
     return escape(f"wasn't sent: {report.ending}" if report.ending else "wasn't sent")
 
 
-def _next_step(failing: Step, ledger: Ledger, *, unsure: bool) -> str:
+def _next_step(failing: Step, ledger: CallRecord, *, unsure: bool) -> str:
     """What the person can do about a call that failed, where more can be said than of each."""
     if unsure:
         return "Look at the service whether it happened, and take it back there if it did."
@@ -130,14 +130,14 @@ def _said(answer: Answer) -> str:
     return failed + (f" ({text}{'…' if cut else ''})" if text else "")
 
 
-def _well(calls: Sequence[Step], ledger: Ledger) -> str:
+def _well(calls: Sequence[Step], ledger: CallRecord) -> str:
     if len(calls) == 1:
         status = ledger.answers[calls[0].id].status
         return escape(f"{calls[0].method_id} went well" + (f" (status {status})." if status else "."))
     return f"All {len(calls)} calls went well."
 
 
-def _badly(calls: Sequence[Step], done: Sequence[Step], failing: Step, ledger: Ledger, report: Report) -> str:
+def _badly(calls: Sequence[Step], done: Sequence[Step], failing: Step, ledger: CallRecord, report: Report) -> str:
     what = f"What was to be read first ({escape(failing.method_id)})" if failing.role == "pre" else "It"
     reason = why_not(failing, ledger, report).rstrip(".")
     call = next(step for step in calls if step.call == failing.call)

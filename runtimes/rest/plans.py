@@ -21,7 +21,7 @@ from policies.services import believed_risk
 from runtimes.base import Context, dropping
 from runtimes.rest.plan_text import call_lines, source_lines, step_lines, undo_text
 from runtimes.rest.planner import PlannedCalls, plan_calls
-from runtimes.rest.records import Ledger
+from runtimes.rest.records import CallRecord
 from runtimes.rest.references import plain, refs_in
 from runtimes.rest.steps import Role, Step
 from runtimes.rest.undo import done_calls, planned_steps, undo_steps
@@ -61,7 +61,7 @@ def assess_calls(
 def assess_undo(
     revert: Revert,
     plan: Plan,
-    ledger: Ledger,
+    ledger: CallRecord,
     context: Context,
     catalog: Catalog,
     profile: Profile,
@@ -90,7 +90,7 @@ def assess_undo(
 def assess_redo(
     revert: Revert,
     plan: Plan,
-    ledger: Ledger,
+    ledger: CallRecord,
     context: Context,
     catalog: Catalog,
     profile: Profile,

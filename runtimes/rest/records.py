@@ -101,7 +101,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Ledger:
+class CallRecord:
     """The record of one run. `turn` counts how often the action was done again (a redo is another turn)."""
 
     turn: int = 0
@@ -133,7 +133,7 @@ class Ledger:
         records.put(RECORD, canonical(value))
 
     @classmethod
-    def load(cls, records: Records) -> Ledger | None:
+    def load(cls, records: Records) -> CallRecord | None:
         """The record of an action; None when nothing was sent yet, or it was forgotten."""
         data = records.get(RECORD)
         if not data or data == _FORGOTTEN:

@@ -29,7 +29,7 @@ from policies.jsonvalue import JsonObject, JsonValue, MissingValue
 from policies.services import Expect, Location, Method, Placement, Risk, Service, believed_risk
 from policies.stages import MAX_VALUE
 from runtimes.gateway.plan import CredentialPlace, PlannedRequest, Ref
-from runtimes.rest.letters import letter
+from runtimes.rest.mime import letter
 from runtimes.rest.placed_values import each, flat, parts, queries, whole
 from runtimes.rest.records import Answer
 from runtimes.rest.references import as_known, is_later, is_there, literal, refs_in, value_of

@@ -23,7 +23,7 @@ from runtimes.base import Context, Records
 from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
 from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
 from runtimes.rest.plan_text import heading
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.references import plain, referring, refs_in
 from runtimes.rest.requests import check_values
 from runtimes.rest.steps import Step
@@ -66,7 +66,7 @@ class Runner:
         self,
         steps: Sequence[Step],
         context: Context,
-        ledger: Ledger,
+        ledger: CallRecord,
         records: Records | None,
         *,
         wanted: Mapping[str, Iterable[str]] | None = None,
@@ -143,7 +143,7 @@ class Watch:
 
     steps: Sequence[Step]
     context: Context
-    ledger: Ledger
+    ledger: CallRecord
     records: Records | None
     report: Report
     catalog: Catalog

@@ -23,7 +23,7 @@ from runtimes.rest.footprint import footprint
 from runtimes.rest.outcomes import forward
 from runtimes.rest.planner import PlannedUndo
 from runtimes.rest.plans import assess_calls, assess_commit, assess_redo, assess_undo
-from runtimes.rest.records import Ledger
+from runtimes.rest.records import CallRecord
 from runtimes.rest.references import refs_in
 from runtimes.rest.requests import bind
 from runtimes.rest.run import Report, Runner, wanted_paths
@@ -73,7 +73,7 @@ class RestRuntime:
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:
         """Send the calls in order until one fails. Raises only when nothing was sent."""
-        steps, ledger = planned_steps(plan), Ledger()
+        steps, ledger = planned_steps(plan), CallRecord()
 
         def leaving(step: Step) -> None:
             try:
@@ -112,7 +112,7 @@ class RestRuntime:
                 outcome=None, evidence=("It stopped on its way; running it again finishes what was begun.",)
             )
         try:
-            ledger = Ledger.load(context.records)
+            ledger = CallRecord.load(context.records)
         except GoexError as error:
             if error.exit_status is not ExitStatus.SEALED:
                 raise
@@ -134,11 +134,11 @@ class RestRuntime:
             case "commit":
                 return assess_commit(revert, plan)
             case "undo":
-                ledger = self._ledger(context)
+                ledger = self._call_record(context)
                 image = await self.sandbox.image_id(self.profile)
                 return assess_undo(revert, plan, ledger, context, self.catalog, self.profile, image, self.reversions)
             case "redo":
-                ledger = self._ledger(context)
+                ledger = self._call_record(context)
                 image = await self.sandbox.image_id(self.profile)
                 return assess_redo(revert, plan, ledger, context, self.catalog, self.profile, image, self.reversions)
 
@@ -152,10 +152,10 @@ class RestRuntime:
                 return Outcome(ok=True, summary=f"Committed {revert.target}: what undo would need is gone.")
             case "undo":
                 return await undo(
-                    self._runner, revert_plan, plan, self._ledger(target), target, context, self.reversions
+                    self._runner, revert_plan, plan, self._call_record(target), target, context, self.reversions
                 )
             case "redo":
-                own = Ledger.load(context.records) or Ledger()
+                own = CallRecord.load(context.records) or CallRecord()
                 if not repeatable(own, planned_steps(revert_plan), self.catalog):
                     unknown = await self._ask_about_unsettled(revert_plan, context, own)
                 else:
@@ -168,7 +168,7 @@ class RestRuntime:
         """See `Runtime.footprint`: by the ids that it used and was answered (`runtimes.rest.footprint`)."""
         if not isinstance(plan.action, ApiCalls):
             return Footprint(reads=frozenset({"calls"}), writes=frozenset({"calls"}))
-        ledger = None if record.is_forgotten(context.records) else Ledger.load(context.records)
+        ledger = None if record.is_forgotten(context.records) else CallRecord.load(context.records)
         return footprint(plan, ledger, self.catalog)
 
     async def forget(self, plan: Plan, context: Context) -> None:
@@ -179,21 +179,21 @@ class RestRuntime:
     def _runner(self) -> Runner:
         return Runner(self.sandbox, self.gateway, self.catalog, self.profile)
 
-    def _filled(self, step: Step, ledger: Ledger, context: Context) -> Step:
+    def _filled(self, step: Step, ledger: CallRecord, context: Context) -> Step:
         """A later run's gateway doesn't know the answers of an earlier one, so they are filled here."""
         if refs_in(step.arguments) and all(ref.request in ledger.answers for ref in refs_in(step.arguments)):
             return bind(step, ledger.answers, self.catalog, context.accounts[step.service, step.account])
         return step
 
-    def _ledger(self, context: Context) -> Ledger:
+    def _call_record(self, context: Context) -> CallRecord:
         if record.is_forgotten(context.records):
             raise Unsupported(COMMITTED)
-        ledger = Ledger.load(context.records)
+        ledger = CallRecord.load(context.records)
         if ledger is None:
             raise Unsupported("Nothing that it sent is recorded, so there is nothing to take back.")
         return ledger
 
-    async def _ask_about_unsettled(self, plan: Plan, context: Context, ledger: Ledger) -> tuple[str, ...]:
+    async def _ask_about_unsettled(self, plan: Plan, context: Context, ledger: CallRecord) -> tuple[str, ...]:
         """Probe for what was sent and may have happened. Enters and saves what is found; returns what stays unknown."""
         steps = {step.id: step for step in planned_steps(plan)}
         probes = {probe.call: probe for probe in planned_steps(plan, "probes")}
@@ -213,7 +213,7 @@ class RestRuntime:
                 ledger.save(context.records)
         return tuple(unknown)
 
-    async def _probed(self, probe: Step, context: Context, ledger: Ledger) -> record.Answer | None:
+    async def _probed(self, probe: Step, context: Context, ledger: CallRecord) -> record.Answer | None:
         seen = replace(ledger, answers=dict(ledger.answers))
         try:
             account = context.accounts[probe.service, probe.account]

@@ -27,7 +27,7 @@ from policies.reversions import NoReversions, ReversionSet, Standing
 from policies.services import Risk, Service, believed_risk
 from runtimes.idempotency import action_key
 from runtimes.rest.planner import PlannedUndo, StepMaker, chosen_for, planned_undo, why_none
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.requests import bind, check_known, step_for
 from runtimes.rest.steps import Step
 from runtimes.rest.verdicts import unmet
@@ -55,7 +55,7 @@ def planned_steps(plan: Plan, key: str = "steps") -> tuple[Step, ...]:
     return tuple(Step.from_json(step) for step in plan.resolved[key])
 
 
-def done_calls(plan: Plan, ledger: Ledger) -> tuple[Step, ...]:
+def done_calls(plan: Plan, ledger: CallRecord) -> tuple[Step, ...]:
     """The calls that changed something and weren't taken back since, in order."""
     return tuple(
         step
@@ -66,7 +66,7 @@ def done_calls(plan: Plan, ledger: Ledger) -> tuple[Step, ...]:
 
 def undo_steps(
     plan: Plan,
-    ledger: Ledger,
+    ledger: CallRecord,
     catalog: Catalog,
     accounts: Mapping[tuple[str, str], Account],
     reversions: ReversionSet | None = None,
@@ -105,7 +105,7 @@ def undo_steps(
     return ordered(bound)
 
 
-def bound_undo(step: Step, undo: PlannedUndo, ledger: Ledger, catalog: Catalog, account: Account) -> list[Step]:
+def bound_undo(step: Step, undo: PlannedUndo, ledger: CallRecord, catalog: Catalog, account: Account) -> list[Step]:
     """What takes back one call, with what was answered. Raises InvalidInput where that can't be."""
     undo, answers = undo.after(ledger.answers), ledger.answers
     if undo.made is not None:
@@ -117,7 +117,7 @@ def bound_undo(step: Step, undo: PlannedUndo, ledger: Ledger, catalog: Catalog, 
     return made
 
 
-def check_promise(step: Step, plan: Plan, ledger: Ledger, catalog: Catalog) -> None:
+def check_promise(step: Step, plan: Plan, ledger: CallRecord, catalog: Catalog) -> None:
     """Raise UndoImpossible where what was read before `step` already shows that its promised undo couldn't be sent."""
     for undo in map(PlannedUndo.from_json, ledger.undo or plan.undo["calls"]):
         if undo.call != step.call:
@@ -148,7 +148,7 @@ def _check_believed(step: Step, undo: PlannedUndo, reversions: ReversionSet) -> 
         )
 
 
-def _check_parts(step: Step, undo: PlannedUndo, ledger: Ledger) -> None:
+def _check_parts(step: Step, undo: PlannedUndo, ledger: CallRecord) -> None:
     """Raise InvalidInput where a part was put into an object that didn't have it: writing the old object back may leave
     it there."""
     for path in undo.parts:
@@ -165,7 +165,7 @@ def _check_parts(step: Step, undo: PlannedUndo, ledger: Ledger) -> None:
             raise InvalidInput(f"{path[2:]} wasn't in {holder[2:]} before, and may stay there.") from error
 
 
-def _check_aim(step: Step, undo: Sequence[Step], ledger: Ledger, catalog: Catalog) -> None:
+def _check_aim(step: Step, undo: Sequence[Step], ledger: CallRecord, catalog: Catalog) -> None:
     """Raise InvalidInput where a model's undo would destroy something that was there before the action."""
     read = ledger.answers.get(f"pre-{step.call}")
     before = [dict(step.arguments), read.body if read is not None else None]
@@ -262,7 +262,7 @@ def reversal(
         try:
             undo = planned_undo(chosen, maker)
             if undo is not None:
-                bound.append(bound_undo(_seen_call(one, maker), undo, _seen_ledger(one), catalog, one.account))
+                bound.append(bound_undo(_seen_call(one, maker), undo, _seen_record(one), catalog, one.account))
                 undos.append(undo)
             else:
                 stuck[one.number] = why_none(method, chosen)
@@ -285,9 +285,9 @@ def _seen_call(one: Seen, maker: StepMaker) -> Step:
     )
 
 
-def _seen_ledger(one: Seen) -> Ledger:
+def _seen_record(one: Seen) -> CallRecord:
     """What is known of it, as an action's own record would say it."""
     answers = {f"call-{one.number}": one.answer}
     if one.before is not None:
         answers[f"pre-{one.number}"] = one.before
-    return Ledger(sent=[f"call-{one.number}"], answers=answers)
+    return CallRecord(sent=[f"call-{one.number}"], answers=answers)

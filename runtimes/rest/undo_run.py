@@ -22,7 +22,7 @@ from runtimes.base import Context
 from runtimes.gateway.plan import Ref
 from runtimes.rest.outcomes import forward, why_not
 from runtimes.rest.planner import PlannedUndo
-from runtimes.rest.records import Ledger
+from runtimes.rest.records import CallRecord
 from runtimes.rest.references import refs_in
 from runtimes.rest.requests import bind
 from runtimes.rest.run import Report, Runner, wanted_paths
@@ -35,16 +35,16 @@ async def undo(
     runner: Runner,
     revert_plan: Plan,
     plan: Plan,
-    done: Ledger,
+    done: CallRecord,
     target: Context,
     context: Context,
     reversions: ReversionSet,
 ) -> Outcome:
     """Take back what `done` (the target's record) says was done. Raises Conflict with the difference."""
     steps = planned_steps(revert_plan)
-    own = Ledger.load(context.records) or Ledger()
+    own = CallRecord.load(context.records) or CallRecord()
     if own.sent:
-        await _confirm_begun(runner, steps, own, done, target, context)
+        await _confirm_sent(runner, steps, own, done, target, context)
     pending = _pending(steps, own, done, target, runner.catalog)
     lost = next((step for step in pending if _cant_repeat(step, steps, own, runner.catalog)), None)
     if lost is not None:
@@ -83,7 +83,7 @@ async def undo(
     return _failed(steps, failing, own, report, done, runner.catalog)
 
 
-async def redo(runner: Runner, revert_plan: Plan, own: Ledger, target: Context, context: Context) -> Outcome:
+async def redo(runner: Runner, revert_plan: Plan, own: CallRecord, target: Context, context: Context) -> Outcome:
     """Make the calls again. What was answered becomes the target's record, so that a later undo takes *it* back."""
     steps = planned_steps(revert_plan)
     own.turn, own.undo = int(revert_plan.resolved["turn"]), revert_plan.undo["calls"]
@@ -112,13 +112,13 @@ async def redo(runner: Runner, revert_plan: Plan, own: Ledger, target: Context, 
     return replace(outcome, summary=f"Done again. {outcome.summary}") if outcome.ok else outcome
 
 
-def repeatable(own: Ledger, steps: Sequence[Step], catalog: Catalog) -> tuple[str, ...]:
+def repeatable(own: CallRecord, steps: Sequence[Step], catalog: Catalog) -> tuple[str, ...]:
     """Requests of which it isn't known whether they happened, and that can be sent again: their key is the same."""
     by_id = {step.id: step for step in steps}
     return tuple(id for id in own.unsettled if id in by_id and catalog.method(by_id[id].method_id).idempotency)
 
 
-def drop_repeatable(own: Ledger, steps: Sequence[Step], catalog: Catalog) -> bool:
+def drop_repeatable(own: CallRecord, steps: Sequence[Step], catalog: Catalog) -> bool:
     """Forget what was said of such requests, so that they are sent again. Returns whether there were any."""
     found = repeatable(own, steps, catalog)
     for id in found:
@@ -126,8 +126,8 @@ def drop_repeatable(own: Ledger, steps: Sequence[Step], catalog: Catalog) -> boo
     return bool(found)
 
 
-async def _confirm_begun(
-    runner: Runner, steps: Sequence[Step], own: Ledger, done: Ledger, target: Context, context: Context
+async def _confirm_sent(
+    runner: Runner, steps: Sequence[Step], own: CallRecord, done: CallRecord, target: Context, context: Context
 ) -> None:
     """After a crash: read back what was sent, so that it isn't sent again when it was taken back already."""
     for call in dict.fromkeys(step.call for step in steps if step.id in own.sent):
@@ -141,7 +141,7 @@ async def _confirm_begun(
             _mark_undone(call, done, target)
 
 
-def _pending(steps: Sequence[Step], own: Ledger, done: Ledger, target: Context, catalog: Catalog) -> list[Step]:
+def _pending(steps: Sequence[Step], own: CallRecord, done: CallRecord, target: Context, catalog: Catalog) -> list[Step]:
     """What is still to be sent, with what was answered meanwhile."""
     made = []
     for step in steps:
@@ -160,26 +160,26 @@ def _is_needed(step: Step, steps: Sequence[Step]) -> bool:
     return any(ref.request == step.id for other in steps for ref in _later(other))
 
 
-def _cant_repeat(step: Step, steps: Sequence[Step], own: Ledger, catalog: Catalog) -> bool:
+def _cant_repeat(step: Step, steps: Sequence[Step], own: CallRecord, catalog: Catalog) -> bool:
     """Whether a request left, isn't known to have been answered, and would make the thing a second time."""
     unsettled = step.id in own.sent and (step.id not in own.answers or own.answers[step.id].doubtful)
     return unsettled and _is_needed(step, steps) and not catalog.method(step.method_id).idempotency
 
 
-def _lost(steps: Sequence[Step], lost: Step, done: Ledger) -> Outcome:
+def _lost(steps: Sequence[Step], lost: Step, done: CallRecord) -> Outcome:
     calls = tuple(dict.fromkeys(step.call for step in steps))
     back = [call for call in calls if call in done.undone]
     said = f"{lost.method_id} was sent, and it isn't known whether it happened: sent again, it could do it twice."
     return Outcome(ok=False, summary=escape(f"{len(back)} of {len(calls)} calls were taken back. {said}"), touched=True)
 
 
-def _mark_undone(call: int, done: Ledger, target: Context) -> None:
+def _mark_undone(call: int, done: CallRecord, target: Context) -> None:
     done.undone.append(call)
     done.doubtful = [other for other in done.doubtful if other != call]
     done.save(target.records)
 
 
-def _bound(step: Step, own: Ledger, target: Context, catalog: Catalog) -> Step:
+def _bound(step: Step, own: CallRecord, target: Context, catalog: Catalog) -> Step:
     """References to answers of an earlier run can't be filled by this run's gateway, so they are filled here."""
     refs = _later(step)
     if refs and all(ref.request in own.answers for ref in refs):
@@ -187,12 +187,12 @@ def _bound(step: Step, own: Ledger, target: Context, catalog: Catalog) -> Step:
     return step
 
 
-def _differs(guard: Step, own: Ledger, catalog: Catalog) -> tuple[str, ...] | None:
+def _differs(guard: Step, own: CallRecord, catalog: Catalog) -> tuple[str, ...] | None:
     answer = own.answers.get(guard.id)
     return difference(guard, answer, catalog.service(guard.service)) if answer is not None else None
 
 
-def _raise_conflict(guard: Step, own: Ledger, catalog: Catalog) -> None:
+def _raise_conflict(guard: Step, own: CallRecord, catalog: Catalog) -> None:
     lines = _differs(guard, own, catalog)
     if lines is None:
         return
@@ -231,7 +231,7 @@ def _makes_anew(step: Step, done: Sequence[Step], catalog: Catalog) -> bool:
 
 
 def _failed(
-    steps: Sequence[Step], failing: Step, own: Ledger, report: Report, done: Ledger, catalog: Catalog
+    steps: Sequence[Step], failing: Step, own: CallRecord, report: Report, done: CallRecord, catalog: Catalog
 ) -> Outcome:
     why = why_not(failing, own, report).rstrip(".")
     lines = _differs(failing, own, catalog) if failing.role == "guard" else None

@@ -25,7 +25,7 @@ from policies.services import Expect, Service
 from runtimes.gateway.response_values import holds_of_list
 from runtimes.rest.plan_text import heading
 from runtimes.rest.planner import PlannedUndo
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.steps import Step
 
 _MISSING: Any = object()
@@ -114,7 +114,7 @@ def judge(probe: Step, answer: Answer | None, service: Service) -> Verdict:
     return Verdict.HAPPENED if answer.well else Verdict.NOT
 
 
-def settle_answer(ledger: Ledger, request: str, verdict: Verdict) -> None:
+def settle_answer(ledger: CallRecord, request: str, verdict: Verdict) -> None:
     """Enter what a probe found about a sent request that has no answer."""
     if verdict is Verdict.HAPPENED:
         ledger.answers[request] = _NOBODY
@@ -137,7 +137,7 @@ def evidence(step: Step, known: Answer | None, probe: Step | None, answer: Answe
     return tuple(lines)
 
 
-def reverted_since(steps: Sequence[Step], ledger: Ledger) -> tuple[str, ...]:
+def reverted_since(steps: Sequence[Step], ledger: CallRecord) -> tuple[str, ...]:
     """What an undo that stopped half way left: then the outcome of the action isn't what is there now."""
     lines = []
     for step in steps:
@@ -156,7 +156,7 @@ def uses_of(
     action: str,
     undos: Sequence[PlannedUndo],
     steps: Sequence[Step],
-    own: Ledger,
+    own: CallRecord,
     failing: Step | None,
     catalog: Catalog,
 ) -> tuple[Use, ...]:
@@ -178,7 +178,7 @@ def record_uses(found: Sequence[Use], reversions: ReversionSet) -> None:
         reversions.used(use)
 
 
-def _result(steps: Sequence[Step], own: Ledger, failing: Step | None, catalog: Catalog) -> tuple[Result, str]:
+def _result(steps: Sequence[Step], own: CallRecord, failing: Step | None, catalog: Catalog) -> tuple[Result, str]:
     verify = [step for step in steps if step.role == "verify"]
     if verify and all(own.done(step.id) for step in verify):
         return Result.WORKED, ""

@@ -15,7 +15,7 @@ from policies.errors import GoexError
 from runtimes.base import Context, Records
 from runtimes.gateway.contract import Gateway, GatewayFailed
 from runtimes.gateway.plan import Exchange
-from runtimes.rest.records import Ledger
+from runtimes.rest.records import CallRecord
 from runtimes.rest.references import literal, refs_in
 from runtimes.rest.requests import bind
 from runtimes.rest.run import Report, Watch
@@ -45,7 +45,7 @@ class ServerRunner:
         self,
         steps: Sequence[Step],
         context: Context,
-        ledger: Ledger,
+        ledger: CallRecord,
         records: Records | None,
         *,
         wanted: Mapping[str, Iterable[str]] | None = None,
@@ -77,7 +77,7 @@ class ServerRunner:
             watch.save_again()
         return report
 
-    async def _call(self, step: Step, context: Context, ledger: Ledger, report: Report) -> Exchange:
+    async def _call(self, step: Step, context: Context, ledger: CallRecord, report: Report) -> Exchange:
         bound = step
         if refs_in(step.arguments):
             bound = bind(step, ledger.answers, self.catalog, context.accounts[step.service, step.account])
@@ -119,7 +119,7 @@ def _refused(step: Step, status: int, why: str) -> Exchange:
     return Exchange(request=step.id, status=status, well=False, body={"goex": why}, failed=why)
 
 
-def _forget(step: Step, ledger: Ledger) -> None:
+def _forget(step: Step, ledger: CallRecord) -> None:
     """A call whose container couldn't be had never happened."""
     if step.id in ledger.sent:
         ledger.sent.remove(step.id)

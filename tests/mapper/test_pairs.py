@@ -15,7 +15,7 @@ from mapper.pairs import from_json, names_nothing_new, read_file, to_json
 from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.reversions import Pair, Standing
 from runtimes.rest.plans import assess_calls
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.undo import undo_steps
 from runtimes.sandbox.contract import Profile
 from tests.fakes.openai_server import FakeOpenAI, Reply
@@ -156,9 +156,11 @@ def test_what_a_model_deletes_must_be_new(tmp_path: Path) -> None:
     plan = assess_calls(action, bench.context("a1"), CATALOG, Profile(), "sha256:x", Only())
     assert "written by a model, unproven" in plan.undo_text
 
-    def answered(thread: str) -> Ledger:
+    def answered(thread: str) -> CallRecord:
         body = {"ok": True, "channel": "C0OPS", "ts": "2.2", "thread_ts": thread}
-        return Ledger(sent=["call-0"], answers={"call-0": Answer(status=200, well=True, failed="", body=body, text="")})
+        return CallRecord(
+            sent=["call-0"], answers={"call-0": Answer(status=200, well=True, failed="", body=body, text="")}
+        )
 
     with pytest.raises(Unsupported, match="was there before the action"):
         undo_steps(plan, answered("1.1"), CATALOG, bench.context("a1").accounts)

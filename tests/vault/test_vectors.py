@@ -70,7 +70,7 @@ def test_the_header() -> None:
     assert wrapping.key.reveal().hex() == vector["wrapping_key"]
     master = header.open_master(wrapping.key)
     assert master.reveal().hex() == vector["master"]
-    ledger = header.open_ledger(master)
+    ledger = header.open_record_index(master)
     assert ledger.root.reveal().hex() == vector["root"]
     assert ledger.approval.matches(Secret(APPROVAL))
     for purpose, key in vector["derived"].items():
@@ -91,7 +91,7 @@ def test_altered_headers(bad: dict[str, Any]) -> None:
             master = header.open_master(wrapping.key)
         except aead.Unopened:
             raise errors.wrong_key(header.keyed_by) from None
-        header.open_ledger(master)
+        header.open_record_index(master)
     assert caught.type.__name__ == bad["expect"]
 
 

@@ -54,7 +54,7 @@ class _Given:
 
 
 @dataclass(slots=True)
-class _Desk:
+class _AccountState:
     """What is going on about one account: its requests take the lock, one after the other."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -71,7 +71,7 @@ class LoginBroker:
         self._clock = clock
         self._connect = connect
         self._renewals = Renewals(vault, clock, connect)
-        self._desks: dict[Key, _Desk] = {}
+        self._account_states: dict[Key, _AccountState] = {}
         self._stand = file_tokens.Stand()
 
     # ---- what is known, without a request ----
@@ -140,7 +140,7 @@ class LoginBroker:
             self._vault.note_lease(opened, action_id=action_id, expires=expires)
             return Lease(action_id=action_id, account=opened.account, secret=file.secret(), expires=expires, file=shown)
         account = opened.account
-        desk = self._desks.setdefault((account.service, account.name), _Desk())
+        desk = self._account_states.setdefault((account.service, account.name), _AccountState())
         async with desk.lock:
             tokens = self._file_tokens(opened)
             access = tokens.known.get(scopes)
@@ -192,7 +192,7 @@ class LoginBroker:
         answer that came too late, and the narrowed tokens. Raises NoAccount, InvalidInput for an account that isn't a
         login, VaultSealed, RecordAltered, VaultUnwritable.
         """
-        async with self._desks.setdefault((service, name), _Desk()).lock:
+        async with self._account_states.setdefault((service, name), _AccountState()).lock:
             tokens = self.login(service, name)
             if tokens is None:
                 raise InvalidInput(f"{service}/{name} isn't a login.", next_step="See what it is: goex auth list")
@@ -208,7 +208,7 @@ class LoginBroker:
     async def settled(self, seconds: float) -> bool:
         """Wait, at most `seconds`, for requests that are on their way: for whoever is about to seal the vault.
         Returns whether none is left."""
-        flights = [task for desk in self._desks.values() for task in desk.flights.values()]
+        flights = [task for desk in self._account_states.values() for task in desk.flights.values()]
         if flights:
             await asyncio.wait(flights, timeout=seconds)
         return all(task.done() for task in flights)
@@ -263,7 +263,7 @@ class LoginBroker:
 
     async def _flight(self, key: Key, wanted: frozenset[str], life: timedelta) -> _Given:
         """The token, by requests that are shared with everybody who wants the same."""
-        desk = self._desks.setdefault(key, _Desk())
+        desk = self._account_states.setdefault(key, _AccountState())
         task = desk.flights.get(wanted)
         if task is None:
             task = asyncio.create_task(self._queue(key, desk, wanted, life))
@@ -278,7 +278,7 @@ class LoginBroker:
         # Shielded: whoever gives up waiting takes the answer neither from the others nor from the vault.
         return await asyncio.shield(task)
 
-    async def _queue(self, key: Key, desk: _Desk, wanted: frozenset[str], life: timedelta) -> _Given:
+    async def _queue(self, key: Key, desk: _AccountState, wanted: frozenset[str], life: timedelta) -> _Given:
         before = desk.failures
         async with desk.lock:
             if desk.failures != before and desk.failure is not None:

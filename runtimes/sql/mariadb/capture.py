@@ -230,7 +230,7 @@ class Capture:
         whole_ones = kept.first and not kept.absent and len(kept.before) == touched
         if not self.early or not whole_ones or width >= len(kept.form.columns):
             return False
-        sql = f"SELECT {kept.form.begun(width)} FROM {quoted(kept.form.table)}{LOCK}"
+        sql = f"SELECT {kept.form.prefix(width)} FROM {quoted(kept.form.table)}{LOCK}"
         return kept.follow_heads(select_lines(self.wire, sql), width, counted)
 
     def again(self) -> None:

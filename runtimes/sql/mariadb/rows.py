@@ -85,7 +85,7 @@ class Form:
         between = ",',',"
         return f"CONCAT({between.join(fields)})"
 
-    def begun(self, width: int) -> str:
+    def prefix(self, width: int) -> str:
         """The expression of a row's first `width` fields, with the comma behind them."""
         head = replace(self, columns=self.columns[:width], kinds=self.kinds[:width]).line()
         return f"{head[:-1]},',\\n')"

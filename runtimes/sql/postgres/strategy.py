@@ -433,16 +433,16 @@ def catching(statement: Statement, number: int) -> Catching | None:
         if any(use.verb == "update" for use in statement.uses):
             return None
         node = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-        return Catching("", _giving(statement, _name(node), number, "a"), "a")
+        return Catching("", _returning(statement, _name(node), number, "a"), "a")
     if isinstance(tree, exp.Delete):
-        return Catching("", _giving(statement, _name(tree.this), number, "b"), "b")
+        return Catching("", _returning(statement, _name(tree.this), number, "b"), "b")
     if not isinstance(tree, exp.Update) or any(tree.args.get(part) for part in ("from_", "with_", "order", "limit")):
         return None
     chosen = rows_of(tree)
     if _VOLATILE.search(chosen) or tree.this.args.get("joins"):
         return None
     before = f"SELECT {number}, 'b', ({_name(tree.this)}.*)::pg_catalog.text {chosen}"
-    return Catching(before, _giving(statement, _name(tree.this), number, "a"), "a")
+    return Catching(before, _returning(statement, _name(tree.this), number, "a"), "a")
 
 
 def rows_of(tree: exp.Update | exp.Delete) -> str:
@@ -456,7 +456,7 @@ def rows_of(tree: exp.Update | exp.Delete) -> str:
     return write(query, Dialect.POSTGRESQL).removeprefix("SELECT 1 ")
 
 
-def _giving(statement: Statement, name: str, number: int, side: str) -> str:
+def _returning(statement: Statement, name: str, number: int, side: str) -> str:
     more = ", " if statement.returns_rows else " RETURNING "
     return f"{statement.sql}{more}{number}, {literal(side)}, ({name}.*)::pg_catalog.text"
 

@@ -247,7 +247,7 @@ def _where_a_plan_led() -> None:
 def _keys_requests() -> None:
     from goex.engine import engine
 
-    engine.wish_hashes = lambda intent, action: _Any()  # type: ignore[assignment, return-value]
+    engine.request_hashes = lambda intent, action: _Any()  # type: ignore[assignment, return-value]
 
 
 class _Any:

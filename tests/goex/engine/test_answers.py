@@ -64,7 +64,7 @@ async def test_identical_requests_stand_in_one_place_and_once_is_for_one(desk: D
     twins = [await desk.asked() for _ in range(3)]
     (shown,) = desk.core.approvals.pending()
     assert shown.id == twins[0].id
-    assert desk.core.approvals.queue.twins(shown.id) == tuple(twin.id for twin in twins)
+    assert desk.core.approvals.queue.duplicates(shown.id) == tuple(twin.id for twin in twins)
     desk.answer(shown)
     await desk.until(shown.action_id, State.DONE)
     assert states(desk, *twins) == ["approved", "pending", "pending"]
@@ -384,7 +384,7 @@ async def test_actions_whose_references_stand_on_other_calls_are_no_twins(
     """What they need is the same to the letter; what differs is the call before."""
     needing(lambda action: (need("/x", {"text": {"$ref": ["call-0", "$.a"]}}),))
     good, bad = await desk.asked(program("good")), await desk.asked(program("bad"))
-    assert desk.core.approvals.queue.twins(good.id) == (good.id,)
+    assert desk.core.approvals.queue.duplicates(good.id) == (good.id,)
     desk.answer(good)
     await desk.until(good.action_id, State.DONE)
     assert states(desk, bad) == ["pending"]

@@ -62,7 +62,7 @@ def test_whoever_had_a_turn_is_behind_who_had_none() -> None:
 def test_identical_ones_stand_in_one_place_that_of_the_oldest() -> None:
     made = queue(waiting("a", alike="x"), waiting("b"), waiting("c", alike="x"), waiting("d", alike="x"))
     assert made.order() == ("a", "b")
-    assert made.twins("c") == made.twins("a") == ("a", "c", "d")
+    assert made.duplicates("c") == made.duplicates("a") == ("a", "c", "d")
     assert (len(made), made.count(), made.place("d")) == (2, 4, 1)
 
 
@@ -75,7 +75,7 @@ def test_when_the_oldest_is_answered_the_next_stands_where_its_own_age_puts_it()
 @pytest.mark.parametrize("other", [waiting("b", agent="z", alike="x"), waiting("b", session="z", alike="x")])
 def test_what_another_agent_or_session_asks_is_never_identical(other: Waiting) -> None:
     made = queue(waiting("a", alike="x"), other)
-    assert made.twins("a") == ("a",)
+    assert made.duplicates("a") == ("a",)
     assert len(made) == 2
 
 
@@ -84,7 +84,7 @@ def test_leaving_twice_and_entering_twice_change_nothing() -> None:
     made.leave("a")
     made.leave("a")
     made.leave("never there")
-    assert (made.order(), made.place("a"), made.twins("a"), made.count("a")) == (("b",), 0, (), 1)
+    assert (made.order(), made.place("a"), made.duplicates("a"), made.count("a")) == (("b",), 0, (), 1)
 
 
 # ---- what is identical
@@ -143,7 +143,7 @@ def test_whatever_comes_and_goes(steps: Sequence[tuple[str, object, object, obje
     assert sorted(order) == sorted(ids[0] for ids in groups.values())  # each group once, by its oldest; none lost
     assert [made.place(id) for id in order] == list(range(1, len(order) + 1))
     for ids in groups.values():
-        assert all(made.twins(id) == tuple(ids) for id in ids)
+        assert all(made.duplicates(id) == tuple(ids) for id in ids)
     for session in {each.session for each in model.values()}:
         mine = [id for id in order if model[id].session == session]
         assert mine == [id for id in model if id in mine]  # first in, first out

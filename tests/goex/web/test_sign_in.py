@@ -552,7 +552,7 @@ class TestClocks:
         known = Passkeys(all=(passkey,))
         sessions = PageSessions(lambda: now, lambda: known)
         with ExitStack() as calls:
-            made = [calls.enter_context(sessions.begun(passkey)) for _ in range(MOST + 1)]
+            made = [calls.enter_context(sessions.opened(passkey)) for _ in range(MOST + 1)]
             assert [one.over.is_set() for one in made] == [True] + [False] * MOST
             assert sessions.get(made[-1].id) is made[-1]
             now += LASTS
@@ -564,7 +564,7 @@ class TestClocks:
         passkey = Passkey(id="pk-1", name="x", credential_id=b"1", public_key=b"1", rp_id=HOST, created=now)
         known: Passkeys | None = Passkeys(all=(passkey,))
         sessions = PageSessions(lambda: now, lambda: known)
-        with sessions.begun(passkey) as session:
+        with sessions.opened(passkey) as session:
             assert sessions.get(session.id)
             known = None
             with pytest.raises(NoPageSession):
@@ -577,7 +577,7 @@ class TestClocks:
         now = datetime(2026, 1, 1, tzinfo=UTC)
         known: Passkeys | None = NONE
         sessions = PageSessions(lambda: now, lambda: known)
-        with sessions.begun(None) as session:
+        with sessions.opened(None) as session:
             assert sessions.get(session.id)
             known = None
             with pytest.raises(NoPageSession):
@@ -596,7 +596,7 @@ class TestClocks:
 
         def meanwhile() -> None:
             sealing.presence.remember(peer)
-            made.append(calls.enter_context(sessions.begun(None)))
+            made.append(calls.enter_context(sessions.opened(None)))
 
         nothing = SimpleNamespace(actions=SimpleNamespace(in_states=lambda states: ()))
         sealing.engine = SimpleNamespace(core=nothing)  # type: ignore[assignment]

@@ -119,13 +119,13 @@ def test_a_verb_of_two_words_says_what_is_to_be_done(catalog: Catalog, text: str
     ],
 )
 def test_what_is_to_be_done(text: str, deed: str, ends: bool) -> None:
-    wish = document_match.wish(text)
+    wish = document_match.query(text)
     assert (wish.deed, wish.ends) == (deed, ends)
 
 
 def parts(text: str) -> tuple[set[str], set[str]]:
     """What something is done to, and what an id stands behind."""
-    concepts = [each for each in document_match.wish(text).concepts if each.weight == 1.0]
+    concepts = [each for each in document_match.query(text).concepts if each.weight == 1.0]
     things = {each.word for each in concepts if each.thing and not each.verb}
     return things, {each.word for each in concepts if each.owner}
 
@@ -194,7 +194,7 @@ def _path(catalog: Catalog) -> Path:
     ],
 )
 def test_what_is_to_be_done_is_learned_from_the_lexicon(text: str, wanted: str) -> None:
-    shares = document_match.wish(text).likely
+    shares = document_match.query(text).likely
     assert deed_model.CLASSES[max(range(6), key=shares.__getitem__)] == wanted
     assert sum(map(math.exp, shares)) == pytest.approx(1)
 

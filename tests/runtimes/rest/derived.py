@@ -15,7 +15,7 @@ from policies.reversions import Result, Standing, Use
 from runtimes.gateway.plan import Exchange
 from runtimes.gateway.response_values import Answers, judge
 from runtimes.rest.plans import assess_calls
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.references import literal
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.steps import Step
@@ -76,7 +76,7 @@ def service() -> Notes:
     return made
 
 
-def carry(steps: tuple[Step, ...], to: Service, ledger: Ledger) -> Step | None:
+def carry(steps: tuple[Step, ...], to: Service, ledger: CallRecord) -> Step | None:
     """Send steps in order until one doesn't go well, which is returned."""
     for step in steps:
         request = step.request
@@ -98,10 +98,10 @@ def carry(steps: tuple[Step, ...], to: Service, ledger: Ledger) -> Step | None:
     return None
 
 
-def do(made: list[tuple[str, Any]], to: Service, catalog: Catalog, bench: Bench) -> tuple[Plan, Ledger]:
+def do(made: list[tuple[str, Any]], to: Service, catalog: Catalog, bench: Bench) -> tuple[Plan, CallRecord]:
     action = calls(*((f"notes.{name}", arguments) for name, arguments in made))
     plan = assess_calls(action, bench.context("a1"), catalog, Profile(), "sha256:x")
-    ledger = Ledger()
+    ledger = CallRecord()
     carry(planned_steps(plan), to, ledger)
     return plan, ledger
 

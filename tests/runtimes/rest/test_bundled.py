@@ -26,7 +26,7 @@ from policies.jsonvalue import JsonObject
 from policies.services import Risk
 from runtimes.gateway.plan import Exchange
 from runtimes.rest.plans import assess_calls
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.requests import bind
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.steps import Step
@@ -94,15 +94,15 @@ class Sender:
             calls((method, arguments)), self.bench.context("a1", leased=False), CATALOG, Profile(), "image"
         )
 
-    def act(self, method: str, arguments: JsonObject) -> tuple[Plan, Ledger]:
-        plan, ledger = self.plan(method, arguments), Ledger()
+    def act(self, method: str, arguments: JsonObject) -> tuple[Plan, CallRecord]:
+        plan, ledger = self.plan(method, arguments), CallRecord()
         for step in planned_steps(plan):
             answer = self.send(bind(step, ledger.answers, CATALOG, self.account))
             assert answer.well, (step.id, answer)
             ledger.answers[step.id] = answer
         return plan, ledger
 
-    def undo(self, plan: Plan, ledger: Ledger) -> dict[str, Step]:
+    def undo(self, plan: Plan, ledger: CallRecord) -> dict[str, Step]:
         accounts = {(self.account.service, self.account.name): self.account}
         return {step.id: step for step in undo_steps(plan, ledger, CATALOG, accounts)}
 

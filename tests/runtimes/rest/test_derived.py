@@ -21,7 +21,7 @@ from policies.actions import Plan, UndoClass
 from policies.errors import Unsupported
 from policies.reversions import Standing
 from runtimes.rest.plans import assess_calls
-from runtimes.rest.records import Ledger
+from runtimes.rest.records import CallRecord
 from runtimes.rest.undo import undo_steps
 from runtimes.sandbox.contract import Profile
 from tests.mapper.importing.undo_specs import document
@@ -82,7 +82,7 @@ def test_undo_brings_back_what_could_be_seen(made: Any, catalog: Catalog, tmp_pa
     except Unsupported:
         assert to.state() == between
         return
-    own = Ledger()
+    own = CallRecord()
     stopped = carry(steps, to, own)
     if stopped is not None and stopped.role == "guard":
         # Two calls on one thing: the newer is taken back, the older compares and stays. Never a wrong value.
@@ -103,7 +103,7 @@ def test_one_call_is_always_taken_back_or_refused(
     before = to.state()
     plan, ledger = do([(spelled[one[0]], one[1])], to, catalog, bench)
     with suppress(Unsupported):
-        assert carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger()) is None
+        assert carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord()) is None
         assert to.state() == before
 
 
@@ -167,7 +167,7 @@ def test_things_in_envelopes_are_taken_back_or_refused(
     if between and other in to.notes:
         to.change(other, text="somebody else's")
     with suppress(Unsupported):
-        stopped = carry(undo_steps(plan, ledger, enveloped, bench.context("a1").accounts), to, Ledger())
+        stopped = carry(undo_steps(plan, ledger, enveloped, bench.context("a1").accounts), to, CallRecord())
         assert stopped is None or stopped.role in ("guard", "pre")
         if stopped is None and not between:
             assert to.state() == before
@@ -234,7 +234,7 @@ def test_settings_are_put_back_or_left(one: Any, between: str, alarms: Catalog, 
         mine[between] = other[between]  # somebody else's
     left = to.state()
     try:
-        stopped = carry(undo_steps(plan, ledger, alarms, bench.context("a1").accounts), to, Ledger())
+        stopped = carry(undo_steps(plan, ledger, alarms, bench.context("a1").accounts), to, CallRecord())
     except Unsupported:
         # Without an answer, a call that doesn't say all of it has no way back, and that is said before it runs.
         assert one[0].endswith("alarm") and len(one[1]) < 2
@@ -296,7 +296,7 @@ def test_what_is_shown_only_when_asked_for_is_put_back(
         to.letter[between] = "somebody else's"
     left = to.state()
     try:
-        stopped = carry(undo_steps(plan, ledger, letters, bench.context("a1").accounts), to, Ledger())
+        stopped = carry(undo_steps(plan, ledger, letters, bench.context("a1").accounts), to, CallRecord())
     except Unsupported:
         assert not written or "files" in written  # nothing of it, or what no read shows
         assert to.state() == left
@@ -325,7 +325,7 @@ def test_a_third_partys_change_in_between_stays(one: Any, catalog: Catalog, tmp_
     to.stars ^= {("o", "a"), ("o", "b")}
     left = to.state()
     with suppress(Unsupported):
-        stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+        stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
         assert stopped is not None and stopped.role == "guard" and changed
     assert to.state() == left
 

@@ -16,7 +16,7 @@ from policies.errors import Unsupported
 from policies.reversions import Result
 from runtimes.gateway.client import GatewayClient
 from runtimes.rest.plans import assess_calls
-from runtimes.rest.records import Ledger
+from runtimes.rest.records import CallRecord
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.undo import UndoImpossible, check_promise, planned_steps, undo_steps
 from runtimes.sandbox.contract import Limits, Profile
@@ -95,7 +95,7 @@ def test_what_a_list_shows_to_be_new_is_deleted(tmp_path: Path) -> None:
     assert [step.role for step in planned_steps(plan)] == ["pre", "call", "after"]
     steps = undo_steps(plan, ledger, catalog, accounts)
     assert next(step for step in steps if step.role == "undo").arguments == {"host": "h", "rule_id": "r3"}
-    assert carry(steps, to, Ledger()) is None and to.state() == before
+    assert carry(steps, to, CallRecord()) is None and to.state() == before
 
 
 @pytest.mark.promise(65)
@@ -135,7 +135,7 @@ def test_what_was_made_and_changed_since_stays(tmp_path: Path) -> None:
     plan, ledger, catalog, accounts = _make(to, tmp_path)
     to.rules[-1]["on"] = False
     left = to.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, accounts), to, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, accounts), to, CallRecord())
     assert stopped is not None and stopped.role == "guard" and to.state() == left
 
 
@@ -143,7 +143,7 @@ def test_what_was_made_and_changed_since_stays(tmp_path: Path) -> None:
 def test_what_is_still_listed_is_said(tmp_path: Path) -> None:
     to = Rules("stays")
     plan, ledger, catalog, accounts = _make(to, tmp_path)
-    stopped = carry(undo_steps(plan, ledger, catalog, accounts), to, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, accounts), to, CallRecord())
     assert stopped is not None and stopped.role == "verify"
 
 
@@ -187,7 +187,7 @@ def test_what_a_read_showed_is_written_back(operation: str, arguments: dict[str,
     (call,) = (step for step in planned_steps(plan) if step.role == "call")
     check_promise(call, plan, ledger, catalog)
     assert to.look["size"] == 2
-    assert carry(undo_steps(plan, ledger, catalog, accounts), to, Ledger()) is None
+    assert carry(undo_steps(plan, ledger, catalog, accounts), to, CallRecord()) is None
     assert to.look == {"color": "red", "size": 1}
 
 
@@ -213,7 +213,7 @@ def test_a_read_of_something_else_is_seen_before_anything_is_sent(
     to = Looks(shown)
     plan, ledger, catalog, accounts = _do(to, "untold", operation, arguments, tmp_path)
     left = copy.deepcopy(to.look)
-    stopped = carry(undo_steps(plan, ledger, catalog, accounts), to, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, accounts), to, CallRecord())
     assert stopped is not None and stopped.role == "guard" and to.look == left
 
 

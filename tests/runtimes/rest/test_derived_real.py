@@ -15,7 +15,7 @@ from policies.actions import Revert, UndoClass
 from policies.errors import Conflict, Unsupported
 from policies.reversions import Result, Use
 from runtimes.gateway.client import GatewayClient
-from runtimes.rest.records import Ledger
+from runtimes.rest.records import CallRecord
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.undo import planned_steps
 from runtimes.sandbox.contract import Limits, Profile
@@ -233,7 +233,7 @@ async def test_what_is_made_again_is_not_made_twice(
     revert_plan = await runtime.assess_revert(revert, plan, bench.context("a1"))
     post = next(step.request for step in planned_steps(revert_plan) if step.role == "undo")
     notes.handle(Hit("POST", "/notes", {}, post.body, {name.lower(): value for name, value in post.headers.items()}))
-    Ledger(sent=["undo-0-0"]).save(bench.context("u1").records)
+    CallRecord(sent=["undo-0-0"]).save(bench.context("u1").records)
     outcome = await runtime.execute_revert(revert, revert_plan, plan, bench.context("a1"), bench.context("u1"))
     assert [note["title"] for note in notes.notes.values()].count("one") == 1
     assert outcome.ok is keyed

@@ -15,7 +15,7 @@ import pytest
 from policies.actions import Revert
 from policies.errors import Unsupported
 from runtimes.gateway.client import GatewayClient
-from runtimes.rest.records import Ledger
+from runtimes.rest.records import CallRecord
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.undo import UndoImpossible, check_promise, planned_steps, undo_steps
 from runtimes.sandbox.contract import Limits, Profile
@@ -154,7 +154,7 @@ def test_it_is_taken_back_or_left(name: str, between: bool, tmp_path: Path) -> N
     elif between:
         case.changed(shelf)
     left = shelf.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, CallRecord())
     assert (stopped.role if stopped is not None else "") == ("guard" if between else "")
     assert shelf.state() == (left if between else before)
 
@@ -200,7 +200,7 @@ def test_a_change_that_drops_what_it_isnt_given_isnt_taken_back(tmp_path: Path) 
     bench = Bench(tmp_path / "records", (ACCOUNT,))
     plan, ledger = do([(method.name, {"customer": "c1", "name": "new"})], shelf, catalog, bench)
     left = shelf.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, CallRecord())
     assert stopped is not None and stopped.role == "guard" and shelf.state() == left
 
 
@@ -228,7 +228,7 @@ def test_a_list_that_shows_it_no_more_is_a_conflict(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "records", (ACCOUNT,))
     plan, ledger = do([(method.name, case.arguments)], shelf, catalog, bench)
     made = shelf.kept["remarks"].pop("11")
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, CallRecord())
     assert made["text"] == "new" and stopped is not None and stopped.role == "guard"
 
 
@@ -262,5 +262,5 @@ def test_what_a_put_would_make_and_nothing_deletes_isnt_promised(there: bool, tm
             undo_steps(plan, ledger, catalog, bench.context("a1").accounts)
         return
     check_promise(call, plan, ledger, catalog)
-    assert carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, Ledger()) is None
+    assert carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, CallRecord()) is None
     assert shelf.state() == before

@@ -13,7 +13,7 @@ from mapper.catalog import Catalog
 from mapper.importing.files import import_openapi
 from policies.actions import Plan
 from policies.errors import Unsupported
-from runtimes.rest.records import Ledger
+from runtimes.rest.records import CallRecord
 from runtimes.rest.undo import UndoImpossible, check_promise, planned_steps, undo_steps
 from tests.mapper.importing.undo_specs import document
 from tests.runtimes.rest.derived import (
@@ -73,7 +73,7 @@ def test_what_was_made_is_deleted_where_it_stands(what: str, changed: bool, tmp_
     elif changed:
         to.labels["new"]["color"] = "somebody else's"
     left = to.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
     assert (stopped.role if stopped is not None else "") == ("guard" if changed else "")
     assert to.state() == (left if changed else before)
 
@@ -112,7 +112,7 @@ class Flags(Notes):
         return 204, None
 
 
-def put_flag(tmp_path: Path, to: Flags, what: str) -> tuple[Plan, Ledger, Catalog, Bench]:
+def put_flag(tmp_path: Path, to: Flags, what: str) -> tuple[Plan, CallRecord, Catalog, Bench]:
     catalog, bench = catalog_of(tmp_path, "upserts"), Bench(tmp_path / "records", (ACCOUNT,))
     name = next(one.name for one in catalog.methods() if one.origin_id == f"PUT /{what}/{{key}}")
     plan, ledger = do([(name, {"key": "f", "body": {"on": True, "text": "mine"}})], to, catalog, bench)
@@ -136,7 +136,7 @@ def test_what_a_put_made_is_deleted_and_what_it_changed_is_put_back(
     elif between:
         to.flags["f"][between] = {"on": False, "text": "theirs", "seen": 9}[between]
     left = to.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
     if between in ("on", "text", "gone") or (between == "seen" and what == "flags"):
         assert stopped is not None and stopped.role == "guard" and to.state() == left
     else:
@@ -165,7 +165,7 @@ def test_whether_it_was_there_must_be_known(tmp_path: Path) -> None:
 def test_what_isnt_gone_after_all_is_said(tmp_path: Path) -> None:
     to = Flags(False, "stays")
     plan, ledger, catalog, bench = put_flag(tmp_path, to, "flags")
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
     assert stopped is not None and stopped.role == "verify"
 
 
@@ -214,6 +214,6 @@ def test_what_others_put_into_it_isnt_deleted_with_it(cards: list[str], tmp_path
     bench, to = Bench(tmp_path / "records", (ACCOUNT,)), Boards()
     plan, ledger = do([(name, {"body": {"name": "plans"}})], to, catalog, bench)
     to.cards += cards
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, Ledger())
+    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
     assert (stopped.role if stopped is not None else "") == ("guard" if cards else "")
     assert to.boards == ({"b1": "plans"} if cards else {})

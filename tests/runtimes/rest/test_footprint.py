@@ -15,7 +15,7 @@ from policies.actions import Plan
 from runtimes.base import Footprint
 from runtimes.rest.footprint import _above, footprint
 from runtimes.rest.plans import assess_calls
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.undo import planned_steps
 from runtimes.sandbox.contract import Profile
 from tests.mapper.importing.undo_specs import document
@@ -36,7 +36,7 @@ def print_of(
     accounts = (*ACCOUNTS, account(service, f"https://{service}.example.org")) if service == "notes" else ACCOUNTS
     bench = Bench(tmp_path / "records", accounts)
     plan: Plan = assess_calls(calls(call), bench.context("a1"), catalog, Profile(), "sha256:x")
-    ledger = Ledger()
+    ledger = CallRecord()
     for step in planned_steps(plan):
         if step.role == "call" and not step.read:
             ledger.sent.append(step.id)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from policies.errors import InvalidInput
 from runtimes.gateway.plan import Ref
-from runtimes.rest.letters import letter
+from runtimes.rest.mime import letter
 
 
 def read(**parts: Any) -> Any:

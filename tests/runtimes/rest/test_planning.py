@@ -22,7 +22,7 @@ from runtimes.idempotency import action_key
 from runtimes.rest.plan_text import step_lines
 from runtimes.rest.planner import plan_calls
 from runtimes.rest.plans import assess_calls, assess_redo
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.references import with_refs
 from runtimes.rest.requests import bind, check_segment, check_values
 from runtimes.rest.run import job_file
@@ -328,7 +328,7 @@ def test_doing_again_needs_no_way_back(tmp_path: Path) -> None:
     context = Bench(tmp_path, ACCOUNTS).context("a1")
     plan = assess_calls(action, context, CATALOG, Profile(), "sha256:x")
     answer = Answer(status=200, well=True, failed="", body={"event_id": "$e"}, text="")
-    ledger = Ledger(sent=["call-0"], answers={"call-0": answer}, undone=[0])
+    ledger = CallRecord(sent=["call-0"], answers={"call-0": answer}, undone=[0])
 
     redo = assess_redo(Revert(verb="redo", target="a1"), plan, ledger, context, CATALOG, Profile(), "sha256:x")
 

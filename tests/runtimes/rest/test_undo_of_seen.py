@@ -7,7 +7,7 @@ from pathlib import Path
 from mapper.catalog import Catalog
 from runtimes.gateway.plan import Ref
 from runtimes.rest.plans import assess_calls
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.references import refs_in
 from runtimes.rest.undo import Seen, reversal, undo_steps
 from runtimes.sandbox.contract import Profile
@@ -39,7 +39,7 @@ def test_it_is_what_an_actions_own_undo_sends(tmp_path: Path) -> None:
     bench = Bench(tmp_path, (SLACK,))
     action = calls(("slack.conversations.setTopic", dict(TOPIC)), ("slack.chat.postMessage", dict(POSTED)))
     plan = assess_calls(action, bench.context("a1"), CATALOG, Profile(), "sha256:x")
-    ledger = Ledger(sent=["call-0", "call-1"], answers={"pre-0": before, "call-0": topic, "call-1": posted})
+    ledger = CallRecord(sent=["call-0", "call-1"], answers={"pre-0": before, "call-0": topic, "call-1": posted})
     own = undo_steps(plan, ledger, CATALOG, bench.context("a1").accounts)
     made = reversal(
         [

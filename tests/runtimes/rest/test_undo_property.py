@@ -17,7 +17,7 @@ from policies.actions import Plan
 from runtimes.gateway.plan import Exchange
 from runtimes.gateway.response_values import Answers, judge
 from runtimes.rest.plans import assess_calls
-from runtimes.rest.records import Answer, Ledger
+from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.references import literal
 from runtimes.rest.steps import Step
 from runtimes.rest.undo import planned_steps, undo_steps
@@ -38,7 +38,7 @@ def service() -> FakeGitHub:
     return made
 
 
-def carry(steps: tuple[Step, ...], to: FakeGitHub, ledger: Ledger) -> bool:
+def carry(steps: tuple[Step, ...], to: FakeGitHub, ledger: CallRecord) -> bool:
     """Send steps in order until one doesn't go well; returns whether all did."""
     for step in steps:
         request = step.request
@@ -57,7 +57,7 @@ def carry(steps: tuple[Step, ...], to: FakeGitHub, ledger: Ledger) -> bool:
     return True
 
 
-def do(made: list[tuple[int, str]], to: FakeGitHub, bench: Bench) -> tuple[Plan, Ledger]:
+def do(made: list[tuple[int, str]], to: FakeGitHub, bench: Bench) -> tuple[Plan, CallRecord]:
     action = calls(
         *(
             ("github.issues.setTitle", {"owner": "acme", "repo": "tool", "issue_number": number, "title": title})
@@ -65,7 +65,7 @@ def do(made: list[tuple[int, str]], to: FakeGitHub, bench: Bench) -> tuple[Plan,
         )
     )
     plan = assess_calls(action, bench.context("a1"), CATALOG, Profile(), "sha256:x")
-    ledger = Ledger()
+    ledger = CallRecord()
     assert carry(planned_steps(plan), to, ledger)
     return plan, ledger
 
@@ -83,7 +83,7 @@ def test_any_sequence_of_edits_is_taken_back(made: list[tuple[int, str]], tmp_pa
     plan, ledger = do(made, to, bench)
     steps = undo_steps(plan, ledger, CATALOG, bench.context("a1").accounts)
 
-    assert carry(steps, to, Ledger())
+    assert carry(steps, to, CallRecord())
 
     assert titles(to) == titles(service())
 
@@ -102,6 +102,6 @@ def test_a_foreign_change_stops_the_undo_before_anything_is_sent(
     before = titles(to)
     steps = undo_steps(plan, ledger, CATALOG, bench.context("a1").accounts)
 
-    assert not carry(steps, to, Ledger())
+    assert not carry(steps, to, CallRecord())
 
     assert titles(to) == before
