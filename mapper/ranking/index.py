@@ -58,7 +58,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A ranking: hits best first; `confidence`, the probability that the first is right if any method is; `nothing`,
+    """A ranking: hits best first; `confidence`, the probability that the first is right if any method is (and that the
+    request is for the lexicon's services at all, where documents compete with these); `nothing`,
     the probability that no method serves the request; `features.TRAITS` of the first, none where only the documents of
     its service speak of it (`by_documents`)."""
 
@@ -173,7 +174,7 @@ class Index:
             merged = _merged(hits, others, float(sided), limit)
             if any(merged[0].method_id == hit.method_id for hit in others):
                 return Found(merged, confidence, nothing, by_documents=True)
-            return replace(found, hits=merged)
+            return replace(found, hits=merged, confidence=round(found.confidence * _logistic(-sided), 4))
 
     def _by_lexicon(
         self, text: str, ranked: _Ranked, connected: Collection[str], chooser: ServiceChooser | None, limit: int,

@@ -55,6 +55,14 @@ def test_synonyms_are_single_words_each_of_something_else() -> None:
         assert all(re.fullmatch(r"[a-z0-9]+", each) for each in others), (word, others)
 
 
+def test_what_comes_with_goex_is_less_sure_where_an_imported_service_may_be_meant(catalog: Catalog) -> None:
+    text = "add a meeting to my calendar tomorrow at 10 with bob@example.org"
+    own, both = Index.of(Catalog.bundled().services.values()), Index.open(catalog.store.path)  # type: ignore[union-attr]
+    alone, beside = own.find(text), both.find(text)
+    assert alone.hits[0].method_id == beside.hits[0].method_id == "google_calendar.events.insert"
+    assert not beside.by_documents and 0 < beside.confidence < alone.confidence
+
+
 def test_what_people_say_finds_what_documents_call_it_and_the_word_itself_counts_more(tmp_path: Path) -> None:
     methods = (
         operation("listPaychecks", http="GET", path="/paychecks", description="List paychecks."),
