@@ -72,6 +72,8 @@ _CLAIMS = {
     "openid": frozenset(stems("id sub identifier number")),
 }
 _IDENTITY = frozenset({"openid", "email", "profile", "userinfo.email", "userinfo.profile"})
+# What somebody says to be: then the word doesn't mean others.
+_BEING = re.compile(r"\b(?:i['\u2019]?m|i am|as) an? ((?:[\w-]+ ){0,2}[\w-]+)", re.IGNORECASE)
 _YOU = re.compile(r"\byou (\w+)(?:,? (?:or|and) (\w+))?")  # what somebody does to whom another's things belong
 _FEW = 2  # methods of a service that a scope of another's opens when it is only there to help
 _WHOLE = 5  # the best score: a value that is the kind's name
@@ -154,6 +156,7 @@ class _Facts:
         self.whole = {"".join(stems(value)) for value in self.values if value.isidentifier()}
         asked = stems(words[:_MAX_TEXT])[:_MAX_WORDS]
         self.asked = [*asked, *_everyday(asked)]
+        self.being = frozenset(stems(" ".join(_BEING.findall(words[:_MAX_TEXT]))))
         self.meant = _everyday(self.value_stems)
         self.everyday = self.meant | _everyday(asked)
         # What the path names: the things that the call is about, the last of them the item itself.
@@ -400,7 +403,7 @@ def _asks_for_own(among: Mapping[str, Candidate], mine: set[str], facts: _Facts)
     others = [each for name, each in among.items() if name not in mine]
     theirs = stems(" ".join(segment for each in others for segment in each.said.segments if segment not in own))
     done = stems(" ".join(" ".join(found) for each in others for found in _YOU.findall(each.scope.description.lower())))
-    return bool(_FIRST_PERSON & set(facts.asked)) and not {*theirs, *done} & set(facts.asked)
+    return bool(_FIRST_PERSON & set(facts.asked)) and not ({*theirs, *done} - facts.being) & set(facts.asked)
 
 
 def _kinds(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:
