@@ -62,6 +62,25 @@ def test_what_a_strong_model_can_do_it_does_here(alone: Alone, tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_a_second_set_written_when_the_first_had_taught_what_it_could(alone: Alone, tmp_path: Path) -> None:
+    """165 others, with native tool calls. As first measured one ran with a scope too wide: c017, "I am a student"."""
+    folder = VECTORS.with_name("conversations2")
+    for file in folder.glob("*.answers.jsonl"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    asked = request_sets.read(folder / "requests.jsonl")
+    now = Context(now=datetime.fromisoformat("2026-11-30T09:00+01:00"))
+    made, waiting = rounds.rows(alone, asked, Technique.named(CONVERSATION, samples=1), tmp_path, "tools", now)
+    assert waiting is None
+    found = figures(made)
+    assert found["n"] == 165
+    assert found["accuracy_total_pct"] >= 94
+    assert found["declined_wrongly_pct"] == 0
+    assert found["by_class"]["ambiguous"]["executed_pct"] == 0
+    assert found["by_class"]["unservable"]["declined_pct"] == 100
+    assert [row.request.id for row in made if row.excessive] == []
+
+
+@pytest.mark.slow
 def test_single_prompts_beside_it(alone: Alone) -> None:
     """The other column of the table in docs/guides/models.md: the likeliest methods in one prompt, and one answer."""
     asked = request_sets.read(VECTORS / "requests.jsonl")
