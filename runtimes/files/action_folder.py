@@ -36,7 +36,7 @@ class Halted(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class ActionFolder:
-    """One action's folder. `root` is open and stays open as long as the desk is used."""
+    """One action's folder. `root` is open and stays open as long as it is used."""
 
     action_id: str
     folder: Folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ import typer.main
 
 from goex.cli import help_text
 from goex.cli.main import _GROUPS, app
+from mapper.catalog import Catalog
 from tests.goex.cli.conftest import Inside
 
-ROOT = typer.main.get_command(app)
+ROOT: Any = typer.main.get_command(app)
 
 
 def commands(path: str = "goex", group: Any = ROOT) -> Iterator[tuple[str, Any]]:
@@ -34,6 +36,17 @@ def test_an_example_is_a_command_that_its_parser_takes(path: str, line: str) -> 
     one = dict(commands())[path]
     with one.make_context(path, words[len(path.split()) :]) as context:
         assert context.params or not one.params
+
+
+def test_examples_name_services_that_come_with_goex_or_that_one_imports() -> None:
+    named = {
+        word.split(".")[0]
+        for path, line in EXAMPLES
+        for flag, word in pairwise(shlex.split(line.partition(" | ")[2] or line))
+        if flag in ("--service", "--call")
+        or (path in ("goex auth login", "goex vault put") and flag in ("login", "put"))
+    }
+    assert "slack" in named and named <= {*Catalog.bundled().services, "shop", "model"}
 
 
 def test_an_example_that_isnt_one_would_be_seen() -> None:
@@ -58,7 +71,7 @@ def test_groups_name_options_and_commands_that_there_are(inside: Inside) -> None
         if len(names) > 16:
             assert grouped, f"{path} has {len(names)} options in one list"
     named = [name for names in _GROUPS.values() for name in names]
-    assert sorted(named) == sorted(ROOT.commands)  # type: ignore[attr-defined]
+    assert sorted(named) == sorted(ROOT.commands)
     said = inside("--help").out
     assert "Other commands" not in said
     assert all(f"{group}:" in said for group in _GROUPS)
