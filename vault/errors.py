@@ -233,7 +233,7 @@ def no_account(service: str, name: str = "", others: tuple[str, ...] = ()) -> No
     said = escape(service[:100])
     what = f"{said} has no account {escape(name[:100])!r}" if name else f"There is no account for {said}"
     there = f" (there is: {', '.join(others)})" if others else ""
-    put = f"goex vault put {pasteable(service)}"
+    put = f"goex vault put {pasteable(service)}{' --base-url https://…' if service == 'model' else ''}"
     add = f"Add it: {put}" if service == "model" else f"Connect it: goex auth login {pasteable(service)}, or {put}"
     if service == "db":
         what, add = f"There is no database {escape(name[:60])!r}", "See which there are: goex db list"

@@ -16,7 +16,7 @@ _LEAST_ID = 4  # characters of an id that may stand for the whole
 _KINDS = {"q-": "request for approval", "g-": "grant"}  # whose ids begin so
 
 ActionArgument = Annotated[
-    str, typer.Argument(metavar="[ID]", help="An action; left out, the last one that it fits.", show_default=False)
+    str, typer.Argument(metavar="[ID]", help="An action's id; without it, the newest action that the command applies to.", show_default=False)
 ]
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import accounts_pb2 as ab
 
-app = App(help="Connect accounts, and take them back.")
+app = App(help="Connect and disconnect accounts.")
 
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="A service of the catalog.")]
 AccountName = Annotated[str, typer.Option("--account", metavar="NAME", help="Which account of the service.")]
@@ -77,7 +77,7 @@ def login(
     user: Annotated[str, typer.Option(metavar="NAME", help="The user name for --basic.")] = "",
     base_url: Annotated[str, typer.Option(metavar="URL", help="Where the service is; left out, its own place.")] = "",
     origin: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="One more place that the credential may be sent to.")
+        list[str] | None, typer.Option(metavar="URL", help="One more origin that the credential may be sent to.")
     ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="Service and login are on this machine or network.")

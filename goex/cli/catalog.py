@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mapper.importing.import_report import Progress, Report
 
 app = App(help="What can be called at all.")
-importing = App(help="Import the services of others.")
+importing = App(help="Import services from API documents.")
 app.add_typer(importing, name="import")
 
 _SHOWN = 20  # problems, or odd entries of a kind, that are shown unless all are asked for

@@ -48,7 +48,7 @@ def add(
         ),
     ],
     policy: Annotated[
-        PolicyName, typer.Option("--policy", help="How changes are taken back where nothing else is said.")
+        PolicyName, typer.Option("--policy", help="The undo policy, where a table or a request names no other.")
     ] = "reversal",
     hold_hours: Hours = 0,
     password_file: Annotated[

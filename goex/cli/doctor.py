@@ -126,7 +126,7 @@ def _python() -> Check:
             name="python",
             ok=False,
             says=f"{version}, without {', '.join(missing)}",
-            mend=f"{sys.executable} -m pip install goex",
+            mend="Install GoEx again, from its wheel or its folder: docs/guides/operation.md",
         )
     good = (3, 11) <= sys.version_info < (3, 14)
     return Check(name="python", ok=good, says=version, mend="" if good else "Install Python 3.11, 3.12 or 3.13.")
@@ -314,7 +314,8 @@ def _vault(paths: Paths, status: pb.StatusReply | None) -> Check:
         "sealed": "goex vault unlock",
         "broken": "goex vault restore FILE --replace   (a backup; the file that is there is kept aside)",
     }.get(status.vault, "goex vault init")
-    says = (status.vault or "unknown") + (f": {status.vault_trouble}" if status.vault_trouble else "")
+    state = "isn't made yet" if status.vault == "absent" else status.vault or "unknown"
+    says = state + (f": {status.vault_trouble}" if status.vault_trouble else "")
     return Check(name="vault", ok=False, says=says, mend=mend)
 
 

@@ -96,7 +96,7 @@ def scopes(
     """Score a way of mapping: are the methods right, and the scopes neither too wide nor too narrow?
 
     The catalog holds Google's services and no others. It is built once, from the package google-api-python-client.
-    A model is asked for nothing: --dump-prompts writes what it would get, --responses reads what it said.
+    No model is called: --dump-prompts writes the prompts, --responses reads the completions.
     """
     out = Output(as_json)
     from mapper.evaluation import recorded, request_sets

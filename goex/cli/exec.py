@@ -57,7 +57,7 @@ def run(
     ] = None,
     undo: Annotated[
         str,
-        typer.Option(metavar="COMMAND", help="Claimed to undo the program: --dry-run tries it. Undo never uses it."),
+        typer.Option(metavar="COMMAND", help="A command that should undo the program; --dry-run only tests it. goex undo restores the snapshot."),
     ] = "",
     preview: Annotated[
         str, typer.Option("--apply", metavar="ID", help="Apply what that dry run found, instead of running it again.")
@@ -121,7 +121,7 @@ def run(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Have something done: in words, as calls, as a program on one folder or for services, or as statements on one
+    """Have something done: in words, as calls, as a program on folders or for services, or as statements on one
     database.
 
     With --json each event is one JSON object on a line of its own; the last one holds "finished".

@@ -40,7 +40,7 @@ def list_grants(
             _lines(out, grant)
         return
     out.table(
-        ("grant", "agent", "scope", "account", "width", "only when", "until", "used", "last used", "state"),
+        ("grant", "agent", "scope", "account", "duration", "only when", "until", "used", "last used", "state"),
         [
             (
                 grant.id,

@@ -57,6 +57,14 @@ To = Annotated[
         help="Back to a point: an action, with all of its session that came after it; or a time, like 2h or today.",
     ),
 ]
+Forward = Annotated[
+    str,
+    typer.Option(
+        "--to",
+        metavar="POINT",
+        help="All that was undone from a point on: an action, with its session after it; or a time, like 2h or today.",
+    ),
+]
 Until = Annotated[
     str,
     typer.Option("--to", metavar="POINT", help="All up to a point: an action, with its session before it; or a time."),
@@ -64,7 +72,7 @@ Until = Annotated[
 Everyone = Annotated[bool, typer.Option("--everyone", help="With --to: not only the session of that action.")]
 Agent = Annotated[str, typer.Option("--agent", metavar="NAME", help="With --to: only this agent's actions.")]
 Regardless = Annotated[
-    bool, typer.Option("--regardless", help="Also when later actions stand on it. What is there is compared anyway.")
+    bool, typer.Option("--regardless", help="Also when later actions depend on it; the present state is compared all the same.")
 ]
 
 
@@ -80,7 +88,7 @@ def undo(
     as_json: Json = False,
 ) -> None:
     """Take an action back, or with --to all since a point. Refused, with the difference, when someone changed the
-    state since, or a later action stands on it."""
+    state since, or a later action depends on it."""
     if task:
         if action_id != LAST or to or everyone or agent or regardless or detach:
             raise InvalidInput("--task names all that was done in it.", next_step="Write goex undo --task ID.")
@@ -95,7 +103,7 @@ def undo(
 
 def redo(
     action_id: ActionArgument = LAST,
-    to: To = "",
+    to: Forward = "",
     everyone: Everyone = False,
     agent: Agent = "",
     regardless: Regardless = False,

@@ -49,7 +49,7 @@ def log(
         ),
     ] = "",
     action: Annotated[str, typer.Option(metavar="ID", help="This action alone.")] = "",
-    task: Annotated[str, typer.Option(metavar="ID", help="What was done in this task, which is one line else.")] = "",
+    task: Annotated[str, typer.Option(metavar="ID", help="The actions of this task; without it, a task is one line.")] = "",
     grep: Annotated[str, typer.Option(metavar="TEXT", help="With this text in what was asked or came of it.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 50,
     before: Annotated[str, typer.Option(metavar="N", help="Older ones: the number below the last page.")] = "",
@@ -237,7 +237,7 @@ def _scopes(client: Client, agent: str, out: Output) -> None:
             out.block(" · ".join(part for part in parts if part))
     else:
         out.table(
-            ("grant", "agent", "scope", "account", "width", "used", "last", "called", "never called"),
+            ("grant", "agent", "scope", "account", "duration", "used", "last", "called", "never called"),
             [
                 (
                     each.grant.id,

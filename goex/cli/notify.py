@@ -39,7 +39,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Show what waits for you as desktop notifications, until Ctrl-C. A click allows a single read, once, or denies;
-    everything else opens a terminal."""
+    everything else opens the page, or a terminal."""
     out = Output(as_json)
     if install and uninstall:
         raise InvalidInput("It is either --install or --uninstall.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from goex.cli.question_text import Style
     from goex.rpc import reversions_pb2 as pb
 
-app = App(help="What takes calls back, who says so, and whether it ever did.")
+app = App(help="Undo pairs: which call undoes which, where each pair comes from, and whether it has worked.")
 
 _SOURCES = {
     "bundled": "comes with GoEx",
@@ -134,7 +134,7 @@ def propose(
 
 @app.command("remove")
 def remove(hash: Hash, as_json: Json = False) -> None:
-    """Remove a pair that was added. What it did stays known. Needs your approval passphrase."""
+    """Remove a pair that was added. The record of its uses is kept. Needs your approval passphrase."""
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.cli.prompt import with_presence

@@ -122,7 +122,7 @@ def put(
     account: AccountName = DEFAULT_ACCOUNT,
     base_url: Annotated[str, typer.Option(metavar="URL", help="Where the service is; left out, its own place.")] = "",
     origin: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="One more place that the credential may be sent to.")
+        list[str] | None, typer.Option(metavar="URL", help="One more origin that the credential may be sent to.")
     ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="These places are on this machine or network (plain http may be used).")
