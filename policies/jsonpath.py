@@ -3,7 +3,8 @@
 A filter compares values of an item with constants that stand in the plan, so that no answer has a say in what is looked
 for: nothing in it leads out of the item or searches, and a pattern is a text with `.*` before or behind it. Exactly one
 value may be meant; none or several is an error that names what is there, and has the items that may be chosen from. A
-path over *each* item of a list (`$.items[*].id`, or a filter that several may fit) is another question (`items_at`).
+filter may look in the lists of all items of another list (`$.lists[*].cards[?@.title=='Milk'].id`). A path over *each*
+item of a list (`$.items[*].id`, or a filter that several may fit) is another question (`items_at`).
 The work is bounded before it is begun: items looked at, times comparisons, of all paths of an action together (`Work`).
 """
 
@@ -116,9 +117,8 @@ _ENVIRONMENT.function_extensions["match"] = _Match()
 
 def check_path(path: str) -> None:
     """Raise InvalidInput where it is none, or one over each item of a list."""
-    query = _query(path)
-    if query is not None and any(isinstance(segment.selectors[0], WildcardSelector) for segment in query.segments):
-        raise _refused(path, "[*] means several values, and one is wanted")
+    if isinstance((_choosing(_query(path)) or [None])[-1], WildcardSelector):
+        raise _refused(path, "[*] means several values, and one is wanted: a filter behind it chooses that")
 
 
 def check_each(path: str) -> None:
@@ -126,9 +126,7 @@ def check_each(path: str) -> None:
     head, _ = divided(path)
     if not head:
         raise _refused(path, "it names one value; for each item of a list write $.items[*].id, or a filter")
-    query = _query(path)
-    chosen = [segment.selectors[0] for segment in query.segments if _chooses(segment.selectors[0])] if query else []
-    if any(isinstance(selector, WildcardSelector) for selector in chosen[:-1]):
+    if any(isinstance(selector, WildcardSelector) for selector in _choosing(_query(path))[:-1]):
         raise _refused(path, "it is about the items of one list, so that [*] stands once and behind every filter")
 
 
@@ -208,6 +206,12 @@ def _children(node: JSONPathNode) -> list[JSONPathNode]:
     if isinstance(node.value, dict):
         return [node.new_child(value, key, node) for key, value in list(node.value.items())[:OFFERED]]
     return []
+
+
+def _choosing(query: JSONPathQuery | None) -> list[object]:
+    """The filters and [*] of a path, in order."""
+    selectors = [segment.selectors[0] for segment in query.segments] if query else []
+    return [selector for selector in selectors if _chooses(selector)]
 
 
 def _chooses(selector: object) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from jsonpath_rfc9535.filter_expressions import ComparisonExpression
 
 from policies.errors import InvalidInput
-from policies.jsonpath import MAX_WORK, SeveralValues, is_filter, items_at, value_at
+from policies.jsonpath import MAX_WORK, NoMatch, SeveralValues, is_filter, items_at, value_at
 from policies.jsonvalue import MissingValue
 
 LISTS = {
@@ -93,7 +93,8 @@ def test_what_an_error_names_is_short() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "$..id", "$.items[*].id", "$.items[0:2]", "$.items[0,1]", "$.items[?@.a==1,?@.b==2]",
+        "$..id", "$.items[*].id", "$.items[?@.done==true].tags[*]",
+        "$.items[0:2]", "$.items[0,1]", "$.items[?@.a==1,?@.b==2]",
         "$.items[?@.title]", "$.items[?!@.title]",  # "has", which reads like "is"
         "$.items[?@.a==@.b]", "$.items[?@.a==$.items[0].a]", "$.items[?$.items[?@.a==1]]",
         "$.items[?@..a==1]", "$.items[?@[*]==1]", "$.items[?@[?@.a==1]]", "$.items[?1==1]",
@@ -137,6 +138,36 @@ def test_too_many_items_are_refused_before_one_is_looked_at(monkeypatch: pytest.
     assert len(looked) == 100 + 100 * 190
     with pytest.raises(InvalidInput, match="19000 items"):
         value_at(nested, "$.rows[?@.a==1 && @.a!=2].cells[?@.a==1 && @.a!=2]")
+
+
+ACCOUNTS = {
+    "accounts": [
+        {"name": "a", "properties": [{"title": "Shop", "id": "p1"}, {"title": "Blog", "id": "p2"}]},
+        {"name": "b"},
+        {"name": "c", "properties": [{"title": "Blog", "id": "p3"}]},
+    ],
+    "by_region": {"eu": [{"title": "Shop", "id": "p1"}], "us": [{"title": "Wiki", "id": "p4"}]},
+}
+
+
+def test_one_of_the_items_in_all_lists_of_a_list() -> None:
+    assert value_at(ACCOUNTS, "$.accounts[*].properties[?@.title=='Shop'].id") == "p1"
+    assert value_at(ACCOUNTS, "$.by_region[*][?@.title=='Wiki'].id") == "p4"
+    # Two of one title in different lists are two, and each is named by where it stands.
+    with pytest.raises(SeveralValues, match='"p2", "p3"') as several:
+        value_at(ACCOUNTS, "$.accounts[*].properties[?@.title=='Blog'].id")
+    places = [choice.place for choice in several.value.choices]
+    assert [value_at(ACCOUNTS, place)["id"] for place in places] == ["p2", "p3"]
+    with pytest.raises(NoMatch, match=r'There, @.* is "Shop", "Blog", "Blog"'):
+        value_at(ACCOUNTS, "$.accounts[*].properties[?@.title=='Wiki'].id")
+
+
+def test_lists_of_lists_share_what_may_be_looked_at() -> None:
+    nested = {"rows": [{"cells": [{"a": 1}] * 200} for _ in range(100)]}
+    with pytest.raises(InvalidInput, match="20000 items"):
+        value_at(nested, "$.rows[*].cells[?@.a==2].b")
+    with pytest.raises(InvalidInput, match="at most 3"):
+        value_at(nested, "$[*][*][*][?@.a==1].b")
 
 
 def test_what_an_answer_says_is_never_a_filter() -> None:
