@@ -84,8 +84,9 @@ class FilesRuntime:
         self._quota = Quota(snapshots=snapshots, most=quota)
         self._cache = Cache()
         self._copies = KeptCopies(snapshots / "copies")
-        self._locks = FolderLocks()
-        self._several = Several(self, self._locks)
+        locks = FolderLocks()
+        self._locks: FolderLocks | HeldLocks = locks
+        self._several = Several(self, locks)
 
     # ---- the action ----
 

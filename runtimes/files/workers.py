@@ -123,11 +123,10 @@ class FolderLocks:
             self._freed.notify_all()
 
 
-class HeldLocks(FolderLocks):
+class HeldLocks:
     """The locks for whoever holds the folders already: their own are waited for no more."""
 
-    def __init__(self, locks: FolderLocks) -> None:
-        super().__init__()
+    def __init__(self, locks: FolderLocks | HeldLocks) -> None:
         self._locks = locks
 
     @asynccontextmanager
