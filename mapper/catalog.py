@@ -147,6 +147,13 @@ class Catalog:
         if self.store is not None:
             yield from (entry for entry in self.store.entries(main=main) if entry.service not in self._own)
 
+    def paths(self, service: str) -> tuple[tuple[str, str, str], ...]:
+        """(name, HTTP method, path) of each method of a service that has an address. Raises UnknownName."""
+        found = self.service(service)
+        if service not in self._own and self.store is not None:
+            return tuple(row for row in self.store.paths_of(service) if row[1])
+        return tuple((each.name, each.http, each.path) for each in found.methods.values() if each.http)
+
     def of_origin(self, provider_name: str, origin_id: str, version: str = "") -> Method | None:
         """The imported method that its provider calls so: of that version if one is named, else of the main one."""
         for method_id in self.store.of_origin(origin_id) if self.store is not None else ():

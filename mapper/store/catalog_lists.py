@@ -78,6 +78,18 @@ class Listing(Session):
             ).fetchall()
         return tuple((name, origin, http, path) for name, origin, http, path in rows)
 
+    def paths_of(self, service: str) -> tuple[tuple[str, str, str], ...]:
+        """(name, HTTP method, path) of each method, those that can't be called too. Raises StoreUnreadable."""
+        with self._reading() as db:
+            if db is None or not possible(service):
+                return ()
+            rows = db.execute(
+                "SELECT m.name, m.http, m.path FROM method m JOIN document d ON d.id = m.document_id"
+                " JOIN service s ON s.id = d.service_id WHERE s.name = ? ORDER BY m.name",
+                (service,),
+            ).fetchall()
+        return tuple((name, http, path) for name, http, path in rows)
+
     def containing(self, *texts: str, limit: int = 50) -> tuple[str, ...]:
         """Full names, or providers' ids, that have all of `texts` in them: main versions and short ones first."""
         with self._reading() as db:

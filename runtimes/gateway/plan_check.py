@@ -27,7 +27,7 @@ from runtimes.gateway.plan import (
     Slot,
     TokenEndpoint,
 )
-from runtimes.gateway.request_headers import OVERRIDE_NAMES
+from runtimes.gateway.request_headers import OVERRIDE_NAMES, overrides
 from runtimes.gateway.response_values import PART_TEXT
 from runtimes.gateway.urls import BadTarget, check_segment
 from vault.lease import Lease
@@ -169,8 +169,19 @@ def _check_request(request: PlannedRequest, held: Mapping[AccountKey, Lease]) ->
     if request.body_format == "form" and not isinstance(request.body, Mapping | None):
         raise InvalidInput(f"{request.id} has a form that isn't a flat object.")
     _check_body(request)
+    if name := overriding(request):
+        raise InvalidInput(f"{request.id} has a value {name[:60]!r}, which would change what the request means.")
     if request.body_format == "none" and request.body is not None:
         raise InvalidInput(f"{request.id} has a body and no format for it.")
+
+
+def overriding(request: PlannedRequest) -> str:
+    """The name of a value by which some servers take a request for one of another method (`_method`); "" without."""
+    body = request.body
+    names = [*request.query, *(body if isinstance(body, Mapping) and request.body_format != "multipart" else ())]
+    if request.body_format == "multipart" and isinstance(body, list | tuple):
+        names += [part["name"] for part in body if isinstance(part, Mapping) and isinstance(part.get("name"), str)]
+    return next((name for name in names if isinstance(name, str) and overrides(name)), "")
 
 
 def _check_body(request: PlannedRequest) -> None:

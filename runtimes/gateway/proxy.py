@@ -187,7 +187,7 @@ class ProxiedRequest:
             connection.close()
             raise
         if call.reusable:
-            upstream.keep(origin, connection)
+            upstream.keep(connection)
         else:
             connection.close()
         return self._body.done and self._reply.ended

@@ -42,10 +42,15 @@ class RefusedAddress(GoexError):
     code = "address"
 
 
+Terms = tuple[Origin, bool, str]
+"""An origin on an account's terms: whether a private address will do, and whose certificates count besides."""
+
+
 @dataclass(slots=True)
 class Connection:
-    """One connection to a server."""
+    """One connection to a server, made on the terms of an account."""
 
+    terms: Terms
     stream: Stream
     below: SocketStream
     fresh: bool = True
@@ -66,13 +71,14 @@ class Upstream:
 
     def __init__(self, resolve: Resolve = system_resolve) -> None:
         self._resolve = resolve
-        self._pinned: dict[Origin, list[str]] = {}
-        self._idle: dict[Origin, list[Connection]] = {}
+        # By an account's terms: one that trusts more opens nothing for another account at the same origin.
+        self._pinned: dict[Terms, list[str]] = {}
+        self._idle: dict[Terms, list[Connection]] = {}
 
     async def connect(self, origin: Origin, account: Account, *, fresh: bool = False) -> Connection:
         """A connection to `origin`, ready for a request. Raises NotSent, RefusedAddress."""
         now = asyncio.get_running_loop().time()
-        while idle := self._idle.get(origin):
+        while idle := self._idle.get(_terms(origin, account)):
             kept = idle.pop()
             # A kept connection says nothing unasked; if it does, or has ended, it isn't used.
             if not fresh and now - kept.idle_since < _KEEP_SECONDS and kept.stream.ready() is None:
@@ -94,9 +100,9 @@ class Upstream:
         """The next request on a connection, not sent yet."""
         return UpstreamRequest(connection.stream, origin)
 
-    def keep(self, origin: Origin, connection: Connection) -> None:
+    def keep(self, connection: Connection) -> None:
         """Keep a connection whose last answer was read to its end. Nobody else uses it any more."""
-        idle = self._idle.setdefault(origin, [])
+        idle = self._idle.setdefault(connection.terms, [])
         if len(idle) >= _KEPT:
             connection.close()
             return
@@ -111,7 +117,8 @@ class Upstream:
 
     async def addresses(self, origin: Origin, account: Account) -> list[str]:
         """The addresses of `origin`, each checked; looked up once. Raises NotSent, RefusedAddress."""
-        if origin not in self._pinned:
+        terms = _terms(origin, account)
+        if terms not in self._pinned:
             try:
                 ip_address(origin.host)
                 found = [origin.host]
@@ -121,11 +128,12 @@ class Upstream:
                 reason = self.refusal(address, origin, account)
                 if reason:
                     raise RefusedAddress(f"{origin.host} leads to an address that isn't connected to: {reason}")
-            self._pinned[origin] = found
-        return self._pinned[origin]
+            self._pinned[terms] = found
+        return self._pinned[terms]
 
     def refusal(self, address: str, origin: Origin, account: Account) -> str:
-        return refusal(address, host=origin.host, private=account.private and origin in account.origins)
+        _, private, _ = _terms(origin, account)
+        return refusal(address, host=origin.host, private=private)
 
     async def _look_up(self, origin: Origin) -> list[str]:
         try:
@@ -150,10 +158,14 @@ class Upstream:
             await asyncio.get_running_loop().sock_connect(sock, (address, origin.port))
             below = SocketStream(sock)
             if context is None:
-                return Connection(below, below)
+                return Connection(_terms(origin, account), below, below)
             tls = TlsStream(below, context, name=origin.host)
             await tls.handshake()
-            return Connection(tls, below)
+            return Connection(_terms(origin, account), tls, below)
         except BaseException:
             sock.close()
             raise
+
+
+def _terms(origin: Origin, account: Account) -> Terms:
+    return origin, account.private and origin in account.origins, account.ca_pem

@@ -14,6 +14,7 @@ from policies.errors import InvalidInput
 from policies.media_types import MEDIA, OCTETS
 from policies.services import Method
 from runtimes.gateway.plan import Ref
+from runtimes.gateway.request_headers import carries_credential
 from runtimes.gateway.response_values import PART_TEXT, NoValue, decoded
 from runtimes.rest.references import refs_in
 
@@ -38,6 +39,8 @@ def queries(method: Method, placed: Mapping[str, Mapping[str, Any]], *, later: b
             for key, one in _keys(method, name, value, place):
                 if key in made or (place == "spread" and key in method.locations):
                     raise InvalidInput(f"{method.id}, {name}: its key {key[:60]!r} is another parameter's name.")
+                if place == "spread" and carries_credential(key):
+                    raise InvalidInput(f"{method.id}, {name}: its key {key[:60]!r} is a credential's name.")
                 made[key] = one
     return made
 

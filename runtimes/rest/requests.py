@@ -4,7 +4,8 @@ Rules: the host, the method and the shape of the path come from the catalog and 
 one segment, one query or form value, one header value, a place in a JSON body or all of it. What could be read as more
 than that by a server (dot segments, line ends) is refused here, before anyone is asked. Where the path says `{+name}`
 the argument is a name of several segments; it is known before anything is sent, and each of its segments is checked
-and encoded by itself. It can't end like a custom method (`:cancel`), which would be another call than the one granted.
+and encoded by itself. It can't end like a custom method (`:cancel`), and the path can't be another method's
+(`path_owner`), which would be another call than the one granted.
 
 A value that a service supplied is checked against the schema of the argument that it fills, as a caller's would be, and
 never read as a reference. In a path it is one short segment without a slash. The gateway fills references itself; this
@@ -29,7 +30,10 @@ from policies.jsonvalue import JsonObject, JsonValue, MissingValue
 from policies.services import Expect, Location, Method, Placement, Risk, Service, believed_risk
 from policies.stages import MAX_VALUE
 from runtimes.gateway.plan import CredentialPlace, PlannedRequest, Ref
+from runtimes.gateway.plan_check import overriding
+from runtimes.gateway.request_headers import overrides
 from runtimes.rest.mime import letter
+from runtimes.rest.path_owner import check_path_owner
 from runtimes.rest.placed_values import each, flat, parts, queries, whole
 from runtimes.rest.records import Answer
 from runtimes.rest.references import as_known, is_later, is_there, literal, refs_in, value_of
@@ -49,6 +53,7 @@ def step_for(
     id: str,
     call: int,
     role: Role,
+    catalog: Catalog,
     service: Service,
     method: Method,
     account: Account,
@@ -67,6 +72,9 @@ def step_for(
         raise Unsupported(f"{method.id} can't be called through GoEx: {method.unsupported}")
     base = urlsplit(account.base_url)
     placement = placement_for(service, account)
+    path = _path(method, placed["path"])
+    if not any(isinstance(part, Ref) for part in path):  # one with values that are to come is looked at with these
+        check_path_owner(catalog, service, method, [str(part) for part in path])
     later = role in ("guard", "undo", "verify")  # made anew, with literal values, before it is sent
     request = PlannedRequest(
         id=id,
@@ -74,7 +82,7 @@ def step_for(
         origin=Origin.parse(account.base_url),
         base_path=tuple(unquote(segment) for segment in base.path.split("/") if segment),
         method=method.http,
-        path=() if method.path == "/" and not base.path.strip("/") else _path(method, placed["path"]),
+        path=() if method.path == "/" and not base.path.strip("/") else path,
         query=queries(method, placed, later=later),
         headers={**service.headers, **{name: _header(method, name, value) for name, value in placed["header"].items()}},
         body=(
@@ -93,6 +101,10 @@ def step_for(
         attempts=READ_BACK_ATTEMPTS if role == "verify" and method.http in ("GET", "HEAD") else 1,
         optional=role in ("after", "probe"),
     )
+    if name := overriding(request):
+        raise InvalidInput(
+            f"{method.id}: {name[:60]!r} would make it a request of another method.", next_step="Leave it out."
+        )
     return Step(
         call=call,
         role=role,
@@ -252,15 +264,24 @@ def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) ->
     """The arguments of `step` with every reference filled. Raises InvalidInput when one may not be what it is."""
     for ref in refs_in(step.arguments):
         _check_size(step, literal(ref, answers))
-    for part in step.request.path:
+    filled = [value_of(part, answers) if isinstance(part, Ref) else part for part in step.request.path]
+    for part, value in zip(step.request.path, filled, strict=True):
         if isinstance(part, Ref):
-            _check_path_value(step, value_of(part, answers))
+            _check_path_value(step, value)
     method = catalog.method(step.method_id)
+    if filled != list(step.request.path):
+        path = [str(part) for part in filled]
+        if method.origin_id and isinstance(step.request.path[-1], Ref) and _CUSTOM.search(path[-1]):
+            raise InvalidInput(f"{method.id}: {path[-1][:80]!r} ends like another method of the same path.")
+        check_path_owner(catalog, catalog.service(step.service), method, path)
     arguments: dict[str, Any] = _in_path(method, step.arguments, literal(step.arguments, answers))
     if refs_in(arguments):
         raise MissingValue(f"{step.method_id} needs an answer that isn't there.")
     if refs_in(step.arguments) and any(references(arguments)):
         raise InvalidInput(f"{step.method_id}: a service supplied something that reads as a reference.")
+    for name, value in arguments.items():
+        if method.locations.get(name) == "whole" and isinstance(value, Mapping) and any(map(overrides, value)):
+            raise InvalidInput(f"{step.method_id}: a service supplied what would make it a request of another method.")
     own = method.parameters["properties"]
     call = replace(step.as_call(), arguments={name: value for name, value in arguments.items() if name in own})
     catalog.validate(call)
@@ -325,6 +346,7 @@ def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: A
         id=step.id,
         call=step.call,
         role=step.role,
+        catalog=catalog,
         service=catalog.service(step.service),
         method=catalog.method(step.method_id),
         account=account,

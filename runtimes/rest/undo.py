@@ -277,6 +277,7 @@ def _seen_call(one: Seen, maker: StepMaker) -> Step:
         id=f"call-{one.number}",
         call=one.number,
         role="call",
+        catalog=maker.catalog,
         service=maker.service,
         method=maker.catalog.method(one.method_id),
         account=one.account,

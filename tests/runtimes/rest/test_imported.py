@@ -225,6 +225,7 @@ def _step(catalog: Catalog, made: Method, arguments: dict[str, Any]) -> None:
         id="call-0",
         call=0,
         role="call",
+        catalog=catalog,
         service=catalog.service("things"),
         method=made,
         account=ACCOUNT,

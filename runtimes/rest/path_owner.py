@@ -1,0 +1,176 @@
+"""Whose path a call's is: a value in a slot may make it the path of another method, which nobody was asked about. Pure.
+
+`/files/{id}` with the id "trash" is `/files/trash`, where an API may empty the trash. A path is another method's where
+that one has a word and ours has a slot, however a server reads upper and lower case, an ending like `.json` or an
+encoded slash. It counts for requests of the same HTTP method, and of any where the other method may do more harm.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from urllib.parse import unquote
+
+from mapper.catalog import Catalog
+from policies.errors import InvalidInput
+from policies.services import Method, Service, believed_risk
+
+_HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
+_SUFFIX = re.compile(r"\.(json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)\Z", re.IGNORECASE)
+_SLASH = re.compile(r"[/\\]")
+_DECODED = 3  # times that a server may decode a path
+_SERVICES = 32  # whose paths are kept
+_WORD, _PARTLY, _FREE = 2, 1, 0  # what a template says of a segment
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """A method's path. `exact`: of each segment, how much it says; `many`: the one that stands for several, or -1."""
+
+    name: str
+    http: str
+    pattern: re.Pattern[str]
+    exact: tuple[int, ...]
+    many: int
+    slot: str  # the argument of `many`
+
+    @classmethod
+    def of(cls, name: str, http: str, path: str) -> _Template | None:
+        """None for a path that can be divided in several ways."""
+        parts: list[str] = []
+        exact: list[int] = []
+        many, slot = -1, ""
+        for place, segment in enumerate(part for part in path.split("/") if part):
+            hole = _HOLE.fullmatch(segment)
+            if hole is not None and hole["several"]:
+                if many >= 0:
+                    return None
+                many, slot = place, hole["name"]
+                parts.append("(?P<many>.+)" + re.escape(hole["end"]))
+                exact.append(_PARTLY if hole["end"] else _FREE)
+            elif "{" in segment:
+                texts = re.split(r"\{[^{}]*\}", segment)
+                parts.append("[^\n]+".join(map(re.escape, texts)))
+                exact.append(_PARTLY if any(texts) else _FREE)
+            else:
+                parts.append(re.escape(segment))
+                exact.append(_WORD)
+        pattern = re.compile("\n".join(parts), re.IGNORECASE | re.DOTALL)
+        return cls(name, http, pattern, tuple(exact), many, slot)
+
+    def said(self, segments: Sequence[str]) -> tuple[int, ...]:
+        """How much the template says of each segment of a path that fits it."""
+        spare = len(segments) - len(self.exact)
+        if self.many < 0:
+            return self.exact
+        at = self.many
+        return (*self.exact[:at], *[_FREE] * spare, *self.exact[at:])
+
+    def fits(self, segments: Sequence[str]) -> re.Match[str] | None:
+        if len(segments) < len(self.exact) or (self.many < 0 and len(segments) != len(self.exact)):
+            return None
+        return self.pattern.fullmatch("\n".join(segments))
+
+
+class _Known:
+    """The templates of the services that were asked about last, by the catalog's generation."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[int, int, str], tuple[Catalog, tuple[_Template, ...]]] = OrderedDict()
+
+    def of(self, catalog: Catalog, service: str) -> tuple[_Template, ...]:
+        key = id(catalog), catalog.generation, service
+        with self._lock:
+            if key not in self._kept:
+                made = (_Template.of(*each) for each in catalog.paths(service))
+                self._kept[key] = catalog, tuple(template for template in made if template is not None)
+                while len(self._kept) > _SERVICES:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return self._kept[key][1]
+
+
+_KNOWN = _Known()
+
+
+def check_path_owner(catalog: Catalog, service: Service, method: Method, path: Sequence[str]) -> None:
+    """Raise InvalidInput where `path`, the segments below the service's base, is another method's."""
+    if "{" not in method.path:
+        return
+    own = _Template.of(method.name, method.http, method.path)
+    for other in sorted(_KNOWN.of(catalog, service.name), key=lambda each: each.http != method.http):
+        if other.name != method.name and _is_more(other, own, method, catalog, service, path):
+            there, its = "/".join(path)[:80], f"{service.name}.{other.name}"
+            raise InvalidInput(
+                f"{method.id}: /{there} is the path of {its}, another method.", next_step=f"Call {its} itself."
+            )
+
+
+def _is_more(
+    other: _Template, own: _Template | None, method: Method, catalog: Catalog, service: Service, path: Sequence[str]
+) -> bool:
+    """Whether a path is rather the other method's."""
+    for segments, divided in _spellings(path):
+        found = other.fits(segments)
+        if found is None:
+            continue
+        theirs = other.said(segments)
+        if divided is not None:
+            closer = _WORD in theirs[divided]
+        else:
+            ours = _own_words(own, method, segments) if own is not None else [_FREE] * len(segments)
+            closer = any(their > our for their, our in zip(theirs, ours, strict=True))
+        if closer and _takes(other, found, method, catalog, service):
+            return True
+    return False
+
+
+def _takes(other: _Template, found: re.Match[str], method: Method, catalog: Catalog, service: Service) -> bool:
+    """Whether the other method is sent so, or does more harm, and a name of several segments is one of its own."""
+    there = catalog.method(f"{service.name}.{other.name}")
+    same = {"HEAD": "GET"}.get(there.http, there.http) == {"HEAD": "GET"}.get(method.http, method.http)
+    if not same and believed_risk(service, there) <= believed_risk(service, method):
+        return False
+    pattern = there.parameters.get("properties", {}).get(other.slot, {}).get("pattern") if other.many >= 0 else None
+    return not isinstance(pattern, str) or re.search(pattern, found["many"].replace("\n", "/")) is not None
+
+
+def _own_words(own: _Template, method: Method, segments: Sequence[str]) -> tuple[int, ...]:
+    """How much the method itself says of each segment, by its path and by the form of a name of several segments
+    (`^projects/[^/]+/topics/[^/]+$`)."""
+    if not own.fits(segments):
+        return (_FREE,) * len(segments)
+    said = list(own.said(segments))
+    if own.many >= 0:
+        taken = len(segments) - len(own.exact) + 1
+        pattern = method.parameters.get("properties", {}).get(own.slot, {}).get("pattern", "")
+        words = str(pattern).removeprefix("^").removesuffix("$").replace("[^/]+", "").split("/")
+        if len(words) == taken:
+            for place, word in enumerate(words, own.many):
+                if re.fullmatch(r"[A-Za-z0-9_-]+", word):
+                    said[place] = _WORD
+    return tuple(said)
+
+
+def _spellings(path: Sequence[str]) -> Iterator[tuple[list[str], slice | None]]:
+    """The segments as servers may read them; with a slice, those that one of them was divided into."""
+    plain = [unicodedata.normalize("NFKC", segment) for segment in path]
+    while plain and not plain[-1]:
+        plain.pop()
+    yield plain, None
+    if plain and (bare := _SUFFIX.sub("", plain[-1])) != plain[-1]:
+        yield [*plain[:-1], bare], None
+    for place, segment in enumerate(plain):
+        decoded = segment
+        for _ in range(_DECODED):
+            decoded = unquote(decoded)
+        parts = [part for part in _SLASH.split(decoded) if part]
+        if len(parts) > 1:
+            yield [*plain[:place], *parts, *plain[place + 1 :]], slice(place, place + len(parts))
+        elif parts and parts != [segment]:
+            yield [*plain[:place], *parts, *plain[place + 1 :]], None

@@ -1,0 +1,194 @@
+"""Calls whose values would make them calls of another method: by the path, by `_method`, by what an answer says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mapper.catalog import Catalog
+from mapper.importing.files import import_openapi
+from policies.accounts import Account
+from policies.actions import ApiCalls, Call
+from policies.errors import InvalidInput
+from runtimes.gateway.plan import GatewayPlan, PlannedRequest
+from runtimes.gateway.plan_check import check_opening
+from runtimes.rest import requests
+from runtimes.rest.planner import plan_calls
+from runtimes.rest.records import Answer
+from runtimes.rest.requests import check_values
+from runtimes.rest.steps import Step
+from tests.runtimes.gateway.support import lease
+from tests.runtimes.rest.support import account
+
+ID = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+ANY = {"content": {"application/json": {"schema": {"type": "object"}}}}
+FORM = {
+    "content": {
+        "multipart/form-data": {
+            "schema": {"type": "object", "properties": {"title": {"type": "string"}, "_method": {"type": "string"}}}
+        }
+    }
+}
+
+
+def operation(name: str, *parameters: Any, body: Any = None, summary: str = "") -> dict[str, Any]:
+    made: dict[str, Any] = {"operationId": name, "summary": summary, "responses": {"200": {"description": "ok"}}}
+    return {**made, "parameters": list(parameters), **({"requestBody": body} if body else {})}
+
+
+def slot(name: str) -> dict[str, Any]:
+    return {**ID, "name": name}
+
+
+FILTERS = {"name": "filters", "in": "query", "style": "form", "explode": True, "schema": {"type": "object"}}
+DOCUMENT = {
+    "openapi": "3.0.3",
+    "info": {"title": "Things", "version": "1"},
+    "servers": [{"url": "https://things.example/v1"}],
+    "paths": {
+        "/items": {"get": operation("listItems", FILTERS)},
+        "/items/{id}": {
+            "get": operation("getItem", ID),
+            "post": operation("updateItem", ID, body=ANY),
+            "patch": operation("patchItem", ID, body=ANY),
+        },
+        "/items/purge": {"get": operation("purgeItems", summary="Deletes all items."), "post": operation("purgeAll")},
+        "/items/me": {"get": operation("getMe")},
+        "/items/{id}/delete": {"post": operation("deleteItem", ID)},
+        "/items/report-{day}": {"get": operation("deleteReport", slot("day"), summary="Deletes the day's report.")},
+        "/groups/{group}/items/{id}": {"get": operation("groupItem", slot("group"), ID)},
+        "/groups/{group}/items/all": {"delete": operation("deleteGroupItems", slot("group"))},
+        "/photos/{id}": {"post": operation("updatePhoto", ID, body=FORM)},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    folder = tmp_path_factory.mktemp("things")
+    (folder / "things.json").write_text(json.dumps(DOCUMENT))
+    import_openapi(folder / "catalog.db", folder / "things.json", "things", index=False)
+    return Catalog.open(folder / "catalog.db")
+
+
+THINGS = account("things", "https://things.example/v1")
+DRIVE = account("google_drive", "https://www.googleapis.com/drive/v3")
+
+
+def planned(catalog: Catalog, *calls: Call, on: Account = THINGS) -> PlannedRequest:
+    """The last call's request."""
+    return steps(catalog, *calls, on=on)[-1].request
+
+
+def steps(catalog: Catalog, *calls: Call, on: Account = THINGS) -> list[Step]:
+    action = ApiCalls(calls=catalog.validate_all(calls))
+    made = plan_calls(action, {(on.service, on.name): on}, catalog, "a-1")
+    return [each.step for each in made.calls]
+
+
+def call(method: str, service: str = "things", **arguments: Any) -> Call:
+    return Call(service=service, method=method, arguments=arguments)
+
+
+TAKEN = [
+    (call("getItem", id="purge"), "things.purgeItems"),
+    (call("getItem", id="PURGE"), "things.purgeItems"),
+    (call("getItem", id="purge.json"), "things.purgeItems"),
+    (call("getItem", id="ｐurge"), "things.purgeItems"),
+    (call("getItem", id="%70urge"), "things.purgeItems"),
+    (call("getItem", id="report-5"), "things.deleteReport"),
+    (call("updateItem", id="purge", body={}), "things.purgeAll"),
+    (call("updateItem", id="5/delete", body={}), "things.deleteItem"),
+    (call("updateItem", id="5%2Fdelete", body={}), "things.deleteItem"),
+    (call("updateItem", id="5%252fdelete", body={}), "things.deleteItem"),
+    (call("groupItem", group="g", id="all"), "things.deleteGroupItems"),  # a DELETE: it does more harm than a GET
+    (call("getItem", id="me"), "things.getMe"),
+]
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize(("asked", "other"), TAKEN, ids=lambda one: getattr(one, "arguments", one) and str(one)[-60:])
+def test_a_value_makes_no_other_methods_path(
+    catalog: Catalog, asked: Call, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidInput, match="another method") as refused:
+        planned(catalog, asked)
+    assert other in refused.value.next_step
+    # Without the check it is planned, and asked for as what it isn't.
+    monkeypatch.setattr(requests, "check_path_owner", lambda *_: None)
+    assert steps(catalog, asked)[0].method_id == asked.id
+
+
+@pytest.mark.promise(11)
+def test_deleting_a_file_empties_no_trash() -> None:
+    with pytest.raises(InvalidInput, match="emptyTrash"):
+        planned(Catalog.bundled(), call("files.delete", "google_drive", fileId="trash"), on=DRIVE)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        call("getItem", id="5"),
+        call("getItem", id="purged"),
+        call("getItem", id="group/project"),  # one encoded segment, as a code host names a project
+        call("updateItem", id="me", body={}),  # only a GET is said to be there, which does less
+        call("groupItem", group="all", id="5"),
+        call("deleteItem", id="purge"),
+        call("purgeItems"),
+    ],
+    ids=lambda asked: f"{asked.method} {asked.arguments}",
+)
+def test_its_own_path_is(catalog: Catalog, asked: Call) -> None:
+    assert planned(catalog, asked).path
+
+
+@pytest.mark.promise(46)
+@pytest.mark.parametrize("value", ["purge", "5:cancel"])
+def test_an_answer_makes_no_other_methods_path(catalog: Catalog, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = (call("getItem", id="5"), call("updateItem", id={"$from": 0, "path": "$.id"}, body={}))
+    step = steps(catalog, *calls)[1]
+
+    def answered(id: str) -> dict[str, Answer]:
+        return {"call-0": Answer(status=200, well=True, failed="", body={"id": id}, text="")}
+
+    assert check_values(step, answered("7"), catalog)["id"] == "7"
+    with pytest.raises(InvalidInput, match="another method"):
+        check_values(step, answered(value), catalog)
+    if value == "purge":
+        monkeypatch.setattr(requests, "check_path_owner", lambda *_: None)
+        assert check_values(step, answered(value), catalog)["id"] == value
+
+
+OVERRIDDEN = [
+    call("updateItem", id="5", body={"_method": "DELETE"}),
+    call("updateItem", id="5", body={"X-HTTP-Method-Override": "DELETE"}),
+    call("updatePhoto", id="5", _method="DELETE"),
+    call("listItems", filters={"_method": "DELETE"}),
+]
+
+
+@pytest.mark.promise(11)
+@pytest.mark.parametrize("asked", OVERRIDDEN, ids=lambda asked: f"{asked.method} {asked.arguments}"[:60])
+def test_no_value_says_another_http_method(catalog: Catalog, asked: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="another method"):
+        planned(catalog, asked)
+    # The gateway holds the plan to it once more.
+    monkeypatch.setattr(requests, "overriding", lambda _: "")
+    request = planned(catalog, asked)
+    with pytest.raises(InvalidInput, match="change what the request means"):
+        opened(request)
+    opened(replace(request, query={}, body=None, body_format="none", body_type=""))
+
+
+def opened(request: PlannedRequest) -> None:
+    check_opening(GatewayPlan(action_id="a1", requests=(request,)), [lease(THINGS)], datetime.now(UTC))
+
+
+def test_no_key_of_a_free_query_is_a_credentials_name(catalog: Catalog) -> None:
+    assert planned(catalog, call("listItems", filters={"state": "open"})).query == {"state": "open"}
+    with pytest.raises(InvalidInput, match="credential"):
+        planned(catalog, call("listItems", filters={"access_token": "x"}))
