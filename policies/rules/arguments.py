@@ -1,19 +1,22 @@
 """Arguments of calls as Cedar types and values: by the method's own JSON Schema where that can be said, else as text.
 
 Rules: text is String, whole numbers are Long, numbers `decimal` (four places), true and false Boolean, a list of one
-kind a Set, an object with named properties a Record; anything else is String, holding the text itself or its JSON. null
-is as absent. What a type can't hold exactly, and what an answer will fill in later, is `Unjudgeable`: whoever reads it
-in a rule gets a denial. No key of an argument can be taken for Cedar's own (`__entity`, `__extn`).
+kind a Set, an object with named properties a Record; anything else is String, holding the text itself or its JSON.
+What a type can't hold exactly is `Unjudgeable`, as is what an answer will fill in later: a forbid that reads it denies,
+a permit that reads it doesn't permit. That is null, which is sent and clears a field with many services, so it isn't as
+absent; a list with equal elements, which a Set holds once; and an object with a member that its schema doesn't name. No
+key of an argument can be taken for Cedar's own (`__entity`, `__extn`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from policies.actions import ANY_VALUE, refers
-from policies.jsonvalue import JsonObject, JsonValue, canonical
+from policies.errors import InvalidInput
+from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 
 STRING: Mapping[str, Any] = {"type": "String"}
 LONG: Mapping[str, Any] = {"type": "Long"}
@@ -33,7 +36,7 @@ def types_of(parameters: JsonObject) -> dict[str, dict[str, Any]]:
     properties = parameters.get("properties")
     if not isinstance(properties, Mapping):
         return {}
-    wanted = _required(parameters, parameters)
+    wanted = _required(parameters)
     return {
         str(name): {**_type(schema, parameters, 0), "required": name in wanted}
         for name, schema in properties.items()
@@ -54,6 +57,12 @@ def hides_members(parameters: JsonObject, name: str) -> bool:
     """Whether a value of this argument may have members that its Cedar type doesn't, so that no rule sees them."""
     properties = parameters.get("properties")
     return not isinstance(properties, Mapping) or _hides(properties.get(name), parameters, 0)
+
+
+def is_ambiguous(parameters: JsonObject, name: str, value: JsonValue) -> bool:
+    """Whether rules may take another value of this argument for this one: 5 and "5", where it may be either."""
+    properties = parameters.get("properties")
+    return not isinstance(properties, Mapping) or _ambiguous(properties.get(name), parameters, value, 0)
 
 
 def is_open(value: JsonValue) -> bool:
@@ -78,7 +87,7 @@ def _type(schema: Any, root: JsonObject, depth: int) -> Mapping[str, Any]:
             properties = schema.get("properties")
             if not isinstance(properties, Mapping) or not properties or _CEDARS_OWN & properties.keys():
                 return STRING
-            wanted = _required(schema, root)
+            wanted = _required(schema)
             return {
                 "type": "Record",
                 "attributes": {
@@ -100,6 +109,29 @@ def _hides(schema: Any, root: JsonObject, depth: int) -> bool:
     return schema.get("additionalProperties") is not False or any(_hides(one, root, depth + 1) for one in properties)
 
 
+def _ambiguous(schema: Any, root: JsonObject, value: JsonValue, depth: int) -> bool:
+    kind = _type(schema, root, depth)
+    schema = _followed(schema, root)
+    if kind["type"] == "Set" and schema is not None:
+        items = value if isinstance(value, list | tuple) else ()
+        return any(_ambiguous(schema["items"], root, item, depth + 1) for item in items)
+    if kind["type"] == "Record" and schema is not None:
+        members = value.items() if isinstance(value, Mapping) else ()
+        return any(_ambiguous(schema["properties"].get(name), root, item, depth + 1) for name, item in members)
+    if kind["type"] != "String" or (schema is not None and _kind(schema) in ("string", "array", "object")):
+        return False
+    return not isinstance(value, str) or _stands_for_another(value)
+
+
+def _stands_for_another(text: str) -> bool:
+    """Whether a text is how a rule sees another value too: a number, a list."""
+    try:
+        value = parse(text)
+        return not isinstance(value, str) and _text(value) == text
+    except (InvalidInput, Unjudgeable):
+        return False
+
+
 def _followed(schema: Any, root: JsonObject) -> Mapping[str, Any] | None:
     for _ in range(_DEEPEST):
         if not isinstance(schema, Mapping):
@@ -114,18 +146,13 @@ def _followed(schema: Any, root: JsonObject) -> Mapping[str, Any] | None:
     return None
 
 
-def _required(schema: Mapping[str, Any], root: JsonObject) -> frozenset[str]:
-    """What must be there, and can't be null, which is as absent."""
+def _required(schema: Mapping[str, Any]) -> frozenset[str]:
+    """What must be there. It may be null all the same: then no rule that reads it is evaluated."""
     wanted = schema.get("required")
     properties = schema.get("properties")
     if not isinstance(wanted, list | tuple) or not isinstance(properties, Mapping):
         return frozenset()
-    return frozenset(name for name in wanted if _never_null(_followed(properties.get(name), root)))
-
-
-def _never_null(schema: Mapping[str, Any] | None) -> bool:
-    kind = schema.get("type") if schema is not None else None
-    return isinstance(kind, str) and kind != "null"
+    return frozenset(name for name in wanted if name in properties)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -137,6 +164,8 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 def _value(kind: Mapping[str, Any], value: JsonValue) -> Any:
+    if value is None:
+        raise Unjudgeable("it is null or holds null, which isn't the same as leaving it out")
     match kind["type"]:
         case "Long":
             return _long(value)
@@ -149,18 +178,34 @@ def _value(kind: Mapping[str, Any], value: JsonValue) -> Any:
         case "Set":
             if not isinstance(value, list | tuple):
                 raise Unjudgeable("it isn't a list")
-            return [_value(kind["element"], item) for item in value]
+            return _set(kind["element"], value)
         case "Record":
             return _record(kind["attributes"], value)
     return _text(value)
 
 
+def _set(element: Mapping[str, Any], value: Sequence[JsonValue]) -> list[Any]:
+    made = [_value(element, item) for item in value]
+    if len(set(map(_as_compared, made))) < len(made):
+        raise Unjudgeable("it holds a list with equal elements, which a rule sees as one")
+    return made
+
+
+def _as_compared(made: Any) -> Any:
+    """A value of Cedar's JSON so that two are equal where Cedar finds them equal."""
+    if isinstance(made, list):
+        return frozenset(map(_as_compared, made))
+    if isinstance(made, Mapping):
+        return frozenset((name, _as_compared(one)) for name, one in made.items())
+    return made
+
+
 def _record(attributes: Mapping[str, Any], value: JsonValue) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise Unjudgeable("it isn't an object")
-    made = {
-        name: _value(attributes[name], item) for name, item in value.items() if name in attributes and item is not None
-    }
+    if not value.keys() <= attributes.keys():
+        raise Unjudgeable("it has a member that the method's schema doesn't name")
+    made = {name: _value(attributes[name], item) for name, item in value.items()}
     for name, one in attributes.items():
         if one.get("required") and name not in made:
             raise Unjudgeable(f"its {name} is missing")
@@ -191,4 +236,4 @@ def _decimal(value: JsonValue) -> str:
             raise InvalidOperation
     except InvalidOperation:
         raise Unjudgeable("it isn't a number of at most fourteen places before the point and four after it") from None
-    return f"{number.quantize(Decimal('0.0001')):f}"
+    return f"{number.quantize(Decimal('0.0001')) + 0:f}"  # there is one zero, without a sign

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from policies.jsonvalue import JsonObject, JsonValue
-from policies.rules.arguments import Unjudgeable, hides_members, types_of, value_of
+from policies.rules.arguments import Unjudgeable, hides_members, is_ambiguous, types_of, value_of
 
 LONGEST_VALUE = 300  # characters of one literal
 Path = tuple[str, ...]  # an argument, and the member of it
@@ -34,15 +34,16 @@ def literal(value: Any) -> str:
 
 
 def leaves(parameters: JsonObject, arguments: JsonObject) -> dict[Path, str] | None:
-    """Each argument (of an object each member) as a literal; None where rules can't see all that is there."""
+    """Each argument (of an object each member) as a literal; None where rules can't see all that is there, or would
+    take something else for it: null, a list of several elements (whose order they don't see), 5 for "5"."""
     types = types_of(parameters)
-    given = {name: value for name, value in arguments.items() if value is not None}
-    if not given.keys() <= types.keys() or parameters.get("additionalProperties") is not False:
+    names = set(parameters.get("properties") or ())
+    if not arguments.keys() <= types.keys() == names or parameters.get("additionalProperties") is not False:
         return None
-    if any(hides_members(parameters, name) for name in given):
+    if any(hides_members(parameters, name) or is_ambiguous(parameters, name, arguments[name]) for name in arguments):
         return None
     try:
-        return dict(_leaves(types, given, ()))
+        return dict(_leaves(types, arguments, ()))
     except Unjudgeable:
         return None
 
@@ -74,8 +75,6 @@ def _absent(types: Mapping[str, Any], names: frozenset[Path], above: Path) -> It
 
 def _leaves(types: Mapping[str, Any], arguments: Mapping[str, JsonValue], above: Path) -> Iterator[tuple[Path, str]]:
     for name, value in arguments.items():
-        if value is None:
-            continue
         kind, path = types[name], (*above, name)
         if kind["type"] == "Record" and isinstance(value, Mapping) and value.keys() <= kind["attributes"].keys():
             value_of(kind, value)  # or it is an answer's, or a member is missing
@@ -84,7 +83,17 @@ def _leaves(types: Mapping[str, Any], arguments: Mapping[str, JsonValue], above:
                 raise Unjudgeable("it is empty")
             yield from inside
         else:
-            yield path, literal(value_of(kind, value))
+            made = value_of(kind, value)
+            if _has_order(made):
+                raise Unjudgeable("it holds a list of several elements, whose order a rule doesn't see")
+            yield path, literal(made)
+
+
+def _has_order(made: Any) -> bool:
+    """Whether a value of Cedar's JSON is or holds a list of more than one element."""
+    if isinstance(made, list):
+        return len(made) > 1 or any(map(_has_order, made))
+    return isinstance(made, Mapping) and any(map(_has_order, made.values()))
 
 
 def _at(name: Path) -> str:

@@ -80,7 +80,7 @@ class Question:
         made: dict[str, Any] = {}
         unknown: dict[str, str] = {}
         for name, value in self.arguments.items():
-            if value is None or (names is not None and name not in names):
+            if names is not None and name not in names:
                 continue
             try:
                 made[name] = value_of(types.get(name, STRING), value)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
-from policies.decisions import Deny, decide
+from policies.decisions import Allow, Ask, Decision, Deny, decide
 from policies.rules.arguments import Unjudgeable, refers, types_of, value_of
 from policies.rules.audience import guessed_recipients
 from policies.rules.book import RuleBook
@@ -35,7 +35,14 @@ VALUES: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "a number": ({"type": "Extension", "name": "decimal"}, 1.5, {"__extn": {"fn": "decimal", "arg": "1.5000"}}),
     "yes": ({"type": "Boolean"}, True, True),
     "a list": ({"type": "Set", "element": TEXT}, ["a", "b"], ["a", "b"]),
-    "a record": (RECORD, {"name": "ann", "age": None, "more": 1}, {"name": "ann"}),
+    "a list of no elements": ({"type": "Set", "element": TEXT}, [], []),
+    "a number without its sign": (
+        {"type": "Extension", "name": "decimal"},
+        -0.0,
+        {"__extn": {"fn": "decimal", "arg": "0.0000"}},
+    ),
+    "a record": (RECORD, {"name": "ann", "age": 5}, {"name": "ann", "age": 5}),
+    "a record without what may be missing": (RECORD, {"name": "ann"}, {"name": "ann"}),
 }
 UNJUDGEABLE: dict[str, tuple[dict[str, Any], Any]] = {
     "too large": ({"type": "Long"}, 2**63),
@@ -53,7 +60,18 @@ UNJUDGEABLE: dict[str, tuple[dict[str, Any], Any]] = {
     "a list with another kind": ({"type": "Set", "element": {"type": "Long"}}, [1, "a"]),
     "a list as a record": (RECORD, []),
     "a record without its name": (RECORD, {"age": 5}),
-    "a name that is null": (RECORD, {"name": None}),
+    "null": (TEXT, None),
+    "null as a number": ({"type": "Long"}, None),
+    "null in a list": ({"type": "Set", "element": TEXT}, ["a", None]),
+    "a member that must be there and is null": (RECORD, {"name": None}),
+    "a member that may be missing and is null": (RECORD, {"name": "ann", "age": None}),
+    "null in a record in a list": ({"type": "Set", "element": RECORD}, [{"name": "ann", "age": None}]),
+    "a member without a type": (RECORD, {"name": "ann", "more": 1}),
+    "equal elements": ({"type": "Set", "element": TEXT}, ["a", "b", "a"]),
+    "equal elements as text": ({"type": "Set", "element": TEXT}, [5, "5"]),
+    "equal records": ({"type": "Set", "element": RECORD}, [{"name": "a", "age": 1}, {"age": 1.0, "name": "a"}]),
+    "equal lists": ({"type": "Set", "element": {"type": "Set", "element": TEXT}}, [["a", "b"], ["b", "a"]]),
+    "zeros": ({"type": "Set", "element": {"type": "Extension", "name": "decimal"}}, [0.0, -0.0]),
     "half a character": (TEXT, "\ud800"),
     "a reference": (TEXT, {"$from": 0, "path": "$.a"}),
     "a planned reference": (TEXT, {"$ref": ["call-0", "$.a"]}),
@@ -72,6 +90,56 @@ def test_what_cannot_be_judged(name: str) -> None:
     kind, value = UNJUDGEABLE[name]
     with pytest.raises(Unjudgeable):
         value_of(kind, value)
+
+
+PATCH = "google_calendar.events.patch"
+ABOUT = f'(principal, action, resource == Method::"{PATCH}")'
+ONE_EVENT = 'context.arguments has eventId && context.arguments.eventId == "e1"'
+CAREFUL = f'@id("careful") permit {ABOUT} when {{ {ONE_EVENT} }} unless {{ context.arguments has attendees }};'
+PLAIN = f'@id("plain") permit {ABOUT} when {{ {ONE_EVENT} }};'
+HELD = f'@id("held") {{}} {ABOUT} when {{{{ context.arguments has attendees }}}};'
+ASKED = HELD.format('@effect("ask") forbid')
+
+
+def patched(rules: str, **arguments: Any) -> Decision:
+    case = {"call": PATCH, "arguments": {"calendarId": "primary", "eventId": "e1", **arguments}}
+    request, _, now = read(case, CATALOG)
+    return decide(request, [], RuleBook.of({"r.cedar": rules}, CATALOG), now)
+
+
+def test_null_is_not_as_absent() -> None:
+    """It is sent, and clears the field. Whoever looks at it can't judge it; a permit that doesn't restrict an argument
+    permits any value of it."""
+    assert isinstance(patched(CAREFUL), Allow)
+    assert isinstance(patched(CAREFUL, attendees=None), Ask)
+    assert isinstance(patched(CAREFUL, location=None), Allow)
+    assert isinstance(patched(PLAIN, attendees=None), Allow)
+    assert isinstance(patched(PLAIN + HELD.format("forbid")), Allow)
+    denied = patched(PLAIN + HELD.format("forbid"), attendees=None)
+    assert isinstance(denied, Deny)
+    assert denied.rules == ("held",) and "argument attendees: it is null" in denied.reason
+    asked = patched(PLAIN + ASKED, attendees=None)
+    assert isinstance(asked, Ask) and asked.rules == ("held",)
+
+
+@pytest.mark.parametrize(
+    ("attendees", "start"),
+    [
+        ([{"email": "a@b.c", "displayName": None}], {"date": "2026-05-03"}),
+        ([{"email": "a@b.c"}, {"email": "a@b.c"}], {"date": "2026-05-03"}),
+        ([{"email": "a@b.c", "comment": "x"}], {"date": "2026-05-03"}),
+        ([], {"date": "2026-05-03", "dateTime": None}),
+    ],
+)
+def test_what_is_inside_a_value_is_not_overlooked(attendees: Any, start: Any) -> None:
+    """A permit of one value permits neither null, nor an element twice, nor a member more in it."""
+    seen = [{"email": "a@b.c"}] if attendees else []
+    text = (
+        f'@id("exact") permit {ABOUT} when {{ context.arguments has attendees && context.arguments has start'
+        f' && context.arguments.start == {{"date": "2026-05-03"}} && context.arguments.attendees == %s }};'
+    ) % ('[{"email": "a@b.c"}]' if seen else "[]")
+    assert isinstance(patched(text, attendees=seen, start={"date": "2026-05-03"}), Allow)
+    assert isinstance(patched(text, attendees=attendees, start=start), Ask)
 
 
 def test_every_method_s_types_make_a_schema() -> None:

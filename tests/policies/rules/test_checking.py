@@ -137,7 +137,7 @@ TYPED = {
     "context.arguments.amount > 10": ("integer", True),
     'context.arguments.amount > 10 || context.arguments.amount.lessThan(decimal("1.0"))': ("integer", False),
     'context.arguments.amount == "x"': ("integer", False),
-    'context.arguments.when == "x"': ("integer", False),  # null is as absent
+    'context.arguments.when == "x"': ("integer", True),  # where it is null, no rule that reads it is evaluated
     'context.arguments has when && context.arguments.when == "x"': ("integer", True),
     'context.arguments has either && context.arguments.either == "5"': ("integer", True),
     'context.arguments.whom.name == "ann"': ("integer", True),

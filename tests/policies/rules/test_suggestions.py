@@ -12,6 +12,7 @@ from mapper.catalog import Catalog
 from policies.decisions import Allow, Request, decide
 from policies.rules import cases
 from policies.rules.book import RuleBook
+from policies.rules.cedar_text import leaves
 from policies.rules.rule_errors import check
 from policies.rules.suggestions import FILE, Answer, Asked, Suggested, suggested
 
@@ -85,6 +86,62 @@ def test_combinations_that_nobody_approved_are_counted() -> None:
 )
 def test_what_is_never_suggested(one: Callable[[], Asked]) -> None:
     assert not found(one(), one(), one()).rules
+
+
+PATCH = "google_calendar.events.patch"
+EVENT = {"calendarId": "primary", "eventId": "e1", "summary": "Standup"}
+ISSUE = {"owner": "o", "repo": "r", "title": "t"}
+
+
+def test_null_runs_by_no_suggestion_of_calls_without_it() -> None:
+    made = found(*(asked(PATCH, arguments=EVENT) for _ in range(3)))
+    assert len(made.rules) == 1 and runs(made, asked(PATCH, arguments=EVENT))
+    for name in ("attendees", "location", "description"):
+        assert not runs(made, asked(PATCH, arguments={**EVENT, name: None})), name
+
+
+def test_null_is_suggested_to_nobody() -> None:
+    for more in ({"location": None}, {"start": {"date": "2026-05-03", "dateTime": None}}):
+        history = [asked(PATCH, arguments={**EVENT, **more}) for _ in range(3)]
+        assert not found(*history).rules, more
+
+
+def test_lists_are_suggested_where_no_other_list_would_pass_for_them() -> None:
+    create = "github.issues.create"
+    one = [asked(create, arguments={**ISSUE, "labels": ["bug"]}) for _ in range(3)]
+    made = found(*one)
+    assert runs(made, one[0])
+    assert not runs(made, asked(create, arguments={**ISSUE, "labels": ["bug", "bug"]}))
+    assert not found(*(asked(create, arguments={**ISSUE, "labels": ["bug", "p1"]}) for _ in range(3))).rules
+
+
+EITHER = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "seen"),
+    [
+        (EITHER, 5, None),
+        (EITHER, "5", None),
+        (EITHER, " 5", '" 5"'),
+        (EITHER, "five", '"five"'),
+        ({"type": ["string", "null"]}, "5", '"5"'),
+        ({"type": "array", "items": EITHER}, ["5"], None),
+        ({"type": "array", "items": EITHER}, ["five"], '["five"]'),
+        ({"type": "array"}, [5, 5], '"[5,5]"'),
+    ],
+)
+def test_what_rules_would_take_for_another_value_is_not_suggested(schema: Any, value: Any, seen: str | None) -> None:
+    """A text and a number that a rule sees alike, where the method takes either."""
+    parameters = {"properties": {"a": schema}, "additionalProperties": False}
+    assert leaves(parameters, {"a": value}) == ({("a",): seen} if seen is not None else None)
+
+
+def test_nothing_is_suggested_of_a_method_with_an_argument_that_no_rule_can_name() -> None:
+    """A call of it may have that argument, whatever the suggested permit says of the others."""
+    text = {"type": "string"}
+    assert leaves({"properties": {"a": text}, "additionalProperties": False}, {"a": "x"})
+    assert leaves({"properties": {"a": text, "__extn": text}, "additionalProperties": False}, {"a": "x"}) is None
 
 
 def test_what_a_rule_answers_already_is_not_suggested_again() -> None:
