@@ -11,6 +11,7 @@ from tests.adversarial.registry import Attack, Where
 _GATEWAY = "tests/adversarial/test_gateway.py"
 _SERVERS = "tests/adversarial/test_gateway_servers.py"
 _INSIDE = "tests/adversarial/test_inside.py"
+_OWNER = "tests/runtimes/rest/test_path_owner.py"
 
 _NETWORK = ("own network namespace with loopback alone",)
 _SOCKETS = ("own mounts", "a user other than root", "the system call allow-list")
@@ -299,5 +300,35 @@ ROWS = (
         ("a container is used once",),
         f"{_INSIDE}::test_another_containers_tmp",
         where=Where.NEIGHBOUR,
+    ),
+    _row(
+        "path_of_another_method",
+        "have a method called that nobody was asked about, by an id that is a word of its path",
+        ("a call's path is held against those of the service's other methods",),
+        f"{_OWNER}::test_a_value_makes_no_other_methods_path[a_word]",
+    ),
+    _row(
+        "divided_path_of_another_method",
+        "the same by an encoded slash that a server divides the path at",
+        ("a call's path is held against those of the service's other methods",),
+        f"{_OWNER}::test_a_value_makes_no_other_methods_path[encoded_twice]",
+    ),
+    _row(
+        "answer_names_another_method",
+        "the same by an id that an answer says, which nobody has seen",
+        ("the values that answers fill in are held to what the plan's may be",),
+        f"{_OWNER}::test_an_answer_makes_no_other_methods_path[a_word]",
+    ),
+    _row(
+        "override_in_a_call",
+        "have a change taken for a deletion by a field of its body, like _method",
+        ("no name by which servers take a request for another",),
+        f"{_OWNER}::test_no_value_says_another_http_method[a_field]",
+    ),
+    _row(
+        "override_in_a_free_query",
+        "the same by a key of an object that is sent as the query",
+        ("no name by which servers take a request for another",),
+        f"{_OWNER}::test_no_value_says_another_http_method[a_free_query]",
     ),
 )

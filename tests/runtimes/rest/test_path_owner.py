@@ -94,24 +94,24 @@ def call(method: str, service: str = "things", **arguments: Any) -> Call:
     return Call(service=service, method=method, arguments=arguments)
 
 
-TAKEN = [
-    (call("getItem", id="purge"), "things.purgeItems"),
-    (call("getItem", id="PURGE"), "things.purgeItems"),
-    (call("getItem", id="purge.json"), "things.purgeItems"),
-    (call("getItem", id="ｐurge"), "things.purgeItems"),
-    (call("getItem", id="%70urge"), "things.purgeItems"),
-    (call("getItem", id="report-5"), "things.deleteReport"),
-    (call("updateItem", id="purge", body={}), "things.purgeAll"),
-    (call("updateItem", id="5/delete", body={}), "things.deleteItem"),
-    (call("updateItem", id="5%2Fdelete", body={}), "things.deleteItem"),
-    (call("updateItem", id="5%252fdelete", body={}), "things.deleteItem"),
-    (call("groupItem", group="g", id="all"), "things.deleteGroupItems"),  # a DELETE: it does more harm than a GET
-    (call("getItem", id="me"), "things.getMe"),
-]
+TAKEN = {
+    "a_word": (call("getItem", id="purge"), "things.purgeItems"),
+    "upper_case": (call("getItem", id="PURGE"), "things.purgeItems"),
+    "an_ending": (call("getItem", id="purge.json"), "things.purgeItems"),
+    "a_wide_letter": (call("getItem", id="ｐurge"), "things.purgeItems"),
+    "encoded": (call("getItem", id="%70urge"), "things.purgeItems"),
+    "a_pattern": (call("getItem", id="report-5"), "things.deleteReport"),
+    "a_post": (call("updateItem", id="purge", body={}), "things.purgeAll"),
+    "a_slash": (call("updateItem", id="5/delete", body={}), "things.deleteItem"),
+    "an_encoded_slash": (call("updateItem", id="5%2Fdelete", body={}), "things.deleteItem"),
+    "encoded_twice": (call("updateItem", id="5%252fdelete", body={}), "things.deleteItem"),
+    "more_harm": (call("groupItem", group="g", id="all"), "things.deleteGroupItems"),  # a DELETE, of a GET
+    "a_read": (call("getItem", id="me"), "things.getMe"),
+}
 
 
 @pytest.mark.promise(11)
-@pytest.mark.parametrize(("asked", "other"), TAKEN, ids=lambda one: getattr(one, "arguments", one) and str(one)[-60:])
+@pytest.mark.parametrize(("asked", "other"), TAKEN.values(), ids=TAKEN)
 def test_a_value_makes_no_other_methods_path(
     catalog: Catalog, asked: Call, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +147,7 @@ def test_its_own_path_is(catalog: Catalog, asked: Call) -> None:
 
 
 @pytest.mark.promise(46)
-@pytest.mark.parametrize("value", ["purge", "5:cancel"])
+@pytest.mark.parametrize("value", ["purge", "5:cancel"], ids=["a_word", "a_verb"])
 def test_an_answer_makes_no_other_methods_path(catalog: Catalog, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = (call("getItem", id="5"), call("updateItem", id={"$from": 0, "path": "$.id"}, body={}))
     step = steps(catalog, *calls)[1]
@@ -163,16 +163,16 @@ def test_an_answer_makes_no_other_methods_path(catalog: Catalog, value: str, mon
         assert check_values(step, answered(value), catalog)["id"] == value
 
 
-OVERRIDDEN = [
-    call("updateItem", id="5", body={"_method": "DELETE"}),
-    call("updateItem", id="5", body={"X-HTTP-Method-Override": "DELETE"}),
-    call("updatePhoto", id="5", _method="DELETE"),
-    call("listItems", filters={"_method": "DELETE"}),
-]
+OVERRIDDEN = {
+    "a_field": call("updateItem", id="5", body={"_method": "DELETE"}),
+    "a_headers_name": call("updateItem", id="5", body={"X-HTTP-Method-Override": "DELETE"}),
+    "a_part": call("updatePhoto", id="5", _method="DELETE"),
+    "a_free_query": call("listItems", filters={"_method": "DELETE"}),
+}
 
 
 @pytest.mark.promise(11)
-@pytest.mark.parametrize("asked", OVERRIDDEN, ids=lambda asked: f"{asked.method} {asked.arguments}"[:60])
+@pytest.mark.parametrize("asked", OVERRIDDEN.values(), ids=OVERRIDDEN)
 def test_no_value_says_another_http_method(catalog: Catalog, asked: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="another method"):
         planned(catalog, asked)
