@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from urllib.parse import unquote
@@ -76,19 +76,35 @@ class _Template:
         return self.pattern.fullmatch("\n".join(segments))
 
 
+class _Paths:
+    """The templates of a service, those with as many segments as a path beside those that may have any number."""
+
+    def __init__(self, templates: Iterable[_Template | None]) -> None:
+        self._sized: dict[int, list[_Template]] = {}
+        self._any: list[_Template] = []
+        for template in templates:
+            if template is not None:
+                (self._any if template.many >= 0 else self._sized.setdefault(len(template.exact), [])).append(template)
+
+    def fitting(self, segments: Sequence[str]) -> Iterator[tuple[_Template, re.Match[str]]]:
+        """The templates that fit a path, and how."""
+        for template in (*self._sized.get(len(segments), ()), *self._any):
+            if (found := template.fits(segments)) is not None:
+                yield template, found
+
+
 class _Known:
-    """The templates of the services that were asked about last, by the catalog's generation."""
+    """The paths of the services that were asked about last, by the catalog's generation."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[int, int, str], tuple[Catalog, tuple[_Template, ...]]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, int, str], tuple[Catalog, _Paths]] = OrderedDict()
 
-    def of(self, catalog: Catalog, service: str) -> tuple[_Template, ...]:
+    def of(self, catalog: Catalog, service: str) -> _Paths:
         key = id(catalog), catalog.generation, service
         with self._lock:
             if key not in self._kept:
-                made = (_Template.of(*each) for each in catalog.paths(service))
-                self._kept[key] = catalog, tuple(template for template in made if template is not None)
+                self._kept[key] = catalog, _Paths(_Template.of(*each) for each in catalog.paths(service))
                 while len(self._kept) > _SERVICES:
                     self._kept.popitem(last=False)
             self._kept.move_to_end(key)
@@ -102,32 +118,29 @@ def check_path_owner(catalog: Catalog, service: Service, method: Method, path: S
     """Raise InvalidInput where `path`, the segments below the service's base, is another method's."""
     if "{" not in method.path:
         return
-    own = _Template.of(method.name, method.http, method.path)
-    for other in sorted(_KNOWN.of(catalog, service.name), key=lambda each: each.http != method.http):
-        if other.name != method.name and _is_more(other, own, method, catalog, service, path):
-            there, its = "/".join(path)[:80], f"{service.name}.{other.name}"
-            raise InvalidInput(
-                f"{method.id}: /{there} is the path of {its}, another method.", next_step=f"Call {its} itself."
-            )
+    others = {
+        other.name: other.http
+        for segments, divided in _spellings(path)
+        for other, found in _KNOWN.of(catalog, service.name).fitting(segments)
+        if other.name != method.name
+        and _is_closer(other, method, segments, divided)
+        and _takes(other, found, method, catalog, service)
+    }
+    if others:
+        there, its = "/".join(path)[:80], min(others, key=lambda name: (others[name] != method.http, name))
+        raise InvalidInput(
+            f"{method.id}: /{there} is the path of {service.name}.{its}, another method.",
+            next_step=f"Call {service.name}.{its} itself.",
+        )
 
 
-def _is_more(
-    other: _Template, own: _Template | None, method: Method, catalog: Catalog, service: Service, path: Sequence[str]
-) -> bool:
-    """Whether a path is rather the other method's."""
-    for segments, divided in _spellings(path):
-        found = other.fits(segments)
-        if found is None:
-            continue
-        theirs = other.said(segments)
-        if divided is not None:
-            closer = _WORD in theirs[divided]
-        else:
-            ours = _own_words(own, method, segments) if own is not None else [_FREE] * len(segments)
-            closer = any(their > our for their, our in zip(theirs, ours, strict=True))
-        if closer and _takes(other, found, method, catalog, service):
-            return True
-    return False
+def _is_closer(other: _Template, method: Method, segments: Sequence[str], divided: slice | None) -> bool:
+    """Whether a path is rather the other method's: it has a word where ours has a slot, or (of what an encoded slash
+    divides) within what was one value."""
+    theirs = other.said(segments)
+    if divided is not None:
+        return _WORD in theirs[divided]
+    return any(their > our for their, our in zip(theirs, _own_words(method, segments), strict=True))
 
 
 def _takes(other: _Template, found: re.Match[str], method: Method, catalog: Catalog, service: Service) -> bool:
@@ -140,10 +153,11 @@ def _takes(other: _Template, found: re.Match[str], method: Method, catalog: Cata
     return not isinstance(pattern, str) or re.search(pattern, found["many"].replace("\n", "/")) is not None
 
 
-def _own_words(own: _Template, method: Method, segments: Sequence[str]) -> tuple[int, ...]:
+def _own_words(method: Method, segments: Sequence[str]) -> tuple[int, ...]:
     """How much the method itself says of each segment, by its path and by the form of a name of several segments
     (`^projects/[^/]+/topics/[^/]+$`)."""
-    if not own.fits(segments):
+    own = _Template.of(method.name, method.http, method.path)
+    if own is None or not own.fits(segments):
         return (_FREE,) * len(segments)
     said = list(own.said(segments))
     if own.many >= 0:
