@@ -59,7 +59,8 @@ class DatabasesService(PersonCalls, rpc.DatabasesServicer):
             self._refuse_held(request.name, "replaced")
         account, password = await in_thread(_entry, request)
         sealed = DatabaseSecret(password=password, terms=self._terms(request.terms))
-        peer = await self._person.present(context, request.passphrase, "Adding a database")
+        instead = {"url": _without_password(account, request)}
+        peer = await self._person.present(context, request.passphrase, "Adding a database", instead=instead)
         secret = sealed.to_secret()
         now = datetime.now(UTC)
         lease = Lease(
@@ -222,6 +223,14 @@ def _entry(request: db.AddDatabaseRequest) -> tuple[Account, Secret]:
         ca_pem=request.ca_pem,
     )
     return account, Secret(inside) if inside else Secret(request.password)
+
+
+def _without_password(account: Account, request: db.AddDatabaseRequest) -> str:
+    """The address as it was understood, with a mark where the request's has a password."""
+    _, inside = Address.parse(request.url)
+    scheme, _, rest = account.base_url.partition("://")
+    user, _, where = rest.rpartition("@")
+    return f"{scheme}://{user}:…@{where}" if inside else account.base_url
 
 
 def _changed(terms: Terms, request: db.SetPolicyRequest) -> Terms:

@@ -49,6 +49,15 @@ def adding(request: ppb.AddPasskeyRequest) -> Statement:
     }
 
 
+def described(request: ppb.AddPasskeyRequest) -> dict[str, str]:
+    """The credential that `adding` states, as whoever confirms it elsewhere compares it. Raises PasskeyRefused."""
+    found = credential_in(request.credential_json)
+    return {
+        "credential_id": encoded(found.credential_id),
+        "public_key_sha256": hashlib.sha256(found.spki).hexdigest(),
+    }
+
+
 def removing(request: ppb.RemovePasskeyRequest) -> Statement:
     """A passkey less."""
     return {"kind": "remove-passkey", "passkey": request.id}

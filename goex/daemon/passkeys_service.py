@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from goex.daemon.page_sessions import PageSession
-from goex.daemon.passkey_statements import SIGN_IN, Statement, adding, approving, encoded, removing
+from goex.daemon.passkey_statements import SIGN_IN, Statement, adding, approving, described, encoded, removing
 from goex.daemon.person_context import PersonCalls
 from goex.daemon.rpc_context import current_call, streaming, unary
 from goex.daemon.waiting_calls import PasskeyDue
@@ -39,7 +39,8 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
         proof: Mapping[str, str] = {}
         if passkeys.known.all and not (request.assertion_json or request.passphrase):  # of another host than those
             what = f"{_ADDING} for {passkeys.host_asked(request.credential_json)}"
-            self._person.waiting.require(peer, what, *current_call())
+            instead = {"credential_json": described(request)}
+            self._person.waiting.require(peer, what, *current_call(), instead)
             await self._person.confirm(peer, what)
         elif passkeys.known.all:
             statement = adding(request)

@@ -9,7 +9,7 @@ presence, whatever config.toml says. What lets less happen needs none.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -80,16 +80,25 @@ class PersonContext:
     daemon: Daemon
     acknowledge: Callable[[], Awaitable[None]]  # waits until what was changed can't be undone by an older file
 
-    async def present(self, context: Any, passphrase: str, what: str, *, waits: bool = True) -> Peer:
+    async def present(
+        self,
+        context: Any,
+        passphrase: str,
+        what: str,
+        *,
+        waits: bool = True,
+        instead: Mapping[str, object] | None = None,
+    ) -> Peer:
         """Raises PresenceDue, or PasskeyDue, unless the person showed themselves here, now or lately; first of all what
-        the vault is short of, which no passphrase helps. `waits`: a passkey can confirm this call by itself."""
+        the vault is short of, which no passphrase helps. `waits`: a passkey can confirm this call by itself; then
+        `instead` is as `WaitingCalls.require` takes it."""
         peer = self._here(context)
         if self.passkeys.required or peer.away:
             if self.presence.holds(peer):
                 return peer
             if not waits:
                 raise PasskeyDue(what)
-            self.waiting.require(peer, what, *current_call())
+            self.waiting.require(peer, what, *current_call(), instead)
             await self.confirm(peer, what)
             return peer
         return await self.present_with_passphrase(context, passphrase, what)

@@ -44,7 +44,7 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
         facts = {"by": peer.describe(), "assertion": dict(shown.facts)}
         self._person.engine.core.journal.append("presence", facts=facts)
         if "waiting" in shown.statement:
-            return pb.PresentReply(seconds=self._person.waiting.confirm(shown.statement["waiting"]))
+            return pb.PresentReply(seconds=self._person.waiting.confirm(shown.statement))
         return pb.PresentReply(seconds=self._person.presence.remember(peer))
 
     # ---- agents

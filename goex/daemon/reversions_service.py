@@ -80,14 +80,16 @@ class ReversionsService(PersonCalls, rpc.ReversionsServicer):
     @unary
     async def AddPairs(self, request: pb.AddPairsRequest, context: Any) -> pb.AddPairsReply:
         self._person.callers.peer(context)
+        instead: dict[str, object] = {}
         if request.proposal:
             if request.proposal not in self._proposed:
                 raise InvalidInput("That wasn't proposed since the daemon started.",
                                    next_step="Ask again: goex undo-pairs propose SERVICE.METHOD")  # fmt: skip
             made: tuple[Pair, ...] = (self._proposed[request.proposal],)
+            instead["proposal"] = {"method": made[0].method_id, "undo": undo_to_json(made[0].undo)}
         else:
             made = self._read(request.name, request.text)
-        peer = await self._person.present(context, request.passphrase, "Adding undo pairs")
+        peer = await self._person.present(context, request.passphrase, "Adding undo pairs", instead=instead)
         rows = self._reversions.add(made, by=peer.describe())
         self._proposed.pop(request.proposal, None)
         return pb.AddPairsReply(pairs=[self._view(pair, row) for pair, row in zip(made, rows, strict=True)])

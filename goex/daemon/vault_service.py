@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +117,10 @@ class VaultService(PersonCalls, rpc.VaultServicer):
             )
         data = await in_thread(backup_file.read, path)
         kept = await in_thread(open_backup, data, Secret(request.backup_passphrase))
-        await self._present_for(kept, request.approval_passphrase, context)
+        instead = {
+            "path": {"path": request.path, "sha256": hashlib.sha256(data).hexdigest(), "made": kept.made.isoformat()}
+        }
+        await self._present_for(kept, request.approval_passphrase, context, instead)
         if not await in_thread(journal.fits, derive(kept.root, "journal")):
             raise InvalidInput(
                 "The log in this state folder belongs to another vault than this backup.",
@@ -137,10 +140,10 @@ class VaultService(PersonCalls, rpc.VaultServicer):
             vault=vault_status(vault_state.vault), made=kept.made.isoformat(), kept_aside=str(aside or "")
         )
 
-    async def _present_for(self, kept: Kept, passphrase: str, context: Any) -> None:
+    async def _present_for(self, kept: Kept, passphrase: str, context: Any, instead: Mapping[str, object]) -> None:
         """Presence before this vault while it can say so, else before the backup."""
         if self._person.vault_state.state == "unsealed":
-            await self._person.present(context, passphrase, "Restoring a backup over this vault")
+            await self._person.present(context, passphrase, "Restoring a backup over this vault", instead=instead)
             return
         if not passphrase:
             raise PresenceDue(

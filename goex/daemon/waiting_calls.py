@@ -2,20 +2,22 @@
 
 Rules: what is confirmed is the very same request, byte for byte, of the same process, and at the public page of the
 same session; so neither another program nor another request takes its place. It is shown to the person with all that is
-in it but secrets, and doesn't outlive the daemon.
+in it but secrets, and doesn't outlive the daemon. What is a secret is said by the protos, field by field
+(`debug_redact`), and never guessed; the statement that is signed covers secrets, too.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
-import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from goex.engine.peers import Peer
@@ -26,7 +28,6 @@ from policies.errors import Denied, InvalidInput
 LASTS = timedelta(minutes=5)  # that it is shown, and after the confirmation may come again
 _MOST = 100
 _LONGEST_SHOWN = 200_000  # characters
-_SECRET = re.compile("secret|passphrase|password|token|code|key|assertion|credential", re.IGNORECASE)
 _HIDDEN = "(not shown)"
 
 
@@ -54,16 +55,19 @@ class WaitingCalls:
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._salt = secrets.token_bytes(32)
+        self._secret = secrets.token_bytes(32)
         self._calls: dict[str, _Waiting] = {}
 
-    def require(self, peer: Peer, what: str, call: str, request: Message) -> None:
-        """Return for a call that was confirmed, which it is used up by. Raises PasskeyDue."""
+    def require(
+        self, peer: Peer, what: str, call: str, request: Message, instead: Mapping[str, object] | None = None
+    ) -> None:
+        """Return for a call that was confirmed, which it is used up by. Raises PasskeyDue. `instead`: by their names,
+        what is shown of fields that say nothing to a person, or hold more than may be shown."""
         now = self._sweep()
-        key = self._key(peer, call, request)
-        found = next((one for one in self._calls.values() if one.key == key), None)
+        shown = _shown(request, instead or {})
+        key = self._key(peer, call, request, shown)
+        found = next((one for one in self._calls.values() if hmac.compare_digest(one.key, key)), None)
         if found is None:
-            shown = _shown(request)
             view = ppb.WaitingCall(
                 id=f"pw-{secrets.token_hex(6)}",
                 what=what,
@@ -90,20 +94,13 @@ class WaitingCalls:
         self._sweep()
         if (found := self._calls.get(id)) is None:
             raise InvalidInput(f"No call {id[:40]!r} waits.", next_step="Run it again.")
-        view = found.view
-        return {
-            "kind": "presence",
-            "waiting": view.id,
-            "what": view.what,
-            "by": view.by,
-            "call": view.call,
-            "request": view.request,
-        }
+        return _stated(found)
 
-    def confirm(self, id: str) -> int:
-        """Let it through once. Returns for how many seconds. Raises InvalidInput."""
+    def confirm(self, statement: Mapping[str, Any]) -> int:
+        """Let the call through once that an assertion stated. Returns for how many seconds. Raises InvalidInput."""
         now = self._sweep()
-        if (found := self._calls.get(id)) is None:
+        found = self._calls.get(statement["waiting"])
+        if found is None or _stated(found) != statement:
             raise InvalidInput("That call doesn't wait any more.", next_step="Run it again.")
         found.confirmed, found.until = True, now + LASTS
         return int(LASTS.total_seconds())
@@ -111,16 +108,11 @@ class WaitingCalls:
     def forget(self) -> None:
         self._calls.clear()
 
-    def _key(self, peer: Peer, call: str, request: Message) -> bytes:
-        plain = type(request)()
-        plain.CopyFrom(request)
-        for name in ("passphrase", "approval_passphrase", "assertion_json"):
-            if name in plain.DESCRIPTOR.fields_by_name:
-                plain.ClearField(name)
+    def _key(self, peer: Peer, call: str, request: Message, shown: str) -> bytes:
+        """The call, whole, hashed under a key that nobody has: whoever reads it can't guess a passphrase by it."""
         who = f"{peer.uid} {peer.process or peer.connection} {peer.page_session}"
-        parts = (self._salt, who.encode(), call.encode(), plain.SerializeToString(deterministic=True))
-        made = hashlib.sha256()
-        for part in parts:
+        made = hmac.new(self._secret, digestmod=hashlib.sha256)
+        for part in (who.encode(), call.encode(), request.SerializeToString(deterministic=True), shown.encode()):
             made.update(len(part).to_bytes(8, "big") + part)
         return made.digest()
 
@@ -131,22 +123,40 @@ class WaitingCalls:
         return now
 
 
-def _shown(request: Message) -> str:
-    """The request as JSON, without what may be a secret."""
-    from google.protobuf.json_format import MessageToDict  # loaded by the first question to a passkey
+def _stated(waiting: _Waiting) -> dict[str, Any]:
+    view = waiting.view
+    return {
+        "kind": "presence",
+        "waiting": view.id,
+        "what": view.what,
+        "by": view.by,
+        "call": view.call,
+        "request": view.request,
+        "whole": waiting.key.hex(),
+    }
 
-    found = MessageToDict(request, preserving_proto_field_name=True)
-    hidden = {field.name for field in request.DESCRIPTOR.fields if field.type == field.TYPE_BYTES}
-    text = json.dumps(_without(found, hidden), sort_keys=True, indent=1, ensure_ascii=False)
+
+def _shown(request: Message, instead: Mapping[str, object]) -> str:
+    """The request as JSON, without secrets. Raises InvalidInput."""
+    text = json.dumps(_fields(request, instead), sort_keys=True, indent=1, ensure_ascii=False)
     if len(text) > _LONGEST_SHOWN:
         raise InvalidInput("This request is too large to be confirmed by a passkey.", next_step="Make it smaller.")
     return text
 
 
-def _without(value: Any, hidden: set[str]) -> Any:
-    if isinstance(value, dict):
-        return {
-            name: _HIDDEN if name in hidden or _SECRET.search(name) else _without(each, hidden)
-            for name, each in value.items()
-        }
-    return [_without(each, hidden) for each in value] if isinstance(value, list) else value
+def _fields(message: Message, instead: Mapping[str, object]) -> dict[str, object]:
+    return {
+        field.name: instead[field.name] if field.name in instead else _HIDDEN if hides(field) else _readable(value)
+        for field, value in message.ListFields()
+    }
+
+
+def _readable(value: Any) -> object:
+    if isinstance(value, Message):
+        return _fields(value, {})
+    return value if isinstance(value, str | int | float) else [_readable(each) for each in value]
+
+
+def hides(field: FieldDescriptor) -> bool:
+    """Whether only that a field is there is shown: its option `debug_redact` says so, and bytes say nothing."""
+    return field.type == field.TYPE_BYTES or bool(field.GetOptions().debug_redact)

@@ -24,41 +24,51 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17goex/v1/databases.proto\x12\x07goex.v1\"Q\n\x05Terms\x12\x0e\n\x06policy\x18\x01 \x01(\t\x12\x12\n\nhold_hours\x18\x02 \x01(\r\x12$\n\x06tables\x18\x03 \x03(\x0b\x32\x14.goex.v1.TablePolicy\",\n\x0bTablePolicy\x12\r\n\x05table\x18\x01 \x01(\t\x12\x0e\n\x06policy\x18\x02 \x01(\t\"\xa5\x01\n\x12\x41\x64\x64\x44\x61tabaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x10\n\x08password\x18\x03 \x01(\x0c\x12\x0e\n\x06no_tls\x18\x04 \x01(\x08\x12\x0e\n\x06\x63\x61_pem\x18\x05 \x01(\t\x12\x1d\n\x05terms\x18\x06 \x01(\x0b\x32\x0e.goex.v1.Terms\x12\x0f\n\x07replace\x18\x07 \x01(\x08\x12\x12\n\npassphrase\x18\x08 \x01(\t\"\xd8\x01\n\x0c\x44\x61tabaseView\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12\x0b\n\x03tls\x18\x04 \x01(\t\x12\x1d\n\x05terms\x18\x05 \x01(\x0b\x32\x0e.goex.v1.Terms\x12\x0f\n\x07\x63reated\x18\x06 \x01(\t\x12\x11\n\tlast_used\x18\x07 \x01(\t\x12\x1f\n\x04held\x18\x08 \x03(\x0b\x32\x11.goex.v1.HeldView\x12\x0f\n\x07version\x18\t \x01(\t\x12\x0e\n\x06tables\x18\n \x01(\r\x12\x0b\n\x03\x63\x61n\x18\x0b \x03(\t\"i\n\x08HeldView\x12\x11\n\taction_id\x18\x01 \x01(\t\x12\r\n\x05\x61gent\x18\x02 \x01(\t\x12\r\n\x05since\x18\x03 \x01(\t\x12\r\n\x05until\x18\x04 \x01(\t\x12\x0c\n\x04what\x18\x05 \x01(\t\x12\x0f\n\x07trouble\x18\x06 \x01(\t\"\x16\n\x14ListDatabasesRequest\">\n\x12ListDatabasesReply\x12(\n\tdatabases\x18\x01 \x03(\x0b\x32\x15.goex.v1.DatabaseView\"#\n\x13ShowDatabaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"`\n\x11ShowDatabaseReply\x12\'\n\x08\x64\x61tabase\x18\x01 \x01(\x0b\x32\x15.goex.v1.DatabaseView\x12\"\n\x06tables\x18\x02 \x03(\x0b\x32\x12.goex.v1.TableView\"\x90\x01\n\tTableView\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12$\n\x07\x63olumns\x18\x03 \x03(\x0b\x32\x13.goex.v1.ColumnView\x12\x0b\n\x03key\x18\x04 \x03(\t\x12\x12\n\nreferences\x18\x05 \x03(\t\x12\x10\n\x08triggers\x18\x06 \x03(\t\x12\x0e\n\x06policy\x18\x07 \x01(\t\"^\n\nColumnView\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x10\n\x08nullable\x18\x03 \x01(\x08\x12\x11\n\tgenerated\x18\x04 \x01(\x08\x12\x0f\n\x07\x63ounter\x18\x05 \x01(\x08\"v\n\x10SetPolicyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12\r\n\x05table\x18\x03 \x01(\t\x12\r\n\x05unset\x18\x04 \x01(\x08\x12\x12\n\nhold_hours\x18\x05 \x01(\r\x12\x12\n\npassphrase\x18\x06 \x01(\t\"9\n\x15RemoveDatabaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\npassphrase\x18\x02 \x01(\t\"\x15\n\x13RemoveDatabaseReply2\xf4\x02\n\tDatabases\x12\x41\n\x0b\x41\x64\x64\x44\x61tabase\x12\x1b.goex.v1.AddDatabaseRequest\x1a\x15.goex.v1.DatabaseView\x12K\n\rListDatabases\x12\x1d.goex.v1.ListDatabasesRequest\x1a\x1b.goex.v1.ListDatabasesReply\x12H\n\x0cShowDatabase\x12\x1c.goex.v1.ShowDatabaseRequest\x1a\x1a.goex.v1.ShowDatabaseReply\x12=\n\tSetPolicy\x12\x19.goex.v1.SetPolicyRequest\x1a\x15.goex.v1.DatabaseView\x12N\n\x0eRemoveDatabase\x12\x1e.goex.v1.RemoveDatabaseRequest\x1a\x1c.goex.v1.RemoveDatabaseReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17goex/v1/databases.proto\x12\x07goex.v1\"Q\n\x05Terms\x12\x0e\n\x06policy\x18\x01 \x01(\t\x12\x12\n\nhold_hours\x18\x02 \x01(\r\x12$\n\x06tables\x18\x03 \x03(\x0b\x32\x14.goex.v1.TablePolicy\",\n\x0bTablePolicy\x12\r\n\x05table\x18\x01 \x01(\t\x12\x0e\n\x06policy\x18\x02 \x01(\t\"\xb4\x01\n\x12\x41\x64\x64\x44\x61tabaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x03url\x18\x02 \x01(\tB\x03\x80\x01\x01\x12\x15\n\x08password\x18\x03 \x01(\x0c\x42\x03\x80\x01\x01\x12\x0e\n\x06no_tls\x18\x04 \x01(\x08\x12\x0e\n\x06\x63\x61_pem\x18\x05 \x01(\t\x12\x1d\n\x05terms\x18\x06 \x01(\x0b\x32\x0e.goex.v1.Terms\x12\x0f\n\x07replace\x18\x07 \x01(\x08\x12\x17\n\npassphrase\x18\x08 \x01(\tB\x03\x80\x01\x01\"\xd8\x01\n\x0c\x44\x61tabaseView\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03url\x18\x02 \x01(\t\x12\x0e\n\x06\x65ngine\x18\x03 \x01(\t\x12\x0b\n\x03tls\x18\x04 \x01(\t\x12\x1d\n\x05terms\x18\x05 \x01(\x0b\x32\x0e.goex.v1.Terms\x12\x0f\n\x07\x63reated\x18\x06 \x01(\t\x12\x11\n\tlast_used\x18\x07 \x01(\t\x12\x1f\n\x04held\x18\x08 \x03(\x0b\x32\x11.goex.v1.HeldView\x12\x0f\n\x07version\x18\t \x01(\t\x12\x0e\n\x06tables\x18\n \x01(\r\x12\x0b\n\x03\x63\x61n\x18\x0b \x03(\t\"i\n\x08HeldView\x12\x11\n\taction_id\x18\x01 \x01(\t\x12\r\n\x05\x61gent\x18\x02 \x01(\t\x12\r\n\x05since\x18\x03 \x01(\t\x12\r\n\x05until\x18\x04 \x01(\t\x12\x0c\n\x04what\x18\x05 \x01(\t\x12\x0f\n\x07trouble\x18\x06 \x01(\t\"\x16\n\x14ListDatabasesRequest\">\n\x12ListDatabasesReply\x12(\n\tdatabases\x18\x01 \x03(\x0b\x32\x15.goex.v1.DatabaseView\"#\n\x13ShowDatabaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"`\n\x11ShowDatabaseReply\x12\'\n\x08\x64\x61tabase\x18\x01 \x01(\x0b\x32\x15.goex.v1.DatabaseView\x12\"\n\x06tables\x18\x02 \x03(\x0b\x32\x12.goex.v1.TableView\"\x90\x01\n\tTableView\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12$\n\x07\x63olumns\x18\x03 \x03(\x0b\x32\x13.goex.v1.ColumnView\x12\x0b\n\x03key\x18\x04 \x03(\t\x12\x12\n\nreferences\x18\x05 \x03(\t\x12\x10\n\x08triggers\x18\x06 \x03(\t\x12\x0e\n\x06policy\x18\x07 \x01(\t\"^\n\nColumnView\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x10\n\x08nullable\x18\x03 \x01(\x08\x12\x11\n\tgenerated\x18\x04 \x01(\x08\x12\x0f\n\x07\x63ounter\x18\x05 \x01(\x08\"{\n\x10SetPolicyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06policy\x18\x02 \x01(\t\x12\r\n\x05table\x18\x03 \x01(\t\x12\r\n\x05unset\x18\x04 \x01(\x08\x12\x12\n\nhold_hours\x18\x05 \x01(\r\x12\x17\n\npassphrase\x18\x06 \x01(\tB\x03\x80\x01\x01\">\n\x15RemoveDatabaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\npassphrase\x18\x02 \x01(\tB\x03\x80\x01\x01\"\x15\n\x13RemoveDatabaseReply2\xf4\x02\n\tDatabases\x12\x41\n\x0b\x41\x64\x64\x44\x61tabase\x12\x1b.goex.v1.AddDatabaseRequest\x1a\x15.goex.v1.DatabaseView\x12K\n\rListDatabases\x12\x1d.goex.v1.ListDatabasesRequest\x1a\x1b.goex.v1.ListDatabasesReply\x12H\n\x0cShowDatabase\x12\x1c.goex.v1.ShowDatabaseRequest\x1a\x1a.goex.v1.ShowDatabaseReply\x12=\n\tSetPolicy\x12\x19.goex.v1.SetPolicyRequest\x1a\x15.goex.v1.DatabaseView\x12N\n\x0eRemoveDatabase\x12\x1e.goex.v1.RemoveDatabaseRequest\x1a\x1c.goex.v1.RemoveDatabaseReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'goex.v1.databases_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ADDDATABASEREQUEST'].fields_by_name['url']._loaded_options = None
+  _globals['_ADDDATABASEREQUEST'].fields_by_name['url']._serialized_options = b'\200\001\001'
+  _globals['_ADDDATABASEREQUEST'].fields_by_name['password']._loaded_options = None
+  _globals['_ADDDATABASEREQUEST'].fields_by_name['password']._serialized_options = b'\200\001\001'
+  _globals['_ADDDATABASEREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_ADDDATABASEREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_SETPOLICYREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_SETPOLICYREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_REMOVEDATABASEREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_REMOVEDATABASEREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
   _globals['_TERMS']._serialized_start=36
   _globals['_TERMS']._serialized_end=117
   _globals['_TABLEPOLICY']._serialized_start=119
   _globals['_TABLEPOLICY']._serialized_end=163
   _globals['_ADDDATABASEREQUEST']._serialized_start=166
-  _globals['_ADDDATABASEREQUEST']._serialized_end=331
-  _globals['_DATABASEVIEW']._serialized_start=334
-  _globals['_DATABASEVIEW']._serialized_end=550
-  _globals['_HELDVIEW']._serialized_start=552
-  _globals['_HELDVIEW']._serialized_end=657
-  _globals['_LISTDATABASESREQUEST']._serialized_start=659
-  _globals['_LISTDATABASESREQUEST']._serialized_end=681
-  _globals['_LISTDATABASESREPLY']._serialized_start=683
-  _globals['_LISTDATABASESREPLY']._serialized_end=745
-  _globals['_SHOWDATABASEREQUEST']._serialized_start=747
-  _globals['_SHOWDATABASEREQUEST']._serialized_end=782
-  _globals['_SHOWDATABASEREPLY']._serialized_start=784
-  _globals['_SHOWDATABASEREPLY']._serialized_end=880
-  _globals['_TABLEVIEW']._serialized_start=883
-  _globals['_TABLEVIEW']._serialized_end=1027
-  _globals['_COLUMNVIEW']._serialized_start=1029
-  _globals['_COLUMNVIEW']._serialized_end=1123
-  _globals['_SETPOLICYREQUEST']._serialized_start=1125
-  _globals['_SETPOLICYREQUEST']._serialized_end=1243
-  _globals['_REMOVEDATABASEREQUEST']._serialized_start=1245
-  _globals['_REMOVEDATABASEREQUEST']._serialized_end=1302
-  _globals['_REMOVEDATABASEREPLY']._serialized_start=1304
-  _globals['_REMOVEDATABASEREPLY']._serialized_end=1325
-  _globals['_DATABASES']._serialized_start=1328
-  _globals['_DATABASES']._serialized_end=1700
+  _globals['_ADDDATABASEREQUEST']._serialized_end=346
+  _globals['_DATABASEVIEW']._serialized_start=349
+  _globals['_DATABASEVIEW']._serialized_end=565
+  _globals['_HELDVIEW']._serialized_start=567
+  _globals['_HELDVIEW']._serialized_end=672
+  _globals['_LISTDATABASESREQUEST']._serialized_start=674
+  _globals['_LISTDATABASESREQUEST']._serialized_end=696
+  _globals['_LISTDATABASESREPLY']._serialized_start=698
+  _globals['_LISTDATABASESREPLY']._serialized_end=760
+  _globals['_SHOWDATABASEREQUEST']._serialized_start=762
+  _globals['_SHOWDATABASEREQUEST']._serialized_end=797
+  _globals['_SHOWDATABASEREPLY']._serialized_start=799
+  _globals['_SHOWDATABASEREPLY']._serialized_end=895
+  _globals['_TABLEVIEW']._serialized_start=898
+  _globals['_TABLEVIEW']._serialized_end=1042
+  _globals['_COLUMNVIEW']._serialized_start=1044
+  _globals['_COLUMNVIEW']._serialized_end=1138
+  _globals['_SETPOLICYREQUEST']._serialized_start=1140
+  _globals['_SETPOLICYREQUEST']._serialized_end=1263
+  _globals['_REMOVEDATABASEREQUEST']._serialized_start=1265
+  _globals['_REMOVEDATABASEREQUEST']._serialized_end=1327
+  _globals['_REMOVEDATABASEREPLY']._serialized_start=1329
+  _globals['_REMOVEDATABASEREPLY']._serialized_end=1350
+  _globals['_DATABASES']._serialized_start=1353
+  _globals['_DATABASES']._serialized_end=1725
 # @@protoc_insertion_point(module_scope)

@@ -24,13 +24,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18goex/v1/reversions.proto\x12\x07goex.v1\"\x90\x02\n\x08PairView\x12\x0c\n\x04hash\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x10\n\x08standing\x18\x04 \x01(\t\x12\x0c\n\x04\x66its\x18\x05 \x01(\t\x12\r\n\x05\x63\x61lls\x18\x06 \x03(\t\x12\x0b\n\x03pre\x18\x07 \x01(\t\x12\r\n\x05guard\x18\x08 \x01(\t\x12\x0e\n\x06verify\x18\t \x01(\t\x12\x0c\n\x04note\x18\n \x01(\t\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x0b \x01(\t\x12\n\n\x02\x62y\x18\x0c \x01(\t\x12\r\n\x05stale\x18\r \x01(\t\x12\x0e\n\x06worked\x18\x0e \x01(\r\x12\x12\n\nunverified\x18\x0f \x01(\r\x12\x0f\n\x07\x66\x61ilure\x18\x10 \x01(\t\x12\x0e\n\x06scopes\x18\x11 \x03(\t\".\n\x10ListPairsRequest\x12\n\n\x02of\x18\x01 \x01(\t\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x08\"S\n\x0eListPairsReply\x12 \n\x05pairs\x18\x01 \x03(\x0b\x32\x11.goex.v1.PairView\x12\x0f\n\x07trouble\x18\x02 \x01(\t\x12\x0e\n\x06strict\x18\x03 \x01(\t\"\x1f\n\x0fShowPairRequest\x12\x0c\n\x04hash\x18\x01 \x01(\t\"P\n\x07PairUse\x12\x0e\n\x06\x61\x63tion\x18\x01 \x01(\t\x12\x0c\n\x04\x63\x61ll\x18\x02 \x01(\r\x12\x0e\n\x06result\x18\x03 \x01(\t\x12\x0b\n\x03why\x18\x04 \x01(\t\x12\n\n\x02\x61t\x18\x05 \x01(\t\"c\n\rShowPairReply\x12\x1f\n\x04pair\x18\x01 \x01(\x0b\x32\x11.goex.v1.PairView\x12\x11\n\tundo_json\x18\x02 \x01(\t\x12\x1e\n\x04uses\x18\x03 \x03(\x0b\x32\x10.goex.v1.PairUse\"/\n\x11\x43heckPairsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"8\n\x0f\x43heckPairsReply\x12%\n\x05pairs\x18\x01 \x03(\x0b\x32\x16.goex.v1.ShowPairReply\"S\n\x0f\x41\x64\x64PairsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x10\n\x08proposal\x18\x03 \x01(\t\x12\x12\n\npassphrase\x18\x04 \x01(\t\"1\n\rAddPairsReply\x12 \n\x05pairs\x18\x01 \x03(\x0b\x32\x11.goex.v1.PairView\"5\n\x11RemovePairRequest\x12\x0c\n\x04hash\x18\x01 \x01(\t\x12\x12\n\npassphrase\x18\x02 \x01(\t\"!\n\x0fRemovePairReply\x12\x0e\n\x06method\x18\x01 \x01(\t\"4\n\x10RetryPairRequest\x12\x0c\n\x04hash\x18\x01 \x01(\t\x12\x12\n\npassphrase\x18\x02 \x01(\t\"\x1e\n\x0eRetryPairReply\x12\x0c\n\x04hash\x18\x01 \x01(\t\"$\n\x12ProposePairRequest\x12\x0e\n\x06method\x18\x01 \x01(\t\")\n\x13RestorePairsRequest\x12\x12\n\npassphrase\x18\x01 \x01(\t\"\"\n\x11RestorePairsReply\x12\r\n\x05\x63ount\x18\x01 \x01(\r2\xa2\x04\n\nReversions\x12?\n\tListPairs\x12\x19.goex.v1.ListPairsRequest\x1a\x17.goex.v1.ListPairsReply\x12<\n\x08ShowPair\x12\x18.goex.v1.ShowPairRequest\x1a\x16.goex.v1.ShowPairReply\x12\x42\n\nCheckPairs\x12\x1a.goex.v1.CheckPairsRequest\x1a\x18.goex.v1.CheckPairsReply\x12<\n\x08\x41\x64\x64Pairs\x12\x18.goex.v1.AddPairsRequest\x1a\x16.goex.v1.AddPairsReply\x12\x42\n\nRemovePair\x12\x1a.goex.v1.RemovePairRequest\x1a\x18.goex.v1.RemovePairReply\x12?\n\tRetryPair\x12\x19.goex.v1.RetryPairRequest\x1a\x17.goex.v1.RetryPairReply\x12\x44\n\x0bProposePair\x12\x1b.goex.v1.ProposePairRequest\x1a\x18.goex.v1.CheckPairsReply\x12H\n\x0cRestorePairs\x12\x1c.goex.v1.RestorePairsRequest\x1a\x1a.goex.v1.RestorePairsReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18goex/v1/reversions.proto\x12\x07goex.v1\"\x90\x02\n\x08PairView\x12\x0c\n\x04hash\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x10\n\x08standing\x18\x04 \x01(\t\x12\x0c\n\x04\x66its\x18\x05 \x01(\t\x12\r\n\x05\x63\x61lls\x18\x06 \x03(\t\x12\x0b\n\x03pre\x18\x07 \x01(\t\x12\r\n\x05guard\x18\x08 \x01(\t\x12\x0e\n\x06verify\x18\t \x01(\t\x12\x0c\n\x04note\x18\n \x01(\t\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x0b \x01(\t\x12\n\n\x02\x62y\x18\x0c \x01(\t\x12\r\n\x05stale\x18\r \x01(\t\x12\x0e\n\x06worked\x18\x0e \x01(\r\x12\x12\n\nunverified\x18\x0f \x01(\r\x12\x0f\n\x07\x66\x61ilure\x18\x10 \x01(\t\x12\x0e\n\x06scopes\x18\x11 \x03(\t\".\n\x10ListPairsRequest\x12\n\n\x02of\x18\x01 \x01(\t\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x08\"S\n\x0eListPairsReply\x12 \n\x05pairs\x18\x01 \x03(\x0b\x32\x11.goex.v1.PairView\x12\x0f\n\x07trouble\x18\x02 \x01(\t\x12\x0e\n\x06strict\x18\x03 \x01(\t\"\x1f\n\x0fShowPairRequest\x12\x0c\n\x04hash\x18\x01 \x01(\t\"P\n\x07PairUse\x12\x0e\n\x06\x61\x63tion\x18\x01 \x01(\t\x12\x0c\n\x04\x63\x61ll\x18\x02 \x01(\r\x12\x0e\n\x06result\x18\x03 \x01(\t\x12\x0b\n\x03why\x18\x04 \x01(\t\x12\n\n\x02\x61t\x18\x05 \x01(\t\"c\n\rShowPairReply\x12\x1f\n\x04pair\x18\x01 \x01(\x0b\x32\x11.goex.v1.PairView\x12\x11\n\tundo_json\x18\x02 \x01(\t\x12\x1e\n\x04uses\x18\x03 \x03(\x0b\x32\x10.goex.v1.PairUse\"/\n\x11\x43heckPairsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"8\n\x0f\x43heckPairsReply\x12%\n\x05pairs\x18\x01 \x03(\x0b\x32\x16.goex.v1.ShowPairReply\"X\n\x0f\x41\x64\x64PairsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x10\n\x08proposal\x18\x03 \x01(\t\x12\x17\n\npassphrase\x18\x04 \x01(\tB\x03\x80\x01\x01\"1\n\rAddPairsReply\x12 \n\x05pairs\x18\x01 \x03(\x0b\x32\x11.goex.v1.PairView\":\n\x11RemovePairRequest\x12\x0c\n\x04hash\x18\x01 \x01(\t\x12\x17\n\npassphrase\x18\x02 \x01(\tB\x03\x80\x01\x01\"!\n\x0fRemovePairReply\x12\x0e\n\x06method\x18\x01 \x01(\t\"9\n\x10RetryPairRequest\x12\x0c\n\x04hash\x18\x01 \x01(\t\x12\x17\n\npassphrase\x18\x02 \x01(\tB\x03\x80\x01\x01\"\x1e\n\x0eRetryPairReply\x12\x0c\n\x04hash\x18\x01 \x01(\t\"$\n\x12ProposePairRequest\x12\x0e\n\x06method\x18\x01 \x01(\t\".\n\x13RestorePairsRequest\x12\x17\n\npassphrase\x18\x01 \x01(\tB\x03\x80\x01\x01\"\"\n\x11RestorePairsReply\x12\r\n\x05\x63ount\x18\x01 \x01(\r2\xa2\x04\n\nReversions\x12?\n\tListPairs\x12\x19.goex.v1.ListPairsRequest\x1a\x17.goex.v1.ListPairsReply\x12<\n\x08ShowPair\x12\x18.goex.v1.ShowPairRequest\x1a\x16.goex.v1.ShowPairReply\x12\x42\n\nCheckPairs\x12\x1a.goex.v1.CheckPairsRequest\x1a\x18.goex.v1.CheckPairsReply\x12<\n\x08\x41\x64\x64Pairs\x12\x18.goex.v1.AddPairsRequest\x1a\x16.goex.v1.AddPairsReply\x12\x42\n\nRemovePair\x12\x1a.goex.v1.RemovePairRequest\x1a\x18.goex.v1.RemovePairReply\x12?\n\tRetryPair\x12\x19.goex.v1.RetryPairRequest\x1a\x17.goex.v1.RetryPairReply\x12\x44\n\x0bProposePair\x12\x1b.goex.v1.ProposePairRequest\x1a\x18.goex.v1.CheckPairsReply\x12H\n\x0cRestorePairs\x12\x1c.goex.v1.RestorePairsRequest\x1a\x1a.goex.v1.RestorePairsReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'goex.v1.reversions_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ADDPAIRSREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_ADDPAIRSREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_REMOVEPAIRREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_REMOVEPAIRREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_RETRYPAIRREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_RETRYPAIRREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_RESTOREPAIRSREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_RESTOREPAIRSREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
   _globals['_PAIRVIEW']._serialized_start=38
   _globals['_PAIRVIEW']._serialized_end=310
   _globals['_LISTPAIRSREQUEST']._serialized_start=312
@@ -48,23 +56,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKPAIRSREPLY']._serialized_start=710
   _globals['_CHECKPAIRSREPLY']._serialized_end=766
   _globals['_ADDPAIRSREQUEST']._serialized_start=768
-  _globals['_ADDPAIRSREQUEST']._serialized_end=851
-  _globals['_ADDPAIRSREPLY']._serialized_start=853
-  _globals['_ADDPAIRSREPLY']._serialized_end=902
-  _globals['_REMOVEPAIRREQUEST']._serialized_start=904
-  _globals['_REMOVEPAIRREQUEST']._serialized_end=957
-  _globals['_REMOVEPAIRREPLY']._serialized_start=959
-  _globals['_REMOVEPAIRREPLY']._serialized_end=992
-  _globals['_RETRYPAIRREQUEST']._serialized_start=994
-  _globals['_RETRYPAIRREQUEST']._serialized_end=1046
-  _globals['_RETRYPAIRREPLY']._serialized_start=1048
-  _globals['_RETRYPAIRREPLY']._serialized_end=1078
-  _globals['_PROPOSEPAIRREQUEST']._serialized_start=1080
-  _globals['_PROPOSEPAIRREQUEST']._serialized_end=1116
-  _globals['_RESTOREPAIRSREQUEST']._serialized_start=1118
-  _globals['_RESTOREPAIRSREQUEST']._serialized_end=1159
-  _globals['_RESTOREPAIRSREPLY']._serialized_start=1161
-  _globals['_RESTOREPAIRSREPLY']._serialized_end=1195
-  _globals['_REVERSIONS']._serialized_start=1198
-  _globals['_REVERSIONS']._serialized_end=1744
+  _globals['_ADDPAIRSREQUEST']._serialized_end=856
+  _globals['_ADDPAIRSREPLY']._serialized_start=858
+  _globals['_ADDPAIRSREPLY']._serialized_end=907
+  _globals['_REMOVEPAIRREQUEST']._serialized_start=909
+  _globals['_REMOVEPAIRREQUEST']._serialized_end=967
+  _globals['_REMOVEPAIRREPLY']._serialized_start=969
+  _globals['_REMOVEPAIRREPLY']._serialized_end=1002
+  _globals['_RETRYPAIRREQUEST']._serialized_start=1004
+  _globals['_RETRYPAIRREQUEST']._serialized_end=1061
+  _globals['_RETRYPAIRREPLY']._serialized_start=1063
+  _globals['_RETRYPAIRREPLY']._serialized_end=1093
+  _globals['_PROPOSEPAIRREQUEST']._serialized_start=1095
+  _globals['_PROPOSEPAIRREQUEST']._serialized_end=1131
+  _globals['_RESTOREPAIRSREQUEST']._serialized_start=1133
+  _globals['_RESTOREPAIRSREQUEST']._serialized_end=1179
+  _globals['_RESTOREPAIRSREPLY']._serialized_start=1181
+  _globals['_RESTOREPAIRSREPLY']._serialized_end=1215
+  _globals['_REVERSIONS']._serialized_start=1218
+  _globals['_REVERSIONS']._serialized_end=1764
 # @@protoc_insertion_point(module_scope)

@@ -24,13 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13goex/v1/rules.proto\x12\x07goex.v1\"&\n\x08RuleFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"R\n\x08RuleView\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x65\x66\x66\x65\x63t\x18\x02 \x01(\t\x12\x0c\n\x04\x66ile\x18\x03 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\x05\x12\x0c\n\x04text\x18\x05 \x01(\t\"w\n\x0bRuleFinding\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0c\n\x04line\x18\x02 \x01(\x05\x12\x0e\n\x06\x63olumn\x18\x03 \x01(\x05\x12\x0c\n\x04rule\x18\x04 \x01(\t\x12\r\n\x05\x65rror\x18\x05 \x01(\x08\x12\x0c\n\x04says\x18\x06 \x01(\t\x12\x11\n\tnext_step\x18\x07 \x01(\t\"Y\n\nRuleChange\x12\x0e\n\x06\x63hange\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x65\x66\x66\x65\x63t\x18\x03 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x04 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x05 \x01(\t\"\x10\n\x0eInForceRequest\",\n\x0cRestingAgent\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05until\x18\x02 \x01(\t\"$\n\x08\x43onfined\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\n\n\x02to\x18\x02 \x01(\t\"\x9c\x02\n\x0cInForceReply\x12 \n\x05rules\x18\x01 \x03(\x0b\x32\x11.goex.v1.RuleView\x12\x0f\n\x07\x61pplied\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\x12\x0c\n\x04hash\x18\x04 \x01(\t\x12\x0f\n\x07trouble\x18\x05 \x01(\t\x12#\n\x06\x64rafts\x18\x06 \x03(\x0b\x32\x13.goex.v1.RuleChange\x12\x16\n\x0e\x64rafts_trouble\x18\x07 \x01(\t\x12#\n\x08\x63onfined\x18\x08 \x03(\x0b\x32\x11.goex.v1.Confined\x12&\n\x07resting\x18\t \x03(\x0b\x32\x15.goex.v1.RestingAgent\x12\x14\n\x0c\x64\x65\x66\x61ult_text\x18\n \x01(\t\x12\x0e\n\x06\x66older\x18\x0b \x01(\t\"5\n\x11\x43heckRulesRequest\x12 \n\x05\x66iles\x18\x01 \x03(\x0b\x32\x11.goex.v1.RuleFile\"|\n\x0f\x43heckRulesReply\x12&\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x14.goex.v1.RuleFinding\x12$\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x13.goex.v1.RuleChange\x12\r\n\x05rules\x18\x03 \x01(\x05\x12\x0c\n\x04hash\x18\x04 \x01(\t\"`\n\x11\x41pplyRulesRequest\x12 \n\x05\x66iles\x18\x01 \x03(\x0b\x32\x11.goex.v1.RuleFile\x12\x15\n\rcompared_with\x18\x02 \x01(\t\x12\x12\n\npassphrase\x18\x03 \x01(\t\"X\n\x10TestRulesRequest\x12\x12\n\ncases_json\x18\x01 \x01(\t\x12 \n\x05\x66iles\x18\x02 \x03(\x0b\x32\x11.goex.v1.RuleFile\x12\x0e\n\x06\x64rafts\x18\x03 \x01(\x08\"~\n\nCaseResult\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x65xpected\x18\x02 \x01(\t\x12\x15\n\rexpected_rule\x18\x03 \x01(\t\x12\x0c\n\x04\x63\x61me\x18\x04 \x01(\t\x12\r\n\x05rules\x18\x05 \x03(\t\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x0c\n\x04good\x18\x07 \x01(\x08\"F\n\x0eTestRulesReply\x12$\n\x07results\x18\x01 \x03(\x0b\x32\x13.goex.v1.CaseResult\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x05\";\n\x13\x45xplainRulesRequest\x12\x11\n\taction_id\x18\x01 \x01(\t\x12\x11\n\tcase_json\x18\x02 \x01(\t\"<\n\x0bRuleVerdict\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\x0e\n\x06\x65\x66\x66\x65\x63t\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\"S\n\rExplainedCall\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12&\n\x08verdicts\x18\x03 \x03(\x0b\x32\x14.goex.v1.RuleVerdict\"\xa7\x01\n\x11\x45xplainRulesReply\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12%\n\x05\x63\x61lls\x18\x02 \x03(\x0b\x32\x16.goex.v1.ExplainedCall\x12\x10\n\x08\x64\x65\x63ision\x18\x03 \x01(\t\x12\r\n\x05rules\x18\x04 \x03(\t\x12\x0e\n\x06grants\x18\x05 \x03(\t\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\r\n\x05\x61sked\x18\x07 \x03(\t\x12\x0c\n\x04then\x18\x08 \x01(\t\"\x15\n\x13SuggestRulesRequest\"2\n\x0eSuggestedValue\x12\x10\n\x08\x61rgument\x18\x01 \x01(\t\x12\x0e\n\x06values\x18\x02 \x03(\t\"\xec\x01\n\rSuggestedRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0e\n\x06method\x18\x04 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x05 \x01(\t\x12\x0c\n\x04risk\x18\x06 \x01(\t\x12\x0c\n\x04\x66ree\x18\x07 \x03(\t\x12\'\n\x06values\x18\x08 \x03(\x0b\x32\x17.goex.v1.SuggestedValue\x12\x0f\n\x07\x61nswers\x18\t \x01(\x05\x12\x12\n\nunanswered\x18\n \x01(\x05\x12\x14\n\x0c\x63ombinations\x18\x0b \x01(\x05\x12\x0f\n\x07methods\x18\x0c \x01(\x05\"\x8d\x01\n\x11SuggestRulesReply\x12%\n\x05rules\x18\x01 \x03(\x0b\x32\x16.goex.v1.SuggestedRule\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05\x61sked\x18\x03 \x01(\x05\x12\x10\n\x08\x61nswered\x18\x04 \x01(\x05\x12\x0e\n\x06\x64\x65nied\x18\x05 \x01(\x05\x12\x12\n\nunanswered\x18\x06 \x01(\x05\"V\n\x1a\x41pplySuggestedRulesRequest\x12\r\n\x05rules\x18\x01 \x03(\t\x12\x15\n\rcompared_with\x18\x02 \x01(\t\x12\x12\n\npassphrase\x18\x03 \x01(\t\"5\n\x10WakeAgentRequest\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x12\n\npassphrase\x18\x02 \x01(\t\" \n\x0eWakeAgentReply\x12\x0e\n\x06rested\x18\x01 \x01(\x08\x32\xb0\x04\n\x05Rules\x12\x39\n\x07InForce\x12\x17.goex.v1.InForceRequest\x1a\x15.goex.v1.InForceReply\x12\x42\n\nCheckRules\x12\x1a.goex.v1.CheckRulesRequest\x1a\x18.goex.v1.CheckRulesReply\x12?\n\nApplyRules\x12\x1a.goex.v1.ApplyRulesRequest\x1a\x15.goex.v1.InForceReply\x12?\n\tTestRules\x12\x19.goex.v1.TestRulesRequest\x1a\x17.goex.v1.TestRulesReply\x12H\n\x0c\x45xplainRules\x12\x1c.goex.v1.ExplainRulesRequest\x1a\x1a.goex.v1.ExplainRulesReply\x12H\n\x0cSuggestRules\x12\x1c.goex.v1.SuggestRulesRequest\x1a\x1a.goex.v1.SuggestRulesReply\x12Q\n\x13\x41pplySuggestedRules\x12#.goex.v1.ApplySuggestedRulesRequest\x1a\x15.goex.v1.InForceReply\x12?\n\tWakeAgent\x12\x19.goex.v1.WakeAgentRequest\x1a\x17.goex.v1.WakeAgentReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13goex/v1/rules.proto\x12\x07goex.v1\"&\n\x08RuleFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"R\n\x08RuleView\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06\x65\x66\x66\x65\x63t\x18\x02 \x01(\t\x12\x0c\n\x04\x66ile\x18\x03 \x01(\t\x12\x0c\n\x04line\x18\x04 \x01(\x05\x12\x0c\n\x04text\x18\x05 \x01(\t\"w\n\x0bRuleFinding\x12\x0c\n\x04\x66ile\x18\x01 \x01(\t\x12\x0c\n\x04line\x18\x02 \x01(\x05\x12\x0e\n\x06\x63olumn\x18\x03 \x01(\x05\x12\x0c\n\x04rule\x18\x04 \x01(\t\x12\r\n\x05\x65rror\x18\x05 \x01(\x08\x12\x0c\n\x04says\x18\x06 \x01(\t\x12\x11\n\tnext_step\x18\x07 \x01(\t\"Y\n\nRuleChange\x12\x0e\n\x06\x63hange\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06\x65\x66\x66\x65\x63t\x18\x03 \x01(\t\x12\x0e\n\x06\x62\x65\x66ore\x18\x04 \x01(\t\x12\r\n\x05\x61\x66ter\x18\x05 \x01(\t\"\x10\n\x0eInForceRequest\",\n\x0cRestingAgent\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\r\n\x05until\x18\x02 \x01(\t\"$\n\x08\x43onfined\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\n\n\x02to\x18\x02 \x01(\t\"\x9c\x02\n\x0cInForceReply\x12 \n\x05rules\x18\x01 \x03(\x0b\x32\x11.goex.v1.RuleView\x12\x0f\n\x07\x61pplied\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\x12\x0c\n\x04hash\x18\x04 \x01(\t\x12\x0f\n\x07trouble\x18\x05 \x01(\t\x12#\n\x06\x64rafts\x18\x06 \x03(\x0b\x32\x13.goex.v1.RuleChange\x12\x16\n\x0e\x64rafts_trouble\x18\x07 \x01(\t\x12#\n\x08\x63onfined\x18\x08 \x03(\x0b\x32\x11.goex.v1.Confined\x12&\n\x07resting\x18\t \x03(\x0b\x32\x15.goex.v1.RestingAgent\x12\x14\n\x0c\x64\x65\x66\x61ult_text\x18\n \x01(\t\x12\x0e\n\x06\x66older\x18\x0b \x01(\t\"5\n\x11\x43heckRulesRequest\x12 \n\x05\x66iles\x18\x01 \x03(\x0b\x32\x11.goex.v1.RuleFile\"|\n\x0f\x43heckRulesReply\x12&\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x14.goex.v1.RuleFinding\x12$\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x13.goex.v1.RuleChange\x12\r\n\x05rules\x18\x03 \x01(\x05\x12\x0c\n\x04hash\x18\x04 \x01(\t\"e\n\x11\x41pplyRulesRequest\x12 \n\x05\x66iles\x18\x01 \x03(\x0b\x32\x11.goex.v1.RuleFile\x12\x15\n\rcompared_with\x18\x02 \x01(\t\x12\x17\n\npassphrase\x18\x03 \x01(\tB\x03\x80\x01\x01\"X\n\x10TestRulesRequest\x12\x12\n\ncases_json\x18\x01 \x01(\t\x12 \n\x05\x66iles\x18\x02 \x03(\x0b\x32\x11.goex.v1.RuleFile\x12\x0e\n\x06\x64rafts\x18\x03 \x01(\x08\"~\n\nCaseResult\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08\x65xpected\x18\x02 \x01(\t\x12\x15\n\rexpected_rule\x18\x03 \x01(\t\x12\x0c\n\x04\x63\x61me\x18\x04 \x01(\t\x12\r\n\x05rules\x18\x05 \x03(\t\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\x0c\n\x04good\x18\x07 \x01(\x08\"F\n\x0eTestRulesReply\x12$\n\x07results\x18\x01 \x03(\x0b\x32\x13.goex.v1.CaseResult\x12\x0e\n\x06\x66\x61iled\x18\x02 \x01(\x05\";\n\x13\x45xplainRulesRequest\x12\x11\n\taction_id\x18\x01 \x01(\t\x12\x11\n\tcase_json\x18\x02 \x01(\t\"<\n\x0bRuleVerdict\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\x0e\n\x06\x65\x66\x66\x65\x63t\x18\x02 \x01(\t\x12\x0f\n\x07problem\x18\x03 \x01(\t\"S\n\rExplainedCall\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\x0c\n\x04kind\x18\x02 \x01(\t\x12&\n\x08verdicts\x18\x03 \x03(\x0b\x32\x14.goex.v1.RuleVerdict\"\xa7\x01\n\x11\x45xplainRulesReply\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12%\n\x05\x63\x61lls\x18\x02 \x03(\x0b\x32\x16.goex.v1.ExplainedCall\x12\x10\n\x08\x64\x65\x63ision\x18\x03 \x01(\t\x12\r\n\x05rules\x18\x04 \x03(\t\x12\x0e\n\x06grants\x18\x05 \x03(\t\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12\r\n\x05\x61sked\x18\x07 \x03(\t\x12\x0c\n\x04then\x18\x08 \x01(\t\"\x15\n\x13SuggestRulesRequest\"2\n\x0eSuggestedValue\x12\x10\n\x08\x61rgument\x18\x01 \x01(\t\x12\x0e\n\x06values\x18\x02 \x03(\t\"\xec\x01\n\rSuggestedRule\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0e\n\x06method\x18\x04 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x05 \x01(\t\x12\x0c\n\x04risk\x18\x06 \x01(\t\x12\x0c\n\x04\x66ree\x18\x07 \x03(\t\x12\'\n\x06values\x18\x08 \x03(\x0b\x32\x17.goex.v1.SuggestedValue\x12\x0f\n\x07\x61nswers\x18\t \x01(\x05\x12\x12\n\nunanswered\x18\n \x01(\x05\x12\x14\n\x0c\x63ombinations\x18\x0b \x01(\x05\x12\x0f\n\x07methods\x18\x0c \x01(\x05\"\x8d\x01\n\x11SuggestRulesReply\x12%\n\x05rules\x18\x01 \x03(\x0b\x32\x16.goex.v1.SuggestedRule\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\r\n\x05\x61sked\x18\x03 \x01(\x05\x12\x10\n\x08\x61nswered\x18\x04 \x01(\x05\x12\x0e\n\x06\x64\x65nied\x18\x05 \x01(\x05\x12\x12\n\nunanswered\x18\x06 \x01(\x05\"[\n\x1a\x41pplySuggestedRulesRequest\x12\r\n\x05rules\x18\x01 \x03(\t\x12\x15\n\rcompared_with\x18\x02 \x01(\t\x12\x17\n\npassphrase\x18\x03 \x01(\tB\x03\x80\x01\x01\":\n\x10WakeAgentRequest\x12\r\n\x05\x61gent\x18\x01 \x01(\t\x12\x17\n\npassphrase\x18\x02 \x01(\tB\x03\x80\x01\x01\" \n\x0eWakeAgentReply\x12\x0e\n\x06rested\x18\x01 \x01(\x08\x32\xb0\x04\n\x05Rules\x12\x39\n\x07InForce\x12\x17.goex.v1.InForceRequest\x1a\x15.goex.v1.InForceReply\x12\x42\n\nCheckRules\x12\x1a.goex.v1.CheckRulesRequest\x1a\x18.goex.v1.CheckRulesReply\x12?\n\nApplyRules\x12\x1a.goex.v1.ApplyRulesRequest\x1a\x15.goex.v1.InForceReply\x12?\n\tTestRules\x12\x19.goex.v1.TestRulesRequest\x1a\x17.goex.v1.TestRulesReply\x12H\n\x0c\x45xplainRules\x12\x1c.goex.v1.ExplainRulesRequest\x1a\x1a.goex.v1.ExplainRulesReply\x12H\n\x0cSuggestRules\x12\x1c.goex.v1.SuggestRulesRequest\x1a\x1a.goex.v1.SuggestRulesReply\x12Q\n\x13\x41pplySuggestedRules\x12#.goex.v1.ApplySuggestedRulesRequest\x1a\x15.goex.v1.InForceReply\x12?\n\tWakeAgent\x12\x19.goex.v1.WakeAgentRequest\x1a\x17.goex.v1.WakeAgentReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'goex.v1.rules_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_APPLYRULESREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_APPLYRULESREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_APPLYSUGGESTEDRULESREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_APPLYSUGGESTEDRULESREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_WAKEAGENTREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_WAKEAGENTREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
   _globals['_RULEFILE']._serialized_start=32
   _globals['_RULEFILE']._serialized_end=70
   _globals['_RULEVIEW']._serialized_start=72
@@ -52,35 +58,35 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKRULESREPLY']._serialized_start=812
   _globals['_CHECKRULESREPLY']._serialized_end=936
   _globals['_APPLYRULESREQUEST']._serialized_start=938
-  _globals['_APPLYRULESREQUEST']._serialized_end=1034
-  _globals['_TESTRULESREQUEST']._serialized_start=1036
-  _globals['_TESTRULESREQUEST']._serialized_end=1124
-  _globals['_CASERESULT']._serialized_start=1126
-  _globals['_CASERESULT']._serialized_end=1252
-  _globals['_TESTRULESREPLY']._serialized_start=1254
-  _globals['_TESTRULESREPLY']._serialized_end=1324
-  _globals['_EXPLAINRULESREQUEST']._serialized_start=1326
-  _globals['_EXPLAINRULESREQUEST']._serialized_end=1385
-  _globals['_RULEVERDICT']._serialized_start=1387
-  _globals['_RULEVERDICT']._serialized_end=1447
-  _globals['_EXPLAINEDCALL']._serialized_start=1449
-  _globals['_EXPLAINEDCALL']._serialized_end=1532
-  _globals['_EXPLAINRULESREPLY']._serialized_start=1535
-  _globals['_EXPLAINRULESREPLY']._serialized_end=1702
-  _globals['_SUGGESTRULESREQUEST']._serialized_start=1704
-  _globals['_SUGGESTRULESREQUEST']._serialized_end=1725
-  _globals['_SUGGESTEDVALUE']._serialized_start=1727
-  _globals['_SUGGESTEDVALUE']._serialized_end=1777
-  _globals['_SUGGESTEDRULE']._serialized_start=1780
-  _globals['_SUGGESTEDRULE']._serialized_end=2016
-  _globals['_SUGGESTRULESREPLY']._serialized_start=2019
-  _globals['_SUGGESTRULESREPLY']._serialized_end=2160
-  _globals['_APPLYSUGGESTEDRULESREQUEST']._serialized_start=2162
-  _globals['_APPLYSUGGESTEDRULESREQUEST']._serialized_end=2248
-  _globals['_WAKEAGENTREQUEST']._serialized_start=2250
-  _globals['_WAKEAGENTREQUEST']._serialized_end=2303
-  _globals['_WAKEAGENTREPLY']._serialized_start=2305
-  _globals['_WAKEAGENTREPLY']._serialized_end=2337
-  _globals['_RULES']._serialized_start=2340
-  _globals['_RULES']._serialized_end=2900
+  _globals['_APPLYRULESREQUEST']._serialized_end=1039
+  _globals['_TESTRULESREQUEST']._serialized_start=1041
+  _globals['_TESTRULESREQUEST']._serialized_end=1129
+  _globals['_CASERESULT']._serialized_start=1131
+  _globals['_CASERESULT']._serialized_end=1257
+  _globals['_TESTRULESREPLY']._serialized_start=1259
+  _globals['_TESTRULESREPLY']._serialized_end=1329
+  _globals['_EXPLAINRULESREQUEST']._serialized_start=1331
+  _globals['_EXPLAINRULESREQUEST']._serialized_end=1390
+  _globals['_RULEVERDICT']._serialized_start=1392
+  _globals['_RULEVERDICT']._serialized_end=1452
+  _globals['_EXPLAINEDCALL']._serialized_start=1454
+  _globals['_EXPLAINEDCALL']._serialized_end=1537
+  _globals['_EXPLAINRULESREPLY']._serialized_start=1540
+  _globals['_EXPLAINRULESREPLY']._serialized_end=1707
+  _globals['_SUGGESTRULESREQUEST']._serialized_start=1709
+  _globals['_SUGGESTRULESREQUEST']._serialized_end=1730
+  _globals['_SUGGESTEDVALUE']._serialized_start=1732
+  _globals['_SUGGESTEDVALUE']._serialized_end=1782
+  _globals['_SUGGESTEDRULE']._serialized_start=1785
+  _globals['_SUGGESTEDRULE']._serialized_end=2021
+  _globals['_SUGGESTRULESREPLY']._serialized_start=2024
+  _globals['_SUGGESTRULESREPLY']._serialized_end=2165
+  _globals['_APPLYSUGGESTEDRULESREQUEST']._serialized_start=2167
+  _globals['_APPLYSUGGESTEDRULESREQUEST']._serialized_end=2258
+  _globals['_WAKEAGENTREQUEST']._serialized_start=2260
+  _globals['_WAKEAGENTREQUEST']._serialized_end=2318
+  _globals['_WAKEAGENTREPLY']._serialized_start=2320
+  _globals['_WAKEAGENTREPLY']._serialized_end=2352
+  _globals['_RULES']._serialized_start=2355
+  _globals['_RULES']._serialized_end=2915
 # @@protoc_insertion_point(module_scope)

@@ -25,35 +25,55 @@ _sym_db = _symbol_database.Default()
 from goex.rpc import goex_pb2 as goex_dot_v1_dot_goex__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13goex/v1/vault.proto\x12\x07goex.v1\x1a\x12goex/v1/goex.proto\"|\n\rRotateRequest\x12\x0c\n\x04\x61new\x18\x01 \x01(\x08\x12\x10\n\x08keyed_by\x18\x02 \x01(\t\x12\x12\n\npassphrase\x18\x03 \x01(\t\x12\x1a\n\x12\x63urrent_passphrase\x18\x04 \x01(\t\x12\x1b\n\x13\x61pproval_passphrase\x18\x05 \x01(\t\"g\n\nRotateStep\x12+\n\x08progress\x18\x01 \x01(\x0b\x32\x17.goex.v1.RotateProgressH\x00\x12$\n\x04\x64one\x18\x02 \x01(\x0b\x32\x14.goex.v1.VaultStatusH\x00\x42\x06\n\x04what\"9\n\x0eRotateProgress\x12\n\n\x02of\x18\x01 \x01(\t\x12\x0c\n\x04\x64one\x18\x02 \x01(\x04\x12\r\n\x05total\x18\x03 \x01(\x04\"<\n\x15\x43hangeApprovalRequest\x12\x0f\n\x07\x63urrent\x18\x01 \x01(\t\x12\x12\n\npassphrase\x18\x02 \x01(\t\"N\n\rBackupRequest\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x12\n\npassphrase\x18\x02 \x01(\t\x12\x1b\n\x13\x61pproval_passphrase\x18\x03 \x01(\t\";\n\x0b\x42\x61\x63kupReply\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\x12\x0f\n\x07records\x18\x03 \x01(\r\"\x8d\x01\n\x0eRestoreRequest\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x19\n\x11\x62\x61\x63kup_passphrase\x18\x02 \x01(\t\x12\x10\n\x08keyed_by\x18\x03 \x01(\t\x12\x12\n\npassphrase\x18\x04 \x01(\t\x12\x0f\n\x07replace\x18\x05 \x01(\x08\x12\x1b\n\x13\x61pproval_passphrase\x18\x06 \x01(\t\"U\n\x0cRestoreReply\x12#\n\x05vault\x18\x01 \x01(\x0b\x32\x14.goex.v1.VaultStatus\x12\x0c\n\x04made\x18\x02 \x01(\t\x12\x12\n\nkept_aside\x18\x03 \x01(\t\"\x0f\n\rLeasesRequest\"1\n\x0bLeasesReply\x12\"\n\x06leases\x18\x01 \x03(\x0b\x32\x12.goex.v1.LeaseView\"Q\n\tLeaseView\x12\x11\n\taction_id\x18\x01 \x01(\t\x12\x0f\n\x07service\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x03 \x01(\t\x12\x0f\n\x07\x65xpires\x18\x04 \x01(\t2\xb3\x02\n\x05Vault\x12\x37\n\x06Rotate\x12\x16.goex.v1.RotateRequest\x1a\x13.goex.v1.RotateStep0\x01\x12\x46\n\x0e\x43hangeApproval\x12\x1e.goex.v1.ChangeApprovalRequest\x1a\x14.goex.v1.VaultStatus\x12\x36\n\x06\x42\x61\x63kup\x12\x16.goex.v1.BackupRequest\x1a\x14.goex.v1.BackupReply\x12\x39\n\x07Restore\x12\x17.goex.v1.RestoreRequest\x1a\x15.goex.v1.RestoreReply\x12\x36\n\x06Leases\x12\x16.goex.v1.LeasesRequest\x1a\x14.goex.v1.LeasesReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13goex/v1/vault.proto\x12\x07goex.v1\x1a\x12goex/v1/goex.proto\"\x8b\x01\n\rRotateRequest\x12\x0c\n\x04\x61new\x18\x01 \x01(\x08\x12\x10\n\x08keyed_by\x18\x02 \x01(\t\x12\x17\n\npassphrase\x18\x03 \x01(\tB\x03\x80\x01\x01\x12\x1f\n\x12\x63urrent_passphrase\x18\x04 \x01(\tB\x03\x80\x01\x01\x12 \n\x13\x61pproval_passphrase\x18\x05 \x01(\tB\x03\x80\x01\x01\"g\n\nRotateStep\x12+\n\x08progress\x18\x01 \x01(\x0b\x32\x17.goex.v1.RotateProgressH\x00\x12$\n\x04\x64one\x18\x02 \x01(\x0b\x32\x14.goex.v1.VaultStatusH\x00\x42\x06\n\x04what\"9\n\x0eRotateProgress\x12\n\n\x02of\x18\x01 \x01(\t\x12\x0c\n\x04\x64one\x18\x02 \x01(\x04\x12\r\n\x05total\x18\x03 \x01(\x04\"F\n\x15\x43hangeApprovalRequest\x12\x14\n\x07\x63urrent\x18\x01 \x01(\tB\x03\x80\x01\x01\x12\x17\n\npassphrase\x18\x02 \x01(\tB\x03\x80\x01\x01\"X\n\rBackupRequest\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x17\n\npassphrase\x18\x02 \x01(\tB\x03\x80\x01\x01\x12 \n\x13\x61pproval_passphrase\x18\x03 \x01(\tB\x03\x80\x01\x01\";\n\x0b\x42\x61\x63kupReply\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\r\n\x05\x62ytes\x18\x02 \x01(\x04\x12\x0f\n\x07records\x18\x03 \x01(\r\"\x9c\x01\n\x0eRestoreRequest\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x1e\n\x11\x62\x61\x63kup_passphrase\x18\x02 \x01(\tB\x03\x80\x01\x01\x12\x10\n\x08keyed_by\x18\x03 \x01(\t\x12\x17\n\npassphrase\x18\x04 \x01(\tB\x03\x80\x01\x01\x12\x0f\n\x07replace\x18\x05 \x01(\x08\x12 \n\x13\x61pproval_passphrase\x18\x06 \x01(\tB\x03\x80\x01\x01\"U\n\x0cRestoreReply\x12#\n\x05vault\x18\x01 \x01(\x0b\x32\x14.goex.v1.VaultStatus\x12\x0c\n\x04made\x18\x02 \x01(\t\x12\x12\n\nkept_aside\x18\x03 \x01(\t\"\x0f\n\rLeasesRequest\"1\n\x0bLeasesReply\x12\"\n\x06leases\x18\x01 \x03(\x0b\x32\x12.goex.v1.LeaseView\"Q\n\tLeaseView\x12\x11\n\taction_id\x18\x01 \x01(\t\x12\x0f\n\x07service\x18\x02 \x01(\t\x12\x0f\n\x07\x61\x63\x63ount\x18\x03 \x01(\t\x12\x0f\n\x07\x65xpires\x18\x04 \x01(\t2\xb3\x02\n\x05Vault\x12\x37\n\x06Rotate\x12\x16.goex.v1.RotateRequest\x1a\x13.goex.v1.RotateStep0\x01\x12\x46\n\x0e\x43hangeApproval\x12\x1e.goex.v1.ChangeApprovalRequest\x1a\x14.goex.v1.VaultStatus\x12\x36\n\x06\x42\x61\x63kup\x12\x16.goex.v1.BackupRequest\x1a\x14.goex.v1.BackupReply\x12\x39\n\x07Restore\x12\x17.goex.v1.RestoreRequest\x1a\x15.goex.v1.RestoreReply\x12\x36\n\x06Leases\x12\x16.goex.v1.LeasesRequest\x1a\x14.goex.v1.LeasesReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'goex.v1.vault_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROTATEREQUEST']._serialized_start=52
-  _globals['_ROTATEREQUEST']._serialized_end=176
-  _globals['_ROTATESTEP']._serialized_start=178
-  _globals['_ROTATESTEP']._serialized_end=281
-  _globals['_ROTATEPROGRESS']._serialized_start=283
-  _globals['_ROTATEPROGRESS']._serialized_end=340
-  _globals['_CHANGEAPPROVALREQUEST']._serialized_start=342
-  _globals['_CHANGEAPPROVALREQUEST']._serialized_end=402
-  _globals['_BACKUPREQUEST']._serialized_start=404
-  _globals['_BACKUPREQUEST']._serialized_end=482
-  _globals['_BACKUPREPLY']._serialized_start=484
-  _globals['_BACKUPREPLY']._serialized_end=543
-  _globals['_RESTOREREQUEST']._serialized_start=546
-  _globals['_RESTOREREQUEST']._serialized_end=687
-  _globals['_RESTOREREPLY']._serialized_start=689
-  _globals['_RESTOREREPLY']._serialized_end=774
-  _globals['_LEASESREQUEST']._serialized_start=776
-  _globals['_LEASESREQUEST']._serialized_end=791
-  _globals['_LEASESREPLY']._serialized_start=793
-  _globals['_LEASESREPLY']._serialized_end=842
-  _globals['_LEASEVIEW']._serialized_start=844
-  _globals['_LEASEVIEW']._serialized_end=925
-  _globals['_VAULT']._serialized_start=928
-  _globals['_VAULT']._serialized_end=1235
+  _globals['_ROTATEREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_ROTATEREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_ROTATEREQUEST'].fields_by_name['current_passphrase']._loaded_options = None
+  _globals['_ROTATEREQUEST'].fields_by_name['current_passphrase']._serialized_options = b'\200\001\001'
+  _globals['_ROTATEREQUEST'].fields_by_name['approval_passphrase']._loaded_options = None
+  _globals['_ROTATEREQUEST'].fields_by_name['approval_passphrase']._serialized_options = b'\200\001\001'
+  _globals['_CHANGEAPPROVALREQUEST'].fields_by_name['current']._loaded_options = None
+  _globals['_CHANGEAPPROVALREQUEST'].fields_by_name['current']._serialized_options = b'\200\001\001'
+  _globals['_CHANGEAPPROVALREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_CHANGEAPPROVALREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_BACKUPREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_BACKUPREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_BACKUPREQUEST'].fields_by_name['approval_passphrase']._loaded_options = None
+  _globals['_BACKUPREQUEST'].fields_by_name['approval_passphrase']._serialized_options = b'\200\001\001'
+  _globals['_RESTOREREQUEST'].fields_by_name['backup_passphrase']._loaded_options = None
+  _globals['_RESTOREREQUEST'].fields_by_name['backup_passphrase']._serialized_options = b'\200\001\001'
+  _globals['_RESTOREREQUEST'].fields_by_name['passphrase']._loaded_options = None
+  _globals['_RESTOREREQUEST'].fields_by_name['passphrase']._serialized_options = b'\200\001\001'
+  _globals['_RESTOREREQUEST'].fields_by_name['approval_passphrase']._loaded_options = None
+  _globals['_RESTOREREQUEST'].fields_by_name['approval_passphrase']._serialized_options = b'\200\001\001'
+  _globals['_ROTATEREQUEST']._serialized_start=53
+  _globals['_ROTATEREQUEST']._serialized_end=192
+  _globals['_ROTATESTEP']._serialized_start=194
+  _globals['_ROTATESTEP']._serialized_end=297
+  _globals['_ROTATEPROGRESS']._serialized_start=299
+  _globals['_ROTATEPROGRESS']._serialized_end=356
+  _globals['_CHANGEAPPROVALREQUEST']._serialized_start=358
+  _globals['_CHANGEAPPROVALREQUEST']._serialized_end=428
+  _globals['_BACKUPREQUEST']._serialized_start=430
+  _globals['_BACKUPREQUEST']._serialized_end=518
+  _globals['_BACKUPREPLY']._serialized_start=520
+  _globals['_BACKUPREPLY']._serialized_end=579
+  _globals['_RESTOREREQUEST']._serialized_start=582
+  _globals['_RESTOREREQUEST']._serialized_end=738
+  _globals['_RESTOREREPLY']._serialized_start=740
+  _globals['_RESTOREREPLY']._serialized_end=825
+  _globals['_LEASESREQUEST']._serialized_start=827
+  _globals['_LEASESREQUEST']._serialized_end=842
+  _globals['_LEASESREPLY']._serialized_start=844
+  _globals['_LEASESREPLY']._serialized_end=893
+  _globals['_LEASEVIEW']._serialized_start=895
+  _globals['_LEASEVIEW']._serialized_end=976
+  _globals['_VAULT']._serialized_start=979
+  _globals['_VAULT']._serialized_end=1286
 # @@protoc_insertion_point(module_scope)

@@ -2,6 +2,7 @@
 
 import { call, stream } from "./daemon.js";
 import { facts, h, lines, pretty, put, say, when } from "./dom.js";
+import { confirmed } from "./proof.js";
 
 const AGAIN = 1000; // milliseconds until the list is looked at again
 let wanted = {};
@@ -69,14 +70,17 @@ function undoButtons(one) {
   return made;
 }
 
-// An undo is an action like any other: it may ask, and that question stands under Waiting.
+// An undo is an action like any other: it may ask, and that question stands under Waiting. At the public page a passkey
+// confirms it first.
 async function revert(id, verb) {
   say(`${verb}: asked for.`);
   try {
-    for await (const event of stream("Actions/Revert", { action_id: id, verb, detach: true })) {
-      if (event.asking) { say("It waits for your answer."); location.hash = "waiting"; }
-      if (event.finished) say(event.finished.problem ? `${event.finished.problem.message} ${event.finished.problem.next_step}` : `${verb}: done.`);
-    }
+    await confirmed(async () => {
+      for await (const event of stream("Actions/Revert", { action_id: id, verb, detach: true })) {
+        if (event.asking) { say("It waits for your answer."); location.hash = "waiting"; }
+        if (event.finished) say(event.finished.problem ? `${event.finished.problem.message} ${event.finished.problem.next_step}` : `${verb}: done.`);
+      }
+    });
   } catch (error) { say(error.text || error.message); }
 }
 

@@ -26,7 +26,11 @@ export async function sign(subject) {
 // until one confirms that very call, and made once more.
 export async function proveCall(title, what, attempt) {
   await lookForPasskeys().catch(() => {}); // what counts may have changed since, or wasn't known yet
-  if (!onlyPasskeys()) return prove(title, what, null, attempt);
+  return onlyPasskeys() ? confirmed(attempt) : prove(title, what, null, attempt);
+}
+
+// Makes a call that at the public page, or where passkeys alone count, is refused until a passkey confirms that very call.
+export async function confirmed(attempt) {
   try { return await attempt({}); } catch (error) { if (error.code !== "passkey") throw error; }
   const { waiting } = await call("Passkeys/List");
   // Which of several is this one isn't known here, and a passkey's dialog doesn't say what it signs.
@@ -35,11 +39,18 @@ export async function proveCall(title, what, attempt) {
   return attempt({});
 }
 
-// Makes a call that a passkey of another address confirms, on the page there, and again until one has.
-export async function confirmedElsewhere(attempt, tell) {
+// SHA-256 of a new credential's public key, as the daemon shows it to whoever confirms it.
+export async function publicKeyHash(credential) {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", credential.response.getPublicKey()));
+  return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// Makes a call that a passkey of another address confirms, on the page there, and again until one has. `compare`: what
+// must be shown there.
+export async function confirmedElsewhere(attempt, compare, tell) {
   for (;;) {
     try { return await attempt({}); } catch (error) { if (error.code !== "passkey") throw error; }
-    tell("Now confirm it where GoEx runs: goex web there, System, Waiting for a passkey.");
+    tell(`Now confirm it where GoEx runs: goex web there, System, Waiting for a passkey. There it must say: ${compare}`);
     await new Promise((resolve) => setTimeout(resolve, 2000));
   }
 }

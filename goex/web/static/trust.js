@@ -2,7 +2,7 @@
 
 import { call, rememberPasskey } from "./daemon.js";
 import { facts, h, lines, pretty, put, say, when } from "./dom.js";
-import { confirmedElsewhere, lookForPasskeys, prove, proveCall, sign } from "./proof.js";
+import { confirmedElsewhere, lookForPasskeys, prove, proveCall, publicKeyHash, sign } from "./proof.js";
 
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
 const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, title), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
@@ -90,7 +90,7 @@ async function passkeys(after) {
     const request = { name, credential_json };
     const attempt = (proof) => call("Passkeys/Add", { ...request, ...proof });
     const done = found.length && !found.some((one) => one.rp_id === location.hostname)
-      ? await confirmedElsewhere(attempt, (text) => put(place, text))
+      ? await confirmedElsewhere(attempt, `public_key_sha256 ${await publicKeyHash(credential)}`, (text) => put(place, text))
       : await prove("Register this passkey", "From then on it can approve in your name.", found.length ? { add: request } : null, attempt);
     if (!done) return;
     rememberPasskey(credential.id);

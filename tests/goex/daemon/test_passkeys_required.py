@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import hashlib
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,8 @@ import grpc
 import pytest
 
 import goex.daemon
+from goex.daemon import webauthn
+from goex.rpc import databases_pb2 as db
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import passkeys_pb2 as ppb
 from goex.rpc import rules_pb2 as rules
@@ -26,7 +30,7 @@ REQUIRED = '[ask]\npresence = "passkey"\n'
 
 def call(daemon: Daemon, path: str, request: Any) -> Any:
     """One call on user.sock, of whatever kind, by its path."""
-    modules = (pb, ppb, vpb, rules)
+    modules = (pb, ppb, vpb, rules, db)
     service, method = path.split("/")
     described = next(
         module.DESCRIPTOR.services_by_name[service] for module in modules
@@ -145,6 +149,40 @@ def test_a_secret_isnt_shown_with_what_waits(required: tuple[Daemon, Page, Authe
     shown = next(one.request_json for one in page.list().waiting if one.call == "VaultPut")
     assert "slack" in shown
     assert "xoxb" not in shown and "eG94Y" not in shown
+
+
+@pytest.mark.promise(89)
+def test_neither_the_approval_passphrase_nor_a_password_in_a_url_is_shown(
+    required: tuple[Daemon, Page, Authenticator],
+) -> None:
+    daemon, page, _ = required
+    for path, request in (
+        ("Vault/ChangeApproval", KEYLOGGED["Vault/ChangeApproval"]),
+        ("Databases/AddDatabase", db.AddDatabaseRequest(name="shop", url="postgresql://u:hunter2@127.0.0.1/shop")),
+    ):
+        assert refused(lambda path=path, request=request: call(daemon, path, request)).code == "passkey"  # type: ignore[misc]
+    waiting = page.list().waiting
+    assert any('"postgresql://u:…@127.0.0.1:5432/shop"' in one.request_json for one in waiting)
+    for secret in (APPROVAL_PASSPHRASE, "quite another one", "hunter2"):
+        assert secret not in str(waiting)
+
+
+@pytest.mark.promise(87)
+def test_a_backup_that_waits_to_be_restored_is_named_by_what_is_in_it(
+    required: tuple[Daemon, Page, Authenticator],
+) -> None:
+    """Its file can be exchanged after it was confirmed."""
+    daemon, page, key = required
+    path, words = daemon.home / "vault.backup", "words of the backup"
+    backup = vpb.BackupRequest(path=str(path), passphrase=words)
+    page.confirm(refused(lambda: call(daemon, "Vault/Backup", backup)).details[0], key)
+    call(daemon, "Vault/Backup", backup)
+    restore = vpb.RestoreRequest(path=str(path), backup_passphrase=words, replace=True, keyed_by="passphrase",
+                                 passphrase=VAULT_PASSPHRASE)  # fmt: skip
+    id = refused(lambda: call(daemon, "Vault/Restore", restore)).details[0]
+    shown = json.loads(next(one.request_json for one in page.list().waiting if one.id == id))
+    assert shown["path"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert (shown["keyed_by"], shown["passphrase"]) == ("passphrase", "(not shown)")
 
 
 @pytest.mark.promise(89)
@@ -298,3 +336,32 @@ def test_a_public_url_has_passkeys_of_its_own() -> None:
         for page, key in ((here, phone), (there, laptop)):
             assert refused(lambda page=page, key=key: page.confirm("", key)).code == "passkey-refused"  # type: ignore[misc]
         assert refused(lambda: Page(daemon, "https://evil.example").begin()).code == "invalid"
+
+
+@pytest.mark.promise(87)
+def test_whoever_confirms_a_passkey_of_another_address_sees_and_signs_which() -> None:
+    """Two that differ in their credential alone are shown differently, and the other isn't let through."""
+    with Daemon(config='[web]\npublic_url = "https://goex.example.org"\n') as daemon:
+        here, there = Page(daemon), Page(daemon, "https://goex.example.org")
+        laptop = Authenticator()
+        here.add(laptop)
+        requests = []
+        for _ in range(2):
+            key = Authenticator(rp_id="goex.example.org", origin="https://goex.example.org")
+            requests.append(ppb.AddPasskeyRequest(name="phone", credential_json=key.create(there.begin("phone"))))
+        ids = []
+        for request in requests:
+            found = refused(lambda request=request: here.call("Add", request))  # type: ignore[misc]
+            ids.append(found.details[0])
+        views = {one.id: one for one in here.list().waiting}
+        mine, other = (json.loads(views[id].request_json)["credential_json"] for id in ids)
+        assert mine["credential_id"] != other["credential_id"]
+        assert mine["public_key_sha256"] != other["public_key_sha256"]
+        assert views[ids[0]].request != views[ids[1]].request
+        here.confirm(ids[0], laptop)
+        assert refused(lambda: here.call("Add", requests[1])).code == "passkey"
+        added = here.call("Add", requests[0])
+        assert added.credential_id == mine["credential_id"]
+        spki = hashlib.sha256(webauthn.spki(added.public_key)).hexdigest()
+        assert spki == mine["public_key_sha256"]
+        assert daemon.person("VerifyLog", pb.VerifyLogRequest()).good

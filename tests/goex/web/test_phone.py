@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from tests.goex.daemon.test_passkey_rows import remade, signed
 from tests.goex.web.test_access import send
 from tests.support.authenticator import Page, decoded, encoded
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.journey import decide
 from tests.support.page import (
     CHROMIUM,
     INTERNAL,
@@ -29,6 +31,7 @@ from tests.support.page import (
     chromium,
     needs_browser,
     page_of,
+    question_of,
     status_of,
     until_status,
     view,
@@ -146,6 +149,10 @@ def phone(browser: Any, daemon: Daemon, desk: Device, public: str) -> Iterator[D
     view(desk.tab, "accounts")
     view(desk.tab, "system")  # drawn anew
     expect(desk.tab.locator("main")).to_contain_text(f"Adding a passkey for {NAME}")
+    told = made.tab.locator("main [role=status]").inner_text()
+    compared = told.rpartition(" ")[2]
+    assert re.fullmatch("[0-9a-f]{64}", compared), told
+    expect(desk.tab.locator("main")).to_contain_text(f'"public_key_sha256": "{compared}"')
     desk.tab.click("button:has-text('Confirm with a passkey')")
     expect(made.tab.locator("#said")).to_have_text("The passkey is registered.")
     yield made
@@ -225,6 +232,35 @@ def test_nothing_is_shown_and_no_passphrase_counts_away(daemon: Daemon, shop: Pa
     assert status_of(shop) != "not by passphrase"
     phone.tab.click("article button:has-text('Deny')")
     expect(phone.tab.locator("main")).to_contain_text("denied")
+
+
+@pytest.mark.promise(94)
+def test_a_phone_signs_a_yes_to_a_read_too(daemon: Daemon, shop: Path, phone: Device, public: str) -> None:
+    look = pb.ExecuteRequest(sql=pb.SqlProgram(database="shop", statements="SELECT status FROM orders"), detach=True)
+    events = daemon.actions("Execute", look, token=daemon.add_agent("reader"))
+    action = next(event.action_id for event in events if event.HasField("asking"))
+    phone.new_tab(f"{public}/#waiting/{question_of(daemon, action)}")
+    phone.sign_in()
+    phone.tab.click("article button.yes:not([disabled])")
+    phone.tab.click("#proof-passkey")
+    expect(phone.tab.locator("main")).to_contain_text("settled: approved")
+
+
+@pytest.mark.promise(94)
+def test_what_a_phone_undoes_its_passkey_confirms(daemon: Daemon, shop: Path, phone: Device, public: str) -> None:
+    before = status_of(shop)
+    action = ask_for_update(daemon, daemon.add_agent("fourth"), "to be undone")
+    decide(daemon, pb.Approval(id=question_of(daemon, action)))
+    until_status(shop, "to be undone")
+    phone.new_tab(f"{public}/#history")
+    phone.sign_in()
+    phone.tab.click(f"tr[data-id='{action}'] button:has-text('Undo')")
+    phone.tab.click("li.item button.open")  # once the passkey confirmed it, it asks
+    phone.tab.click("article button.yes:not([disabled])")
+    phone.tab.click("#proof-passkey")
+    until_status(shop, before)
+    confirmed = [row for row in daemon.person("Log", pb.LogRequest(limit=50)).rows if row.kind == "presence"]
+    assert any(f"Undoing {action}" in row.facts_json for row in confirmed)
 
 
 @pytest.mark.promise(94)
