@@ -3,6 +3,8 @@
 Rules: "allow" is said for the verdict `permit` alone; whatever can't be read or judged is left to the client's own
 question, which is wanted where it may change something or reach out. What a tool works on is read as the client reads
 it; an address that the two could read differently names no host. An answer never changes a tool's arguments.
+GoEx's own tools aren't judged here, where their whole name is one of theirs. A client makes a name of a server's and a
+tool's without saying where one ends, so any other name is judged, those of GoEx's tools of one method too.
 """
 
 from __future__ import annotations
@@ -22,9 +24,15 @@ from policies.jsonvalue import parse as parse_json
 
 LONGEST = 4 * 2**20  # characters of one event
 _MOST_PATHS = 16
-# GoEx's own tools, as each client names those of the MCP server `goex`: the daemon asks about them itself.
-# A server that is called goex__something isn't it.
-_GOEX = re.compile(r"mcp__goex__(?!.*__)|mcp_goex_|goex[-/]goex_")
+_SERVER = "goex"  # what GoEx's own MCP server is called in each client's configuration
+OWN_TOOLS = frozenset(  # of that server, as goex/mcp/tools.py has them; the daemon asks about their use itself
+    (
+        *("goex_find", "goex_read", "goex_call", "goex_program", "goex_sql", "goex_task", "goex_preview"),
+        *("goex_undo", "goex_wait", "goex_result", "goex_actions", "goex_cancel"),
+    )
+)
+# How each client names a tool of that server, before the tool's own name.
+_PREFIXES = ("mcp__goex__", "mcp_goex_", "goex-", "goex/")
 _PATCH = "*** Begin Patch"
 # Codex takes such a line with blanks around it.
 _PATCHED = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to):(.+)$", re.MULTILINE | re.IGNORECASE)
@@ -87,7 +95,7 @@ def read_event(text: str) -> Use | None:
         given = _arguments(given)
     if not isinstance(tool, str) or not tool or not isinstance(given, dict):
         raise InvalidInput("The event doesn't say which tool is used how.", next_step="See: goex hook --help")
-    if _GOEX.match(tool):
+    if _is_own(tool, event.get("mcp_context")):
         return None
     request = _request(tool, str(event.get("cwd") or Path.cwd()))
     try:
@@ -95,6 +103,13 @@ def read_event(text: str) -> Use | None:
     except InvalidInput as error:
         return Use(client, name, request, unread=error.message)
     return Use(client, name, request)
+
+
+def _is_own(tool: str, server: object) -> bool:
+    """Whether a tool is one of GoEx's own. `server`: what Gemini says beside the name of whose tool it is."""
+    if isinstance(server, dict) and server.get("server_name") != _SERVER:
+        return False
+    return any(tool.startswith(prefix) and tool.removeprefix(prefix) in OWN_TOOLS for prefix in _PREFIXES)
 
 
 def _arguments(text: str) -> Any:

@@ -232,6 +232,54 @@ WORKED_ON: dict[str, tuple[dict[str, Any], str, dict[str, Any], str]] = {
         before("mcp__goex__goex_call", "/tmp/goex-prod"),
         "",
     ),
+    "own-server-of-an-underscore": (  # whose tool is called run, of the server goex_
+        before("mcp__goex___run", "/tmp/goex-prod"),
+        "deny",
+        before("mcp__goex__goex_program", "/tmp/goex-prod"),
+        "",
+    ),
+    "own-server-in-gemini": (
+        {**_MANY, "tool_name": "mcp_goex_evil_delete_all", "cwd": "/tmp/goex-prod", "tool_input": {}},
+        "deny",
+        {**_MANY, "tool_name": "mcp_goex_goex_undo", "cwd": "/tmp/goex-prod", "tool_input": {}},
+        "",
+    ),
+    "own-tool-of-another-server-in-gemini": (
+        {
+            **_MANY,
+            "tool_name": "mcp_goex_goex_call",
+            "cwd": "/tmp/goex-prod",
+            "tool_input": {},
+            "mcp_context": {"server_name": "goex_goex", "tool_name": "call"},
+        },
+        "deny",
+        {
+            **_MANY,
+            "tool_name": "mcp_goex_goex_call",
+            "cwd": "/tmp/goex-prod",
+            "tool_input": {},
+            "mcp_context": {"server_name": "goex", "tool_name": "goex_call"},
+        },
+        "",
+    ),
+    "own-server-in-copilot": (
+        {"toolName": "goex-goex_x-run", "toolArgs": {}, "cwd": "/tmp/goex-prod"},
+        "deny",
+        {"toolName": "goex-goex_sql", "toolArgs": {}, "cwd": "/tmp/goex-prod"},
+        "",
+    ),
+    "own-server-with-a-slash": (
+        {"toolName": "goex/goex_anything", "toolArgs": {}, "cwd": "/tmp/goex-prod"},
+        "deny",
+        {"toolName": "goex/goex_sql", "toolArgs": {}, "cwd": "/tmp/goex-prod"},
+        "",
+    ),
+    "longer-than-own": (
+        before("mcp__goex__goex_call_all", "/tmp/goex-prod"),
+        "deny",
+        before("mcp__goex__goex_find", "/tmp/goex-prod"),
+        "",
+    ),
 }
 
 

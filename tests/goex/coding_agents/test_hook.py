@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from goex.coding_agents import hook_formats
+from goex.mcp.tools import TOOLS
 from mapper.code.folder_shell import read_folder_shell
 from tests.support.command import GOEX, run
 from tests.support.daemon import Daemon
@@ -179,3 +181,14 @@ def test_what_stays_within_a_folder(command: str, changes: bool, within: bool) -
     found = read_folder_shell(command, "/work")
     assert found.within == within
     assert found.changes == changes or not within
+
+
+def test_the_tools_that_are_left_out_are_those_of_the_server() -> None:
+    assert {tool.name for tool in TOOLS} == hook_formats.OWN_TOOLS
+
+
+@pytest.mark.parametrize("prefix", ["mcp__goex__", "mcp_goex_", "goex-", "goex/"])
+def test_a_tool_of_one_method_is_judged(prefix: str) -> None:
+    """Its name could be another server's, too."""
+    found = hook_formats.read_event(json.dumps(before(f"{prefix}slack_chat_postMessage", X)))
+    assert found is not None and found.request.kind == "other"
