@@ -1,9 +1,13 @@
-"""`goex.v1.Actions`, on both sockets: what agents may do, and the person too. Nothing here can decide anything."""
+"""`goex.v1.Actions`, on both sockets: what agents may do, and the person too. Nothing here can decide anything.
+
+Rules: an action that somebody at the public page begins is the person's, and rules and grants may let it run unasked;
+so a passkey confirms that very call before anything is begun.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -45,12 +49,21 @@ if TYPE_CHECKING:
 MOST_OUTCOME = 64 * 2**20  # our own texts are read whole
 MOST_LISTED = 1000
 MOST_EARLIER = 8  # actions whose answers one action refers to
+_REVERTING = {"undo": "Undoing", "redo": "Redoing", "commit": "Keeping for good"}
 
 
 class ActionsService(rpc.ActionsServicer):
     """One instance for each socket's server; who is calling comes with each call."""
 
-    def __init__(self, engine: Engine, callers: Callers, vault_state: VaultState) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        callers: Callers,
+        vault_state: VaultState,
+        present: Callable[[Any, str], Awaitable[object]],
+    ) -> None:
+        """`present` gets a call's context and what it does in words; it raises unless the person showed presence."""
+        self._present = present
         self._engine = engine
         self._callers = callers
         self._vault_state = vault_state
@@ -93,6 +106,7 @@ class ActionsService(rpc.ActionsServicer):
         if (earlier := earlier_program(self._engine, request, principal)) is not None:
             quotas.more(principal.agent, principal.session, len(earlier.action.program))
         wish = parse_execute(request, earlier)
+        await self._confirm_away(context, wish, principal, "Running this")
         async for event in self._journey(replace(wish, action=await self._filled(wish.action, principal)), principal):
             yield event
 
@@ -100,7 +114,9 @@ class ActionsService(rpc.ActionsServicer):
     async def Revert(self, request: pb.RevertRequest, context: Any) -> AsyncIterator[pb.Event]:
         principal = self._callers.principal(context)
         self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
-        async for event in self._journey(parse_revert(request), principal):
+        wish = parse_revert(request)
+        await self._confirm_away(context, wish, principal, f"{_REVERTING[request.verb]} {request.action_id}")
+        async for event in self._journey(wish, principal):
             yield event
 
     @unary
@@ -209,6 +225,13 @@ class ActionsService(rpc.ActionsServicer):
         target = self._owned(action.target, principal) if isinstance(action, Revert) else None
         with core.quotas.doing(principal.agent, principal.session):
             return await preview(self._engine, action, target, principal)
+
+    async def _confirm_away(self, context: Any, wish: Request, principal: Principal, what: str) -> None:
+        """Raise PasskeyDue for a call from the public page until a passkey has confirmed that very call, and what
+        `Engine.wanted` raises: no passkey is asked for what would be refused."""
+        if self._callers.peer(context).away:
+            self._engine.wanted(wish, principal)
+            await self._present(context, what)
 
     def _owned(self, id: str, principal: Principal) -> ActionRow:
         return owned(self._engine, id, principal)

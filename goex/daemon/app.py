@@ -277,7 +277,11 @@ class App:
 
     async def _listen(self) -> None:
         callers = Callers(self.registry, self.sessions, self.grant_store, self.page_sessions)
-        actions = ActionsService(self.engine, callers, self.vault_state)
+
+        async def present(context: Any, what: str) -> None:
+            await person.present(context, "", what)
+
+        actions = ActionsService(self.engine, callers, self.vault_state, present)
         person = PersonContext(
             engine=self.engine,
             callers=callers,

@@ -1,4 +1,8 @@
-"""The person's calls about what is asked and what was granted: see what waits, decide, see grants, take them back."""
+"""The person's calls about what is asked and what was granted: see what waits, decide, see grants, take them back.
+
+Rules: a yes that reads once needs no presence, except at the public page, where a passkey signs each yes. A no, and
+taking a grant back, needs none anywhere.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from goex.daemon.person_context import PersonCalls
 from goex.daemon.rpc_context import streaming, unary
 from goex.engine.events import Approval
 from goex.engine.grant_issue import Choice, Yes
+from goex.engine.peers import Peer
 from goex.rpc import goex_pb2 as pb
 from policies.display_text import escape, shorten
 from policies.errors import InvalidInput
@@ -26,7 +31,6 @@ class AskingCalls(PersonCalls):
     @unary
     async def Approvals(self, request: pb.ApprovalsRequest, context: Any) -> pb.ApprovalsReply:
         peer = self._person.callers.peer(context)
-        remembered = self._person.presence.holds(peer)
         approvals = self._person.engine.core.approvals
         if request.approval_id:
             found: tuple[Approval, ...] = (approvals.get(request.approval_id),)
@@ -34,8 +38,7 @@ class AskingCalls(PersonCalls):
             found = approvals.recent() if request.settled else approvals.pending(twins=request.twins)
         reply, size = pb.ApprovalsReply(), 0
         async for made in self._views(found, brief=request.brief):
-            made.presence = made.presence and not remembered  # so that nobody types it where it isn't asked for
-            made.presence_by = ("passkey" if self._person.passkeys.required else "passphrase") if made.presence else ""
+            self._say_presence(made, peer)
             size += made.ByteSize()
             if reply.approvals and size > LARGEST_REPLY:
                 break
@@ -47,7 +50,7 @@ class AskingCalls(PersonCalls):
     async def WatchApprovals(self, request: pb.ApprovalsRequest, context: Any) -> AsyncIterator[pb.Approval]:
         """What waits, then each that comes or is settled. One that joins identical ones is told as the first of them,
         and when that one is settled the next of them is told as if it came."""
-        self._person.callers.peer(context)
+        peer = self._person.callers.peer(context)
         approvals = self._person.engine.core.approvals
         queue = approvals.watch()
         try:
@@ -55,12 +58,15 @@ class AskingCalls(PersonCalls):
                 yield pb.Approval()
             else:
                 async for made in self._views(approvals.pending(twins=request.twins), brief=request.brief):
+                    self._say_presence(made, peer)
                     yield made
             while True:
                 id = await queue.get()
                 twins = approvals.queue.duplicates(id)
                 stands = twins[0] if twins and not request.twins else id
-                yield self._warned(self._person.actions.approval(stands, brief=request.brief))
+                made = self._warned(self._person.actions.approval(stands, brief=request.brief))
+                self._say_presence(made, peer)
+                yield made
                 await asyncio.sleep(0)
         finally:
             approvals.unwatch(queue)
@@ -83,7 +89,7 @@ class AskingCalls(PersonCalls):
                 statement = approving(request, approval.action_id)
                 peer, shown = await self._person.shown(context, request.assertion_json, "Approving this", statement)
                 proof = shown.facts
-            elif asking.presence_due(approval.id, request.digest, choice):
+            elif peer.away or asking.presence_due(approval.id, request.digest, choice):
                 peer = await self._person.present(context, request.passphrase, "Approving this", waits=False)
             lasts = timedelta(seconds=min(request.expires_seconds, _LONGEST_ASKED)) if request.expires_seconds else None
             yes = Yes(
@@ -131,6 +137,13 @@ class AskingCalls(PersonCalls):
             ]
         done = core.grant_store.revoke(ids, by=peer.describe())
         return pb.RevokeReply(grants=[grant_view(core, grant) for grant in done])
+
+    def _say_presence(self, view: pb.Approval, peer: Peer) -> None:
+        """Say whether a yes needs presence of whoever looks, and by what: at the public page each one does; at a
+        terminal where presence is remembered none, so that nobody types it where it isn't asked for."""
+        view.presence = bool(peer.away) or (view.presence and not self._person.presence.holds(peer))
+        by_passkey = peer.away or self._person.passkeys.required
+        view.presence_by = ("passkey" if by_passkey else "passphrase") if view.presence else ""
 
     def _warned(self, view: pb.Approval) -> pb.Approval:
         """A question that also says what the person should know now, wherever they look at it."""

@@ -1,4 +1,8 @@
-"""The person's calls about dry runs: what would happen, before anything is decided."""
+"""The person's calls about dry runs: what would happen, before anything is decided.
+
+Rules: a dry run runs a program on a copy of the person's folder and shows its output. At the public page, where no
+passkey was asked for that, there is only the dry run of a question that waits, by its id and digest.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from goex.daemon.request_parser import earlier_program, parse_execute, parse_rev
 from goex.daemon.rpc_context import streaming
 from goex.engine.dryrun import DryRuns
 from goex.rpc import goex_pb2 as pb
-from policies.errors import InvalidInput
+from policies.errors import Denied, InvalidInput
 
 
 class DryRunCalls(PersonCalls):
@@ -34,7 +38,12 @@ class DryRunCalls(PersonCalls):
     async def _dry_run(self, request: pb.DryRunRequest, context: Any, progress: Any) -> pb.DryRunReply:
         peer, principal = self._person.callers.peer(context), self._person.callers.principal(context)
         runs, by = DryRuns(self._person.engine), peer.describe()
-        match request.WhichOneof("what"):
+        what = request.WhichOneof("what")
+        if peer.away and what != "question":
+            raise Denied(
+                "At the public page only a question that waits has a dry run.", next_step="Do it where GoEx runs."
+            )
+        match what:
             case "question":
                 asked = request.question
                 return dry_run_reply(await runs.of_question(asked.approval_id, asked.digest, by=by, progress=progress))

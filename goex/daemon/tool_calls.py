@@ -42,6 +42,7 @@ async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal
     shell = FolderShell()
     if request.kind == "shell":
         shell = await reader.read_folder_shell(request.program, request.folder, principal.agent)
+        core.check_named(principal)  # the agent may have been removed meanwhile, and rules name it
     situation = core.rules.counts.situation(principal.agent, principal.session)
     places = tuple(dict.fromkeys((*request.paths, *shell.paths))) or (request.folder,)
     if shell.paths:

@@ -92,9 +92,10 @@ class Asking:
         return None
 
     def check_still_allowed(self, row: ActionRow, plan: Plan) -> None:
-        """For an action that was allowed and had to wait for its turn. Raises Denied when the grants and rules that are
-        there now wouldn't allow it. Its own yes was consumed and counts, and it doesn't count against itself."""
-        allowed, situation = self._allowed.pop(row.id)
+        """For an action that was allowed and had to wait, for its turn or until it was prepared. Raises Denied when the
+        grants and rules that are there now wouldn't allow it. Its own yes was consumed and counts, and it doesn't count
+        against itself."""
+        allowed, situation = self._allowed[row.id]
         if row.id in self._just:
             return
         own = [replace(grant, expires=None) for grant in allowed.grants if grant.width is Width.ONCE]

@@ -38,7 +38,7 @@ from policies.accounts import Account
 from policies.actions import Action, ApiCalls, Code, Mongo, Plan, Revert, Sql
 from policies.databases import SERVICE
 from policies.display_text import escape
-from policies.errors import Conflict, ExitStatus, GoexError, InvalidInput, Unsupported
+from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import JsonObject, parse
 from policies.limits import BREAKER, NOT_CONFINED, QUOTA, Breaker, Confinement, Quota
@@ -178,6 +178,20 @@ class Core:
         """One step in a transaction of its own: on disk when this returns, or (not `lasting`) with the next that is."""
         with self.journal.transaction(lasting=lasting) as transaction:
             return self.step(transaction, row, event, **changes)
+
+    def check_named(self, principal: Principal) -> None:
+        """Raise Denied for an agent that was removed since it was found to be the caller, also where another has its
+        name now. It counts as long as nothing is awaited after it."""
+        if self.grant_store.named_since(principal.agent) != principal.since:
+            raise Denied(
+                f"The agent {principal.agent!r} was removed while this call was under way.",
+                next_step="The person adds an agent with: goex agents add NAME",
+            )
+
+    def is_named(self, row: ActionRow) -> bool:
+        """Whether the agent that asked for an action still has the name that it had then."""
+        since = self.grant_store.named_since(row.agent)
+        return row.agent in (PERSON, ANONYMOUS) or (since != "" and since <= row.created)
 
     def runtime_of(self, action: Action) -> Runtime:
         """The runtime of that kind. Raises Unsupported."""

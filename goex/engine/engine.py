@@ -50,6 +50,8 @@ log = logging.getLogger("goex.engine")
 BEAT = 0.5  # seconds; an agent is refused a folder at a multiple of it
 
 
+_AGENT_REMOVED = "its agent was removed"
+
 # A request that ends so isn't an attempt that failed: the machine wasn't ready, or the words have several meanings.
 _NOBODYS_DOING = (ExitStatus.SEALED, ExitStatus.UNAVAILABLE, ExitStatus.AMBIGUOUS)
 
@@ -151,7 +153,9 @@ class Engine:
         return id
 
     def wanted(self, wish: Request, principal: Principal) -> Action | None:
-        """The action that a wish is for; None for one in words. Raises for what can't be wished for."""
+        """The action that a wish is for; None for one in words. Raises for what can't be wished for, and for an agent
+        that was removed since its call came."""
+        self.core.check_named(principal)
         self.core.rules.counts.refuse_resting(principal.agent, principal.session)
         action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
         if isinstance(action, ApiCalls) and not action.calls:
@@ -176,12 +180,17 @@ class Engine:
 
     async def cancel(self, id: str, *, why: str) -> ActionRow:
         """Withdraw what hasn't begun; kill what runs. Idempotent."""
-        journey = self._journeys.get(id)
+        journey = self._withdraw(id, why)
         if journey is not None:
-            if not journey.task.cancelling():  # once: what it waits for on its way out is waited for
-                journey.task.cancel(why)
             await asyncio.wait({journey.task})
         return self.core.actions.get(id)
+
+    def _withdraw(self, id: str, why: str) -> _Journey | None:
+        """Tell a journey to end, and return it while it hasn't."""
+        journey = self._journeys.get(id)
+        if journey is not None and not journey.task.cancelling():  # once: what it waits for on its way out goes on
+            journey.task.cancel(why)
+        return journey
 
     async def left(self, id: str) -> None:
         """A client that waited for this action has gone: what nobody decided yet is then a denial."""
@@ -196,9 +205,12 @@ class Engine:
         the one that asked. Raises InvalidInput."""
         self.core.grant_store.remove_agent(name, by=by)
         self.stages.forget(name)
-        for row in self.core.actions.in_states({*BEFORE_DECISION, State.ASKING, State.ALLOWED, State.PREPARED}):
-            if row.agent == name:
-                await self.cancel(row.id, why="its agent was removed")
+        states = {*BEFORE_DECISION, State.ASKING, State.ALLOWED, State.PREPARED}
+        found = [row.id for row in self.core.actions.in_states(states) if row.agent == name]
+        for id in found:  # all of them before any is waited for: the others would go on meanwhile
+            self._withdraw(id, _AGENT_REMOVED)
+        for id in found:
+            await self.cancel(id, why=_AGENT_REMOVED)
 
     async def drain(self, seconds: float) -> None:
         """Take nothing new; give what runs `seconds` to end, then kill it. Open questions stay open on disk."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
@@ -61,8 +61,9 @@ class Running:
         answers: dict[str, JsonValue] | None = None,
     ) -> ActionRow:
         """Run an ALLOWED action to its outcome, which is on disk when this returns, as it ended. `begun` is called at
-        `run`; `still` when its turn has come: it raises when it isn't allowed any more. `before`: the results of what
-        was read for it; `answers` is filled with what it reads."""
+        `run`; `still` when its turn has come, and once more when it is prepared, which may take minutes: it raises
+        when it isn't allowed any more. `before`: the results of what was read for it; `answers` is filled with what it
+        reads."""
         async with AsyncExitStack() as turn:
             folders = sorted({*folders_of(plan), *(n.account for n in plan.needs if n.service == "files")})
             for folder in folders:
@@ -80,6 +81,13 @@ class Running:
             still()
             if not isinstance(plan.action, Revert):
                 await runtime.prepare(plan, context)
+                try:
+                    self.core.vault.require_open()
+                    still()
+                except GoexError:
+                    with suppress(GoexError):  # what is kept then is garbage, and nothing runs all the same
+                        await runtime.forget(plan, context)
+                    raise
             with self.core.journal.transaction() as transaction:  # nothing comes between the two
                 row = self.core.step(transaction, row, Event.PREPARE)
                 row = self.core.step(transaction, row, Event.RUN, anchored=plan.risk > Risk.READ)

@@ -109,10 +109,10 @@ def _never_began(engine: Engine, row: ActionRow, event: Event) -> None:
 
 
 def _take_up(engine: Engine, row: ActionRow, follow_within: float) -> None:
-    """A question that was open when the daemon stopped is still open; whoever asked has a minute to be back, if its
-    process is still there."""
+    """A question that was open when the daemon stopped is still open, unless its agent was removed just before; whoever
+    asked has a minute to be back, if its process is still there."""
     question = _question(engine, row)
-    if question is None or question.state not in ("pending", "approved"):
+    if question is None or question.state not in ("pending", "approved") or not engine.core.is_named(row):
         _never_began(engine, row, Event.WITHDRAW)
         return
     plan, action = row.the_plan(), row.action()

@@ -169,7 +169,8 @@ class House:
 
     async def _ended(self, action: Action, *, approve: bool) -> State:
         engine = self.app.engine
-        principal = Principal(agent="agent", session=self._session, source="replay")
+        since = engine.core.grant_store.named_since("agent")
+        principal = Principal(agent="agent", session=self._session, source="replay", since=since)
         try:
             id = engine.begin(Request(action=action, detach=True), principal)
         except GoexError as error:

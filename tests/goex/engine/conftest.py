@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +104,12 @@ class Desk:
         self.runtime = HeldRuntime()
         self.core.runtimes = {"files": self.runtime}
 
-    def ask(self, action: Action = ACTION, principal: Principal = ASKER) -> str:
-        return self.engine.begin(Request(action=action, detach=True), principal)
+    def asker(self) -> Principal:
+        """The agent as it is named now, if it is."""
+        return replace(ASKER, since=self.core.grant_store.named_since(ASKER.agent))
+
+    def ask(self, action: Action = ACTION, principal: Principal | None = None) -> str:
+        return self.engine.begin(Request(action=action, detach=True), principal or self.asker())
 
     async def until(self, id: str, *states: State) -> ActionRow:
         for _ in range(2000):
@@ -113,7 +118,7 @@ class Desk:
             await asyncio.sleep(0.005)
         raise AssertionError(f"It is {row.state}: {row.problem}")
 
-    async def asked(self, action: Action = ACTION, principal: Principal = ASKER) -> Approval:
+    async def asked(self, action: Action = ACTION, principal: Principal | None = None) -> Approval:
         id = self.ask(action, principal)
         await self.until(id, State.ASKING)
         (found,) = self.core.approvals.of_action(id)

@@ -9,15 +9,20 @@ from typing import Any
 
 import pytest
 
+from goex.daemon.tool_calls import judged
 from goex.engine.approvals import AlreadySettled
 from goex.engine.grant_issue import Choice
+from goex.engine.recovery import recover
 from goex.journal.states import State
+from goex.rpc import goex_pb2 as pb
+from mapper.code.folder_shell import FolderShell
 from policies.actions import Action, Plan
-from policies.errors import Conflict
+from policies.errors import Conflict, Denied
 from policies.grants import Grant, Width
 from policies.limits import Confinement
 from runtimes.base import Context
-from tests.goex.engine.conftest import Desk, HeldRuntime
+from runtimes.code.reader import Reader
+from tests.goex.engine.conftest import ACTION, Desk, HeldRuntime
 
 NEVER = '@id("never") forbid (principal == Agent::"bot", action, resource);'
 ASKS = '@id("asks") @effect("ask") forbid (principal == Agent::"bot", action, resource);'
@@ -223,3 +228,156 @@ async def test_what_waits_for_its_turn_isnt_counted_against_itself(desk: Desk) -
     await desk.until(second.action_id, State.DONE)
     assert desk.runtime.ran == [first.action_id, second.action_id]
     assert not desk.engine.asking._allowed
+
+
+# ---- while it is prepared
+
+
+class PreparingRuntime(HeldRuntime):
+    """Is prepared until `go_on`, as a snapshot takes its time. `forgotten`: the actions whose snapshot was given up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.preparing, self.go_on = asyncio.Event(), asyncio.Event()
+        self.forgotten: list[str] = []
+
+    async def prepare(self, plan: Plan, context: Context) -> None:
+        self.preparing.set()
+        await self.go_on.wait()
+
+    async def forget(self, plan: Plan, context: Context) -> None:
+        self.forgotten.append(context.action_id)
+
+
+@pytest.fixture
+def preparing(desk: Desk) -> PreparingRuntime:
+    desk.runtime = made = PreparingRuntime()
+    use(desk, made)
+    return made
+
+
+@pytest.mark.promise(23)
+async def test_a_grant_that_is_revoked_while_it_is_prepared_isnt_used(desk: Desk, preparing: PreparingRuntime) -> None:
+    grant = await granted(desk, "run")
+    id = desk.ask()
+    await preparing.preparing.wait()
+    desk.core.grant_store.revoke([grant.id], by="the person")
+    preparing.go_on.set()
+    row = await desk.until(id, State.FAILED, State.DONE)
+    assert (row.state, preparing.ran, preparing.forgotten) == (State.FAILED, [], [id])
+    assert "isn't any more" in row.problem
+
+
+@pytest.mark.promise(23)
+@pytest.mark.parametrize("rule", [NEVER, ASKS])
+async def test_a_rule_that_comes_while_it_is_prepared_still_counts(
+    desk: Desk, preparing: PreparingRuntime, rule: str
+) -> None:
+    await granted(desk, "run")
+    id = desk.ask()
+    await preparing.preparing.wait()
+    desk.core.rules.apply({"a.cedar": rule}, by="the person")
+    preparing.go_on.set()
+    row = await desk.until(id, State.FAILED, State.DONE)
+    assert (row.state, preparing.ran, preparing.forgotten) == (State.FAILED, [], [id])
+
+
+async def test_what_nothing_changed_of_while_it_was_prepared_runs(desk: Desk, preparing: PreparingRuntime) -> None:
+    """Its own yes was used and isn't looked for again."""
+    question = await desk.asked()
+    desk.answer(question)
+    await preparing.preparing.wait()
+    now = desk.core.clock()
+    desk.core.clock = lambda: now + timedelta(minutes=11)
+    preparing.go_on.set()
+    await desk.until(question.action_id, State.DONE)
+    assert (preparing.ran, preparing.forgotten) == ([question.action_id], [])
+
+
+# ---- an agent that is removed while its call is under way
+
+ALWAYS = '@id("always") permit (principal == Agent::"bot", action, resource);'
+
+
+@pytest.mark.promise(24)
+async def test_a_call_that_was_under_way_when_its_agent_was_removed_begins_nothing(desk: Desk) -> None:
+    desk.core.rules.apply({"a.cedar": ALWAYS}, by="the person")
+    desk.core.grant_store.add_agent("bot", by="the person")
+    early = desk.asker()
+    await desk.engine.remove_agent("bot", by="the person")
+    with pytest.raises(Denied, match="was removed"):
+        desk.ask(principal=early)
+    desk.core.grant_store.add_agent("bot", by="the person")  # of that name, and another
+    with pytest.raises(Denied, match="was removed"):
+        desk.ask(principal=early)
+    assert not desk.core.actions.newest()
+    await desk.until(desk.ask(), State.DONE)  # the control
+
+
+@pytest.mark.promise(24)
+async def test_no_rule_permits_a_tool_to_an_agent_that_was_removed_while_its_program_was_read(desk: Desk) -> None:
+    tools = '@id("tools") permit (principal == Agent::"bot", action == Action::"tool", resource);'
+    desk.core.rules.apply({"a.cedar": tools}, by="the person")
+    desk.core.grant_store.add_agent("bot", by="the person")
+    request = pb.JudgeRequest(tool="Bash", kind="shell", folder="/x", program="make")
+
+    class RemovingReader(Reader):
+        async def read_folder_shell(self, program: str, folder: str, agent: str) -> FolderShell:
+            await desk.engine.remove_agent("bot", by="the person")
+            return FolderShell()
+
+    with pytest.raises(Denied, match="was removed"):
+        await judged(desk.core, RemovingReader(), request, desk.asker())
+    desk.core.grant_store.add_agent("bot", by="the person")
+    assert (await judged(desk.core, Reader(), request, desk.asker())).verdict == "permit"  # the control
+
+
+class LingeringRuntime(HeldRuntime):
+    """Looks at three actions until `go_on`; one that is cancelled lets the others go on, and takes its time to end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on, self.looked, self.all = asyncio.Event(), 0, asyncio.Event()
+
+    async def assess(self, action: Action, context: Context) -> Plan:
+        self.looked += 1
+        if self.looked == 3:
+            self.all.set()
+        try:
+            await self.go_on.wait()
+        except asyncio.CancelledError:
+            self.go_on.set()
+            await asyncio.sleep(0.1)
+            raise
+        return self.plan(action)
+
+
+@pytest.mark.promise(24)
+async def test_nothing_of_a_removed_agent_begins_while_another_of_its_actions_ends(desk: Desk) -> None:
+    desk.runtime = runtime = LingeringRuntime()
+    use(desk, runtime)
+    desk.core.rules.apply({"a.cedar": ALWAYS}, by="the person")
+    desk.core.grant_store.add_agent("bot", by="the person")
+    ids = [desk.ask(replace(ACTION, folder=f"/{each}")) for each in "abc"]
+    await runtime.all.wait()
+    await desk.engine.remove_agent("bot", by="the person")
+    assert [desk.core.actions.get(id).state for id in ids] == [State.WITHDRAWN] * len(ids)
+    assert not runtime.ran
+
+
+@pytest.mark.promise(24)
+@pytest.mark.parametrize(("removed", "named"), [(True, False), (True, True), (False, True)])
+async def test_no_question_is_taken_up_of_an_agent_that_was_removed_just_before_the_daemon_ended(
+    desk: Desk, removed: bool, named: bool
+) -> None:
+    store = desk.core.grant_store
+    store.add_agent("bot", by="the person")
+    question = await desk.asked()
+    await desk.engine.drain(0)
+    if removed:
+        store.remove_agent("bot", by="the person")  # and the daemon ends before it withdraws anything
+    if removed and named:
+        store.add_agent("bot", by="the person")
+    desk.engine.draining = False
+    await recover(desk.engine)
+    assert desk.core.actions.get(question.action_id).state is (State.WITHDRAWN if removed else State.ASKING)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +28,7 @@ from goex.rpc import passkeys_pb2 as ppb
 from goex.web import daemon_calls
 from goex.web.access import A_SECOND, AT_ONCE, MOST_SESSIONS, Access, Strangers, link_code
 from goex.web.app import LARGEST_STRANGERS, LOOK_SECONDS
-from goex.web.daemon_calls import UNARY
+from goex.web.daemon_calls import STREAMED, UNARY
 from tests.goex.web.test_access import HERE, send, session_of
 from tests.support.authenticator import PRESENT, Authenticator, Page, decoded, encoded
 from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE, Daemon
@@ -158,9 +159,10 @@ def test_an_answer_begins_one_session(daemon: Daemon, page: Page, key: Authentic
         sign_in(daemon, answer)
 
 
-def test_what_was_signed_for_one_thing_is_none_of_another(daemon: Daemon, page: Page, key: Authenticator) -> None:
+def test_what_was_signed_for_one_thing_is_none_of_another(
+    daemon: Daemon, shop: Path, page: Page, key: Authenticator
+) -> None:
     """A session's signature approves nothing; an approval's, a confirmation's, a removal's begin no session."""
-    add_shop(daemon)
     ask_for_update(daemon, daemon.add_agent("bot"), "x")
     question = daemon.person("Approvals", pb.ApprovalsRequest()).approvals[0]
     yes, mine = page.yes(question), page.list().passkeys[0].id
@@ -187,7 +189,9 @@ def test_what_was_signed_for_one_thing_is_none_of_another(daemon: Daemon, page: 
     page.decide(page.signed(yes, key))
 
 
-def test_a_session_isnt_presence_and_no_passphrase_counts_away(daemon: Daemon, page: Page, key: Authenticator) -> None:
+def test_a_session_isnt_presence_and_no_passphrase_counts_away(
+    daemon: Daemon, shop: Path, page: Page, key: Authenticator
+) -> None:
     call, session = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
     person = daemon.channel(daemon.user_socket)
 
@@ -213,6 +217,166 @@ def test_a_session_isnt_presence_and_no_passphrase_counts_away(daemon: Daemon, p
         page.decide(page.yes(question, passphrase=APPROVAL_PASSPHRASE))  # the control: where GoEx runs
     call.cancel()
     other_call.cancel()
+
+
+# What each call of the page does for somebody at the public page who has no passkey.
+AWAY = {
+    "needs a passkey": {
+        "Person/Decide", "Person/DryRun", "Person/Present", "Actions/Revert", "Rules/ApplySuggestedRules",
+        "Passkeys/Add", "Passkeys/Remove", "Passkeys/Reset",
+    },
+    "is refused": {"Person/VaultUnlock"},
+    "takes something away": {
+        "Person/DenyAll", "Person/Revoke", "Person/RemoveAgent", "Person/VaultSeal", "Passkeys/EndSession",
+        "Actions/Cancel",
+    },
+    "says what is there": {
+        "Person/Status", "Person/Approvals", "Person/WatchApprovals", "Person/Grants", "Person/ListAgents",
+        "Accounts/ListAccounts", "Databases/ListDatabases", "Rules/InForce", "Rules/SuggestRules", "Passkeys/Begin",
+        "Passkeys/List", "Passkeys/Challenge", "Audit/Actions", "Audit/Story", "Audit/Scopes", "Actions/WayBack",
+    },
+}  # fmt: skip
+
+
+def test_of_each_call_of_the_page_it_is_known_what_it_does_away() -> None:
+    known = [method for methods in AWAY.values() for method in methods]
+    assert sorted(known) == sorted({**UNARY, **STREAMED})
+
+
+class Afar:
+    """Calls for one session at the public page; without one, of the page where GoEx runs."""
+
+    def __init__(self, daemon: Daemon, session: str = "") -> None:
+        self._channel = daemon.channel(daemon.user_socket)
+        self._metadata = ((AWAY_KEY, session),) if session else ()
+
+    def call(self, method: str, request: Any) -> Any:
+        made = self._channel.unary_unary(
+            f"/goex.v1.{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=UNARY[method][1].FromString,
+        )
+        return made(request, metadata=self._metadata, timeout=60)
+
+    def stream(self, method: str, request: Any) -> Any:
+        made = self._channel.unary_stream(
+            f"/goex.v1.{method}",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=STREAMED[method][1].FromString,
+        )
+        return made(request, metadata=self._metadata, timeout=60)
+
+    def refused(self, method: str, request: Any) -> str:
+        """The code of the problem that it ends with; "" for none."""
+        try:
+            if method in UNARY:
+                self.call(method, request)
+            else:
+                list(self.stream(method, request))
+        except grpc.RpcError as error:
+            return str(problem(error).code)
+        return ""
+
+
+@pytest.fixture
+def afar(daemon: Daemon, page: Page, key: Authenticator) -> Iterator[tuple[Afar, Afar]]:
+    """A session that a passkey began, and one that a link did."""
+    call, session = sign_in(daemon, key.get(page.challenge(**SIGN_IN)))
+    other_call, other = sign_in(daemon, "", by_link=True)
+    yield Afar(daemon, session.id), Afar(daemon, other.id)
+    call.cancel()
+    other_call.cancel()
+
+
+LOOK = pb.SqlProgram(database="shop", statements="SELECT status FROM orders")
+
+
+def asked_to_look(daemon: Daemon) -> pb.Approval:
+    """The question of an agent that wants to read, whole."""
+    for event in daemon.actions("Execute", pb.ExecuteRequest(sql=LOOK, detach=True), token=_token(daemon)):
+        if event.HasField("asking"):
+            found = daemon.person("Approvals", pb.ApprovalsRequest(approval_id=event.asking.id)).approvals[0]
+            assert isinstance(found, pb.Approval)
+            return found
+    raise AssertionError("nothing was asked")
+
+
+def test_a_yes_to_a_read_is_signed_too_away(
+    daemon: Daemon, shop: Path, page: Page, key: Authenticator, afar: tuple[Afar, Afar]
+) -> None:
+    here = Afar(daemon)
+    for away in afar:
+        question = asked_to_look(daemon)
+        assert not question.presence
+        yes = page.yes(question)
+        assert away.refused("Person/Decide", yes) == "passkey"
+        assert away.refused("Person/Decide", page.yes(question, passphrase=APPROVAL_PASSPHRASE)) == "passkey"
+        asked = pb.ApprovalsRequest(approval_id=question.id)
+        shown = away.call("Person/Approvals", asked).approvals[0]
+        assert (shown.presence, shown.presence_by) == (True, "passkey")
+        (listed,) = away.call("Person/Approvals", pb.ApprovalsRequest(brief=True)).approvals
+        assert (listed.id, listed.presence, listed.presence_by) == (question.id, True, "passkey")
+        watched = away.stream("Person/WatchApprovals", pb.ApprovalsRequest(brief=True))
+        told = next(watched)
+        watched.cancel()
+        assert (told.id, told.presence, told.presence_by) == (question.id, True, "passkey")
+        assert here.call("Person/Approvals", asked).approvals[0].state == "pending"
+        away.call("Person/Decide", page.signed(yes, key))
+        assert here.call("Person/Approvals", asked).approvals[0].state == "approved"
+    question = asked_to_look(daemon)
+    assert here.refused("Person/Decide", page.yes(question)) == ""  # the control: where GoEx runs
+
+
+def test_away_there_is_no_dry_run_but_of_what_waits(daemon: Daemon, shop: Path, afar: tuple[Afar, Afar]) -> None:
+    question = asked_to_look(daemon)
+    done = _updated(daemon, "to be looked at")
+    mine = pb.DryRunRequest(request=pb.ExecuteRequest(sql=LOOK))
+    undo = pb.DryRunRequest(revert=pb.RevertRequest(action_id=done, verb="undo"))
+    waits = pb.DryRunRequest(question=pb.DryRunQuestion(approval_id=question.id, digest=question.digest))
+    for away in afar:
+        assert away.refused("Person/DryRun", mine) == "denied"
+        assert away.refused("Person/DryRun", undo) == "denied"
+        assert away.refused("Person/DryRun", waits) == ""
+    assert [Afar(daemon).refused("Person/DryRun", one) for one in (mine, undo)] == ["", ""]  # the control
+    daemon.person("DenyAll", pb.DenyAllRequest(agent="other"))
+
+
+def test_what_is_begun_away_a_passkey_confirms_first(
+    daemon: Daemon, shop: Path, page: Page, key: Authenticator, afar: tuple[Afar, Afar]
+) -> None:
+    """A rule could let it run without a question."""
+    done = _updated(daemon, "begun away")
+    undo = pb.RevertRequest(action_id=done, verb="undo", detach=True)
+
+    def begun() -> list[str]:
+        found = daemon.actions("List", pb.ListRequest(), socket=daemon.user_socket).actions
+        return [one.id for one in found if one.kind == "revert"]
+
+    def asks(by: Afar) -> None:
+        """It begins; its question is denied, so that it can be begun again."""
+        events = by.stream("Actions/Revert", undo)
+        question = next(event.asking for event in events if event.HasField("asking"))
+        daemon.person("Decide", pb.DecideRequest(approval_id=question.id, approve=False))
+        assert any(event.HasField("finished") for event in events)
+
+    before = begun()
+    passkeys, link = afar
+    assert passkeys.refused("Actions/Revert", pb.RevertRequest(action_id="a-none", verb="undo")) == "invalid"
+    assert not page.list().waiting
+    for away in afar:
+        assert away.refused("Actions/Revert", undo) == "passkey"
+    first, _ = page.list().waiting
+    assert (first.what, begun()) == (f"Undoing {done}", before)
+    page.confirm(first.id, key)
+    assert link.refused("Actions/Revert", undo) == "passkey"
+    assert begun() == before
+    asks(passkeys)
+    assert len(begun()) == len(before) + 1
+    assert passkeys.refused("Actions/Revert", undo) == "passkey"  # a confirmation is for one call
+    for waiting in page.list().waiting:
+        page.confirm(waiting.id, key)
+    for by in (passkeys, link, Afar(daemon)):  # the last is the control: where GoEx runs no passkey is asked for
+        asks(by)
 
 
 def test_what_was_confirmed_for_one_session_is_for_no_other_of_the_pages_process(
@@ -626,6 +790,22 @@ class TestClocks:
 
 def test_both_ends_name_the_session_alike() -> None:
     assert daemon_calls.AWAY_KEY == AWAY_KEY
+
+
+@pytest.fixture(scope="module")
+def shop(daemon: Daemon) -> Path:
+    return add_shop(daemon)
+
+
+def _updated(daemon: Daemon, value: str) -> str:
+    """An update of `shop` that was allowed and is done; returns its id."""
+    action = ask_for_update(daemon, _token(daemon), value)
+    found = daemon.person("Approvals", pb.ApprovalsRequest()).approvals
+    question = next(one for one in found if one.action_id == action)
+    yes = {"approval_id": question.id, "approve": True, "width": "once", "digest": question.digest}
+    daemon.person("Decide", pb.DecideRequest(**yes, passphrase=APPROVAL_PASSPHRASE))
+    until(lambda: daemon.person_action(action) == "done", "the update's end")
+    return action
 
 
 _tokens: dict[int, str] = {}
