@@ -107,6 +107,7 @@ def patched(rules: str, **arguments: Any) -> Decision:
     return decide(request, [], RuleBook.of({"r.cedar": rules}, CATALOG), now)
 
 
+@pytest.mark.promise(13)
 def test_null_is_not_as_absent() -> None:
     """It is sent, and clears the field. Whoever looks at it can't judge it; a permit that doesn't restrict an argument
     permits any value of it."""

@@ -93,6 +93,7 @@ EVENT = {"calendarId": "primary", "eventId": "e1", "summary": "Standup"}
 ISSUE = {"owner": "o", "repo": "r", "title": "t"}
 
 
+@pytest.mark.promise(14)
 def test_null_runs_by_no_suggestion_of_calls_without_it() -> None:
     made = found(*(asked(PATCH, arguments=EVENT) for _ in range(3)))
     assert len(made.rules) == 1 and runs(made, asked(PATCH, arguments=EVENT))
