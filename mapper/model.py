@@ -2,8 +2,9 @@
 
 The endpoint is untrusted: its answers are bounded in size and time, read strictly and only ever become validated calls,
 rejections, or words. It gets nothing but what `mapper.prompts` writes; `mapper.readings` reads what it says. The key is
-read when it is used and goes to the configured origin alone (no redirects, plain http only to this machine). Servers
-differ, so what one refuses is left out from then on: tools, then a response format, then `n`, then the temperature.
+read when it is used and goes to the configured origin alone (no redirects, no proxy, plain http only to this machine);
+nothing of the daemon's environment goes with it. Servers differ, so what one refuses is left out from then on: tools,
+then a response format, then `n`, then the temperature.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ else:
 
 MAX_BODY = 4_000_000  # bytes of one answer of the endpoint
 MAX_ANSWER = 4_000  # characters of an answer in words
+# Of a request, all that a server needs, and what the client reads again when the answer is there.
+_NEEDED = ("host", "accept", "accept-encoding", "connection", "content-type", "content-length", "user-agent")
+_HEADERS = frozenset((*_NEEDED, "x-stainless-raw-response"))
 _PARALLEL = 5
 
 _Body = Callable[[prompts.Mode], dict[str, Any]]  # what is asked, in each mode
@@ -297,12 +301,23 @@ class ModelProposer:
                 f"The model {self.name} needs the Python package openai, which isn't installed.",
                 next_step="Install it: pipx inject goex openai, or pip install 'goex[model]'; then goex daemon stop",
             )
+        key = key or "none"
+
+        async def ours(request: Any) -> None:
+            # The client adds headers of the environment's (OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS) and of the machine.
+            for name in set(request.headers) - _HEADERS:
+                del request.headers[name]
+            request.headers["Authorization"] = f"Bearer {key}"
+
         http = openai.DefaultAsyncHttpxClient(
-            follow_redirects=False, timeout=self._timeout, event_hooks={"response": [_bounded]}
+            follow_redirects=False,
+            timeout=self._timeout,
+            trust_env=False,  # no proxy of the environment's gets the key, and no other authorities are believed
+            event_hooks={"request": [ours], "response": [_bounded]},
         )
         return openai.AsyncOpenAI(
             base_url=self._base_url,
-            api_key=key or "none",
+            api_key=key,
             timeout=self._timeout,
             max_retries=1,
             http_client=http,

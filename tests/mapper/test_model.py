@@ -292,6 +292,27 @@ async def test_the_key_follows_no_redirect() -> None:
         assert server.requests and not thief.requests
 
 
+@pytest.mark.promise(85)
+async def test_the_environment_has_no_say_in_where_the_key_goes_and_what_goes_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with FakeOpenAI(tool()) as proxy, FakeOpenAI(tool()) as server:
+        for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.url.removesuffix("/v1"))
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.setenv("OPENAI_ORG_ID", "org-x")
+        monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-x")
+        monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Told: yes\nAuthorization: Bearer another")
+        made = await mapper(server).map(Intent(text=WORDS))
+        assert made.sure
+        assert proxy.requests == []
+        (asked,) = server.requests
+        assert asked.headers["authorization"] == f"Bearer {CANARY}"
+        known = {"host", "accept", "accept-encoding", "connection", "content-type", "content-length", "user-agent"}
+        assert set(asked.headers) <= known | {"authorization", "x-stainless-raw-response"}
+
+
 async def test_slowness_is_bounded() -> None:
     with FakeOpenAI(tool(), delay=8.0) as server:
         began = time.monotonic()
