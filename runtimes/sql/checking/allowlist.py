@@ -14,7 +14,7 @@ from runtimes.sql.contract import Dialect, Schema
 
 _WIDE = re.compile(r"\*|[0-9]{3}")  # widths that come from an argument, or are hundreds and more
 MAX_NAME = 128  # characters
-_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?")
+_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?|0[xX][0-9A-Fa-f]+|0b[01]+")
 MAX_REPEAT = 10_000  # characters that repeat() and lpad() may make
 _COLLATED = (exp.Collate, exp.CollateColumnConstraint, exp.CollateProperty)
 _TEXT = {"Literal", "Identifier", "National", "HexString", "BitString", "RawString"}
@@ -70,6 +70,8 @@ def _word(text: str, node: exp.Expr) -> None:
         return
     if isinstance(node.parent, _COLLATED) and re.fullmatch(r"[A-Za-z0-9]+(_[A-Za-z0-9]+)+", text):
         return
+    if isinstance(node, exp.DataType) and re.fullmatch(r"[A-Za-z]\w*(?: [A-Za-z]\w*)*", text, re.ASCII):
+        return  # of SQLite, as it was written; what it is is looked at by `_type`
     if isinstance(node.parent, exp.Kwarg) and re.fullmatch(r"[a-z_]{1,30}", text):  # a listed function's argument
         return
     raise refused(f"“{text[:60]}”")

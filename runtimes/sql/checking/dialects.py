@@ -13,6 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.mysql import MySQL
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.dialects.sqlite import SQLite
+from sqlglot.generator import Generator
 from sqlglot.generators.mysql import MySQLGenerator
 from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.generators.sqlite import SQLiteGenerator
@@ -40,6 +41,14 @@ def _operator(kind: type[exp.Expr]) -> Any:
     return lambda self, this, path: self.expression(kind(this=this, expression=path))
 
 
+_CLOCKS = (exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
+
+
+def _clock(self: Any, node: exp.Func) -> str:
+    digits = self.sql(node, "this")
+    return str(node.sql_name()) + (f"({digits})" if digits else "")
+
+
 class GoexPostgres(Postgres):
     """PostgreSQL as sqlglot reads it."""
 
@@ -47,7 +56,7 @@ class GoexPostgres(Postgres):
         KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "EXPLAIN": TokenType.DESCRIBE}
 
     class Parser(PostgresParser):
-        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTIONS: ClassVar[dict[str, Any]] = {kind.sql_name(): kind.from_arg_list for kind in _CLOCKS}  # with digits
         LAMBDAS: ClassVar[dict[Any, Any]] = _some(PostgresParser.LAMBDAS, TokenType.FARROW)  # `f(a -> 'b')` is a path
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(
             PostgresParser.FUNCTION_PARSERS,
@@ -69,6 +78,7 @@ class GoexPostgres(Postgres):
     class Generator(PostgresGenerator):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **{kind: made for kind, made in PostgresGenerator.TRANSFORMS.items() if kind is not exp.ColumnDef},
+            **dict.fromkeys(_CLOCKS, _clock),
             exp.Pow: lambda self, node: self.binary(node, "^"),
             exp.JSONExtract: lambda self, node: self.binary(node, "->"),
             exp.JSONExtractScalar: lambda self, node: self.binary(node, "->>"),
@@ -91,6 +101,11 @@ class GoexMariaDB(MySQL):
 
     class Tokenizer(MySQL.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = MySQL.Tokenizer.COMMANDS - {TokenType.REPLACE, TokenType.RENAME}
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **MySQL.Tokenizer.KEYWORDS,
+            "REAL": TokenType.DOUBLE,
+            "INT8": TokenType.BIGINT,
+        }
 
     class Parser(MySQLParser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -105,10 +120,21 @@ class GoexMariaDB(MySQL):
             TokenType.DARROW: _operator(exp.JSONExtractScalar),
         }
 
+        def _parse_interval(self, *args: Any, **named: Any) -> Any:
+            """INTERVAL(a, b, …) is a function; INTERVAL (a) DAY isn't."""
+            start = self._index
+            if self._match(TokenType.INTERVAL) and self._match(TokenType.L_PAREN):
+                values = self._parse_csv(self._parse_disjunction)
+                if len(values) > 1 and self._match(TokenType.R_PAREN):
+                    return self.expression(exp.Anonymous(this="INTERVAL", expressions=values))
+            self._retreat(start)
+            return super()._parse_interval(*args, **named)
+
     class Generator(MySQLGenerator):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **MySQLGenerator.TRANSFORMS,
             exp.RegexpLike: lambda self, node: self.binary(node, "RLIKE"),
+            exp.StrPosition: lambda self, node: f"POSITION({self.sql(node, 'substr')} IN {self.sql(node, 'this')})",
             exp.JSONExtract: lambda self, node: self.binary(node, "->"),
             exp.JSONExtractScalar: lambda self, node: self.binary(node, "->>"),
         }
@@ -123,7 +149,8 @@ class GoexMariaDB(MySQL):
 
 
 class GoexSQLite(SQLite):
-    """SQLite as sqlglot reads it."""
+    """SQLite as sqlglot reads it. Types stay as they were written: their words say a column's affinity, and INTEGER
+    alone makes a key the rowid."""
 
     class Tokenizer(SQLite.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = SQLite.Tokenizer.COMMANDS - {TokenType.REPLACE}
@@ -139,12 +166,41 @@ class GoexSQLite(SQLite):
             TokenType.DARROW: _operator(exp.JSONExtractScalar),
         }
 
+        def _parse_factor_operand(self) -> exp.Expr | None:
+            """Without the brackets that sqlglot's own puts around `a || b` and `a -> b` for other dialects."""
+            this = self._parse_concat_operand()
+            while self._curr and (build := self.CONCAT_OPERATORS.get(self._curr.token_type)):
+                self._advance()
+                this = build(self, this, self._parse_concat_operand())
+            return this
+
+        def _parse_types(self, *args: Any, **named: Any) -> exp.Expr | None:
+            start = self._index
+            found = super()._parse_types(*args, **named)
+            if isinstance(found, exp.DataType) and isinstance(found.this, exp.DType) and not found.args.get("kind"):
+                words = [token.text for token in self._tokens[start : self._index]]
+                end = words.index("(") if "(" in words else len(words)
+                if end < len(words) - 1 and words.index(")") != len(words) - 1:
+                    self.raise_error("Nothing may follow the brackets of a type")
+                found.set("kind", " ".join(words[:end]))
+            return found
+
     class Generator(SQLiteGenerator):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **{kind: made for kind, made in SQLiteGenerator.TRANSFORMS.items() if kind is not exp.Create},
             exp.JSONExtract: lambda self, node: self.binary(node, "->"),
             exp.JSONExtractScalar: lambda self, node: self.binary(node, "->>"),
         }
+
+        def datatype_sql(self, expression: exp.DataType) -> str:
+            kind = expression.args.get("kind")
+            if not isinstance(kind, str):
+                return str(super().datatype_sql(expression))
+            length = self.expressions(expression, flat=True)
+            return f"{kind}({length})" if length else kind
+
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            return Generator.cast_sql(self, expression, safe_prefix)  # SQLite's would call DATE() for AS DATE
 
 
 GRAMMARS: dict[Dialect, Any] = {

@@ -2,7 +2,7 @@
 
 Listed functions compute from their arguments, the session or the clock. None reads files or other databases, nor, but
 for DEFINITIONS, the catalog; none waits, locks, signals, sets anything, opens a connection, runs text as SQL, or moves
-a sequence.
+a sequence. Each is the server's own: of a name that it doesn't know, MariaDB would call what somebody made.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _MARIADB = """
     quarter month monthname week weekofyear weekday yearweek day dayname dayofmonth dayofweek dayofyear hour minute
     second microsecond date_add date_sub adddate subdate addtime subtime datediff timediff timestampdiff timestampadd
     date_format time_format str_to_date makedate maketime last_day to_days from_days to_seconds
-    sec_to_time time_to_sec period_add period_diff convert_tz add_months months_between group_concat bit_and bit_or
-    bit_xor bit_count std stddev stddev_pop stddev_samp variance var_pop var_samp median any_value json_array
+    sec_to_time time_to_sec period_add period_diff convert_tz add_months group_concat bit_and bit_or
+    bit_xor bit_count std stddev stddev_pop stddev_samp variance var_pop var_samp median json_array
     json_object json_array_append json_array_insert json_arrayagg json_objectagg json_contains json_contains_path
     json_depth json_extract json_insert json_keys json_length json_merge_patch json_merge_preserve json_query
     json_quote json_remove json_replace json_search json_set json_type json_unquote json_valid json_value json_exists
@@ -74,7 +74,7 @@ _SQLITE = """
     julianday strftime unixepoch timediff total group_concat string_agg like glob likely unlikely likelihood quote
     json json_array json_array_length json_error_position json_extract json_insert json_object json_patch json_pretty
     json_quote json_remove json_replace json_set json_type json_valid json_group_array json_group_object json_each
-    json_tree soundex nullif octet_length if printf format zeroblob snippet highlight bm25 matchinfo offsets
+    json_tree nullif octet_length if printf format zeroblob snippet highlight bm25 matchinfo offsets
     pragma_table_info pragma_table_xinfo pragma_index_list pragma_index_info pragma_index_xinfo pragma_foreign_key_list
 """
 
@@ -123,6 +123,15 @@ ROW_FUNCTIONS: Mapping[Dialect, Mapping[str, tuple[str, ...]]] = {
         ),
         **{f"pragma_{name}": tuple(columns.split()) for name, columns in DEFINITIONS.items()},
     },
+}
+
+# MariaDB's functions that its older versions haven't: there a call means anybody's function of that name.
+MARIADB_SINCE: Mapping[str, tuple[int, int, int]] = {"add_months": (10, 6, 1), "to_char": (10, 6, 1)}
+
+# MariaDB's functions that are its own only with as many arguments (None: or more); else a call means anybody's.
+MARIADB_GEOMETRIES: Mapping[str, tuple[int, int | None]] = {
+    "point": (2, 2),
+    **dict.fromkeys(names("linestring polygon multipoint multilinestring multipolygon geometrycollection"), (1, None)),
 }
 
 # MariaDB's functions whose first argument is a unit of time.

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.catalog_tables import instead
 from runtimes.sql.checking.dialects import GRAMMARS, HEAD, OR_IGNORE, OVERRIDING, TAIL
-from runtimes.sql.checking.round_trip import compare_tree, compare_words
+from runtimes.sql.checking.round_trip import compare_brackets, compare_grouping, compare_tree, compare_words
 from runtimes.sql.contract import Dialect
 
 MAX_TEXT = 200_000  # characters
@@ -87,8 +87,11 @@ def _settled(tokens: list[Token], dialect: Dialect) -> exp.Expr:
     again = _split(_tokens(made, dialect))
     if len(again) != 1:
         raise _otherwise()
-    compare_words(tokens, again[0])
-    return _parsed(again[0], dialect)
+    compare_words(tokens, again[0], dialect)
+    compare_brackets(tokens, again[0], dialect)
+    settled = _parsed(again[0], dialect)
+    compare_grouping(tree, settled)
+    return settled
 
 
 def _queried(tokens: list[Token], dialect: Dialect) -> list[Token]:
@@ -106,7 +109,27 @@ def _tokens(text: str, dialect: Dialect) -> list[Token]:
     tokens: list[Token] = GRAMMARS[dialect].tokenize(text)
     if len(tokens) > MAX_TOKENS:
         raise InvalidInput(f"The SQL has more than {MAX_TOKENS} words.", next_step=_LESS)
-    return tokens
+    return [_number(token, tokens[at + 1 : at + 2], text, dialect) for at, token in enumerate(tokens)]
+
+
+def _number(token: Token, following: list[Token], text: str, dialect: Dialect) -> Token:
+    """0x1F and 0b11 are numbers, which sqlglot takes for the strings x'1F' and b'11'. SQLite and MariaDB are told them
+    as they were written (what they are depends on where they stand), PostgreSQL as a decimal number."""
+    kind, written = token.token_type, text[token.start : token.end + 1]
+    if kind in (TokenType.HEX_STRING, TokenType.BIT_STRING) and written[:1] == "0":
+        if dialect is Dialect.POSTGRESQL:
+            value = int(token.text, 16 if kind is TokenType.HEX_STRING else 2)
+            if value >= 1 << 63:
+                raise InvalidInput(f"The number {written[:60]} is too large.", next_step="Write it in decimal digits.")
+            written = str(value)
+        kind = TokenType.NUMBER
+        token = Token(kind, written, line=token.line, col=token.col, start=token.start, end=token.end)
+    glued = following and following[0].start == token.end + 1 and re.match(r"\w", text[token.end + 1 :])
+    if kind is TokenType.NUMBER and glued and dialect is not Dialect.MARIADB:  # 1_000, which would be named _000
+        raise InvalidInput(
+            f"The number {written[:60]} is followed by other characters.", next_step="Write it in decimal digits alone."
+        )
+    return token
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:
@@ -149,6 +172,8 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
     if len(trees) != 1 or trees[0] is None:
         raise _otherwise()
     tree = trees[0]
+    if isinstance(tree, exp.Create) and dialect is Dialect.MARIADB:
+        _prefixes(tree)
     if isinstance(tree, exp.Update):
         _defaults(tree.expressions)
     elif isinstance(tree, exp.Insert) and isinstance(tree.args.get("conflict"), exp.OnConflict):
@@ -212,6 +237,18 @@ def _defaults(assignments: list[exp.Expr]) -> None:
             plain = isinstance(one, exp.Column) and not one.args.get("table") and isinstance(one.this, exp.Identifier)
             if plain and not one.this.args.get("quoted") and one.name.upper() == "DEFAULT":
                 one.replace(exp.Var(this="DEFAULT"))
+
+
+def _prefixes(tree: exp.Create) -> None:
+    """The first characters of a column in MariaDB's CREATE INDEX, `name(10)`, aren't a call."""
+    params = tree.this.args.get("params") if isinstance(tree.this, exp.Index) else None
+    for part in (params.args.get("columns") or ()) if params is not None else ():
+        call = part.this
+        if isinstance(call, exp.Anonymous) and len(call.expressions) == 1:
+            (length,) = call.expressions
+            if isinstance(length, exp.Literal) and str(length.this).isdigit():
+                name = call.this if isinstance(call.this, exp.Identifier) else exp.to_identifier(str(call.this))
+                call.replace(exp.ColumnPrefix(this=exp.Column(this=name), expression=length))
 
 
 def _replace(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], bool]:

@@ -45,6 +45,7 @@ class Definition:
     lock: bool  # whether undo locks it: a view has no rows
     tried: bool = False  # both ways, on an empty copy
     expected: str = ""  # the definition that it is going to leave, but for foreign keys; "": not known
+    was: str = ""  # the name that a table has before it is renamed; "": it isn't
 
 
 def planned(wire: Wire, schema: Schema, statements: tuple[Statement, ...], policy: Policy) -> Definition:
@@ -90,12 +91,14 @@ def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema) -
         return Definition(name, f"ALTER TABLE {quoted(name)} RENAME COLUMN {new} TO {old}", "", True, True)
     if isinstance(action, exp.ColumnDef) and _plain(action, table):
         column = quoted(action.name)
-        lost = f"SELECT 1 FROM {quoted(name)} WHERE NOT {column} <=> DEFAULT({column}) LIMIT 1"
+        # By value and by every byte: a collation may call different texts the same, and bytes alone round a float.
+        same = f"{column} <=> DEFAULT({column}) AND CAST({column} AS BINARY) <=> CAST(DEFAULT({column}) AS BINARY)"
+        lost = f"SELECT 1 FROM {quoted(name)} WHERE NOT ({same}) LIMIT 1"
         return Definition(name, f"ALTER TABLE {quoted(name)} DROP COLUMN {column}", lost, True, True)
     if isinstance(action, exp.AlterRename):
         new = action.this.name
         _free(new, schema)
-        return Definition(new, f"ALTER TABLE {quoted(new)} RENAME {quoted(name)}", "", False)
+        return Definition(new, f"ALTER TABLE {quoted(new)} RENAME {quoted(name)}", "", False, was=name)
     if isinstance(action, exp.AddConstraint):
         return _linked(action, table)
     if isinstance(action, exp.ModifyColumn) and action.args.get("rename_from") is None:
@@ -309,6 +312,7 @@ def run(wire: Wire, job: Job, found: Definition) -> Ran:
                 "before": _shown(wire, found.table),
                 "expected": found.expected,
                 "after": "",
+                "was": _shown(wire, found.was) if found.was else "",
             },
         )
         note.put(job.records)
@@ -360,9 +364,9 @@ def _locked(wire: Wire, found: Definition | None) -> Iterator[None]:
 
 def look(wire: Wire, note: Note, records: Records) -> Settled:
     """See `Session.settle`: what the definition says."""
-    table, before, after = (str(note.definition[part]) for part in ("table", "before", "after"))
-    now = _shown(wire, table)
-    if now == before:
+    names = _names(wire, note)
+    table, now, before, after = (getattr(names[0], part) for part in ("name", "now", "before", "after"))
+    if all(one.now == one.before for one in names):
         return Settled(state="undone" if note.reverting else "nothing")
     if after and now == after:
         return Settled(state="done", ran=note.ran)
@@ -373,6 +377,32 @@ def look(wire: Wire, note: Note, records: Records) -> Settled:
     if not after:
         return Settled(state="unknown", evidence=(f"{table} isn't defined as it was before, and GoEx wasn't told why",))
     return Settled(state="done", ran=note.ran, evidence=(f"{table} was defined otherwise since",))
+
+
+_RENAMES = re.compile(r"ALTER TABLE `(?:[^`]|``)*` RENAME `((?:[^`]|``)*)`")
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """What a name stands for ("": nothing): now, before the statement, and after it."""
+
+    name: str
+    now: str
+    before: str
+    after: str
+
+
+def _names(wire: Wire, note: Note) -> list[_Named]:
+    """The table, and where it was renamed also the name that it had."""
+    table, before, after = (str(note.definition[part]) for part in ("table", "before", "after"))
+    found = [_Named(table, _shown(wire, table), before, after)]
+    renamed = _RENAMES.fullmatch(str(note.definition["undo"]))
+    if renamed is not None:
+        old = renamed[1].replace("``", "`")
+        now = _shown(wire, old)
+        was = str(note.definition.get("was") or now or "not noted")
+        found.append(_Named(old, now, was, ""))
+    return found
 
 
 def _is_expected(now: str, expected: str, before: str) -> bool:
@@ -404,26 +434,29 @@ def revert(wire: Wire, job: Job, note: Note, verb: Literal["undo", "redo"]) -> R
             return Ran(reached=(), notes=("It is so already: nothing was changed.",))
         note.begin(verb, job.records)
         _do(wire, found.undo if verb == "undo" else job.program.statements[0].sql)
-        wanted = str(note.definition["before" if verb == "undo" else "after"])
         with _committed(wire):
-            left = _shown(wire, found.table)
-        if left != wanted:
+            left = _names(wire, note)
+        if any(one.now != (one.before if verb == "undo" else one.after) for one in left):
             raise Conflict(f"{found.table} was changed, and isn't defined exactly as it was.", next_step="Look at it.")
     return Ran(reached=turned(note.reached) if verb == "undo" else note.reached)
 
 
 def _is_so(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> bool:
     """Whether nothing is to be done. Raises Conflict unless the definition is as recorded, and nothing gets lost."""
-    table, before, after, lost = (str(note.definition[part]) for part in ("table", "before", "after", "lost"))
-    now = _shown(wire, table)
-    if now == (before if verb == "undo" else after):
+    table, lost = str(note.definition["table"]), str(note.definition["lost"])
+    names = _names(wire, note)
+    if all(one.now == (one.before if verb == "undo" else one.after) for one in names):
         return True
-    if now != (after if verb == "undo" else before):
-        raise Conflict(
-            "The table isn't defined as it was left. Nothing was changed.",
-            next_step="Look at what differs, and mend it by hand.",
-            difference=(f"{table}: {'is defined otherwise' if now else 'is gone'}",),
-        )
+    for one in names:
+        wanted = one.after if verb == "undo" else one.before
+        if one.now != wanted:
+            raise Conflict(
+                "The table isn't defined as it was left. Nothing was changed.",
+                next_step="Look at what differs, and mend it by hand.",
+                difference=(
+                    f"{one.name}: {'is gone' if not one.now else 'is defined otherwise' if wanted else 'is there now'}",
+                ),
+            )
     if verb == "undo" and lost and wire.rows(lost):
         raise Conflict(
             f"{table} holds what was written since, and undo would lose it. Nothing was changed.",

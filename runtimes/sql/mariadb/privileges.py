@@ -65,7 +65,7 @@ def read(wire: Wire, place: Place) -> Grants:
             raise _too_much(place, "acting as another user")
         kind = re.match(r"^(PROCEDURE|FUNCTION|PACKAGE(?: BODY)?) ", where)
         if kind:
-            continue  # no statement that GoEx runs can call it
+            continue  # no statement that GoEx runs can call it: see `routines`
         names = _names(where)
         if names is None:
             continue

@@ -3,8 +3,8 @@
 `Table.facts` of MariaDB: `engine`, `versioned`, `partitioned`, `identity` (the columns that name a row: the primary
 key, else a unique key without NULL; [] none), `forms` (column: [data type, character set, collation, kind of
 generation]), `uniques` (name: [[column, prefix length], …]), `moving` (columns with ON
-UPDATE CURRENT_TIMESTAMP), `triggers` ([timing, event, name, body]), `digest`
-(of all that this table is).
+UPDATE CURRENT_TIMESTAMP), `triggers` ([timing, event, name, body, sql_mode]),
+`digest` (of all that this table is).
 """
 
 # ruff: noqa: S608 (names are quoted, and values are literals made of recorded bytes)
@@ -176,7 +176,7 @@ def _table(
             "forms": forms,
             "uniques": uniques,
             "moving": [str(row[0]) for row in columns if "on update" in str(row[4]).lower()],
-            "triggers": [[str(part) for part in trigger[:4]] for trigger in triggers],
+            "triggers": [[str(part) for part in trigger[:5]] for trigger in triggers],
             "digest": hashlib.sha256(digest).hexdigest(),
         },
     )

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
-from runtimes.sql.checking.functions import FUNCTIONS
+from runtimes.sql.checking.functions import FUNCTIONS, MARIADB_GEOMETRIES, MARIADB_SINCE
+from runtimes.sql.checking.nodes import names
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
-from runtimes.sql.mariadb import privileges
+from runtimes.sql.mariadb import privileges, routines
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
 from runtimes.sql.mariadb.definitions import Definition, planned
 from runtimes.sql.mariadb.errors import quoted
@@ -26,9 +27,22 @@ from runtimes.sql.mariadb.wire import ServerError, Wire
 
 _HOLD = "Use --policy versioning: it is held until you commit or undo it."
 _REVERSE = "Use --policy reversal."
-_BOUND = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|--[^\n]*|#[^\n]*|/\*.*?\*/", re.DOTALL)
+# Strings and comments; a name in quotes first, which may hold what looks like one. `1--2` is no comment.
+_BOUND = re.compile(
+    r"(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|--(?=[\x00-\x20]|\Z)[^\n]*|#[^\n]*|/\*.*?\*/",
+    re.DOTALL,
+)
 _WORD = re.compile(r"`(?:[^`]|``)+`|[A-Za-z_@$][\w$]*")
 _CALL = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w$]*)\s*\(")
+_AWAY = re.compile(r"\.\s*(?:`(?:[^`]|``)+`|[A-Za-z_$][\w$]*)\s*\(")  # a call in another database
+_APART = re.compile(r"(?i)(?<![\w$`])([a-z_]+)\s+\(")
+# Functions that are the server's only where the bracket follows at once; else a stored one of that name is called.
+_TIGHT = names(
+    """ADDDATE BIT_AND BIT_OR BIT_XOR CAST COUNT CURDATE CURTIME DATE_ADD DATE_SUB EXTRACT GROUP_CONCAT JSON_ARRAYAGG
+    JSON_OBJECTAGG MAX MID MIN NOW POSITION SESSION_USER STD STDDEV STDDEV_POP STDDEV_SAMP SUBDATE SUBSTR SUBSTRING SUM
+    SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP"""
+)
+_OTHER_QUOTES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ORACLE")  # modes in which a trigger's text reads otherwise
 _QUALIFIED = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w$]*)\s*\.\s*(?:`(?:[^`]|``)+`|[A-Za-z_][\w$]*)")
 _ASSIGNS = re.compile(r"(?i)\s*(NEW\s*\.|(MESSAGE_TEXT|MYSQL_ERRNO)\s*=)")
 _WRITES = {"INSERT", "UPDATE", "DELETE", "REPLACE", "TRUNCATE", "LOAD", "MERGE"}
@@ -101,8 +115,10 @@ class Looked:
 
 def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Program, policy: Policy) -> Looked:
     """Raises Unsupported for what couldn't be taken back as that policy promises."""
+    routines.refuse(wire, schema, program)
     found = Looked(steps(program.statements, schema))
     writing = [step for step in found.steps if step.kind != "select"]
+    read = {use.table for one in program.statements for use in one.uses}
     for step in writing:
         if step.kind == "ddl":
             _refuse_truncate(step)
@@ -112,6 +128,7 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
         assert step.table is not None
         for table, event in _closure(schema, step):
             found.tables[table.name] = None
+            read |= {word.strip("`") for trigger in table.facts["triggers"] for word in _WORD.findall(str(trigger[3]))}
             _refuse_engine(table)
             if not rights.may(table.name, "TRIGGER"):
                 raise privileges.no_trigger_right(wire.place, table.name)
@@ -124,6 +141,8 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
                 raise
             found.exact = False
             found.notes.append(f"Redo after an undo isn't there for this: {error.message}")
+    if writing:
+        routines.refuse_views(wire, schema, read)
     return found
 
 
@@ -178,10 +197,10 @@ def _refuse_reversal(wire: Wire, schema: Schema, step: Step, writes: int) -> Non
             raise Unsupported(f"{one.name} keeps the history of its rows, which undo would write to.", next_step=_HOLD)
         Form.of(one)
         by_itself = one.name == table.name
-        for timing, trigger_event, name, body in one.facts["triggers"]:
+        for timing, trigger_event, name, body, mode in one.facts["triggers"]:
             # A cascade fires none; taking back puts rows in and takes them out.
             fires = trigger_event in ("INSERT", "DELETE") or by_itself
-            if fires and not stays_in_row(str(body)):
+            if fires and not stays_in_row(str(body), str(mode)):
                 raise Unsupported(
                     f"The trigger {name} ({timing} {trigger_event} of {one.name}) writes elsewhere, and that can't be"
                     " followed.",
@@ -246,15 +265,25 @@ def expected(schema: Schema, name: str) -> int:
     return len(found) + (10_000 if triggers else 0)  # what triggers open can't be told; they are judged by their text
 
 
-def stays_in_row(body: str) -> bool:
-    """Whether a trigger only looks, refuses, and sets columns of its own row. What isn't known doesn't."""
-    if "/*!" in body or "/*M!" in body or "@@" in body:
+def stays_in_row(body: str, mode: str = "") -> bool:
+    """Whether a trigger only looks, refuses, and sets columns of its own row. What isn't known doesn't. `mode`: the
+    sql_mode that it was made in."""
+    if not _plainly_read(body, mode) or "@@" in body:
         return False
-    text = _BOUND.sub(" ", body)
+    text = _unbound(body)
     words = [word.upper() for word in _WORD.findall(text)]
     if set(words) & (_WRITES | _OUT):
         return False
     return all(_ASSIGNS.match(one) for one in _assignments(text)) and _known_calls(text)
+
+
+def _plainly_read(body: str, mode: str) -> bool:
+    return "/*!" not in body and "/*M!" not in body and not any(word in mode for word in _OTHER_QUOTES)
+
+
+def _unbound(body: str) -> str:
+    """A trigger's text without its strings and comments."""
+    return _BOUND.sub(lambda found: found[1] or " ", body)
 
 
 def _assignments(text: str) -> list[str]:
@@ -277,23 +306,26 @@ def _assignments(text: str) -> list[str]:
 
 
 def _known_calls(text: str) -> bool:
-    allowed = {name.upper() for name in FUNCTIONS[Dialect.MARIADB]} | _NOT_CALLS
-    return all(name.upper() in allowed for name in _CALL.findall(text))
+    """Whether all that it calls are the server's own functions, on each version."""
+    allowed = {name.upper() for name in FUNCTIONS[Dialect.MARIADB] - MARIADB_SINCE.keys() - MARIADB_GEOMETRIES.keys()}
+    if _AWAY.search(text) or any(name.upper() in _TIGHT for name in _APART.findall(text)):
+        return False
+    return all(name.upper() in allowed | _NOT_CALLS for name in _CALL.findall(text))
 
 
 def _refuse_triggers_held(wire: Wire, schema: Schema, table: Table, event: Verb, found: Looked) -> None:
     """A held transaction rolls back what its triggers write, where all of those tables roll back."""
-    for _, _, name, body in table.facts["triggers"]:
-        if stays_in_row(str(body)):
+    for _, _, name, body, mode in table.facts["triggers"]:
+        if stays_in_row(str(body), str(mode)):
             continue
-        text = _BOUND.sub(" ", str(body))
+        text = _unbound(str(body))
         words = {word.strip("`").lower() for word in _WORD.findall(text)}
         others = {
             table.name.lower() for table in schema.tables.values() if str(table.facts["engine"]).lower() != "innodb"
         }
         homes = {"new", "old", wire.place.database.lower()} | {one.lower() for one in schema.tables}
         away = {one.strip("`").lower() for one in _QUALIFIED.findall(text)} - homes
-        calls = "/*!" in str(body) or "/*M!" in str(body) or bool({word.upper() for word in words} & _OUT)
+        calls = not _plainly_read(str(body), str(mode)) or bool({word.upper() for word in words} & _OUT)
         if calls or not _known_calls(re.sub(r"(?i)\binto\s+[`\w.$]+\s*\(", "into (", text)) or away or words & others:
             raise Unsupported(
                 f"The trigger {name} of {table.name} does more than can be rolled back for sure.",

@@ -71,6 +71,8 @@ def _refuse(table: Table) -> None:
         why = f"{table.name} has triggers, which a copy doesn't"
     elif any(column.generated for column in table.columns):
         why = f"{table.name} has computed columns, which a copy can't have"
+    elif table.facts.get("replaces") or table.facts.get("ignores"):
+        why = f"{table.name} has an ON CONFLICT clause, which a copy doesn't"
     if why:
         raise Unsupported(f"A pair of statements can't be tried out: {why}.", next_step=_INSTEAD)
 

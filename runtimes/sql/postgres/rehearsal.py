@@ -3,6 +3,8 @@
 A constraint that was never validated, a key that triggers were kept off, a domain that was altered, a function in a
 CHECK that is another by now: rows that break such a rule stay where they are, go when they are deleted, and nothing
 lets them in again. Nothing in a definition says whether there are such rows, so it is tried with the ones it is about.
+The same goes for rows whose unique values have changed places, where others point to them with an action of their own:
+they can't be taken out and put back, and each may only get its value when the other has left it.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from runtimes.sql.postgres import schema as catalogs
 from runtimes.sql.postgres.capture import Books
 from runtimes.sql.postgres.errors import Again, Locked
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.restore import Loose, Restoring
-from runtimes.sql.postgres.schema import Catalog, Relation, calls
+from runtimes.sql.postgres.restore import Loose, Restoring, replaceable
+from runtimes.sql.postgres.schema import BEFORE, UPDATE, Catalog, Relation, calls
 from runtimes.sql.postgres.strategy import Reach, Strategy
 from runtimes.sql.records import read_image
 
@@ -23,7 +25,24 @@ IMAGE = "rows"
 
 def doubtful(catalog: Catalog, strategy: Strategy) -> bool:
     """Whether a rule may keep out rows that undo would set, or keep in those that would go."""
-    return any(_judged(catalog, reach) for reach in strategy.reaches if reach.table in strategy.tables)
+    reaches = [reach for reach in strategy.reaches if reach.table in strategy.tables]
+    return any(_judged(catalog, reach) for reach in reaches) or any(
+        _crowded(catalog.relations[table], catalog, [reach for reach in reaches if reach.table == table])
+        for table in strategy.tables
+    )
+
+
+def _crowded(relation: Relation, catalog: Catalog, reaches: list[Reach]) -> bool:
+    """Whether values of a unique index may have to change places among rows that can't be taken out for that."""
+    if replaceable(catalog, relation):
+        return False
+    columns: set[str] = set()
+    for reach in reaches:
+        if reach.verb == "update":
+            columns |= written(catalog, reach)
+    if {"insert", "delete"} <= {reach.verb for reach in reaches}:  # a row that goes and comes again was changed
+        columns |= {column.name for column in relation.columns}
+    return relation.crowded(columns)
 
 
 def _judged(catalog: Catalog, reach: Reach) -> bool:
@@ -39,7 +58,16 @@ def _judged(catalog: Catalog, reach: Reach) -> bool:
         if any(column.generated and calls(column.default) for column in relation.columns):
             return True
     keys = [key for key in catalog.foreign if key.child == reach.table]
-    return any(reach.verb != "update" or not reach.columns or reach.columns & set(key.columns) for key in keys)
+    return any(reach.verb != "update" or written(catalog, reach) & set(key.columns) for key in keys)
+
+
+def written(catalog: Catalog, reach: Reach) -> frozenset[str]:
+    """The columns that an UPDATE may change: all of them where a trigger has a say."""
+    relation = catalog.relations[reach.table]
+    triggers = (trigger for _, trigger in catalog.firing(relation))
+    if reach.columns and not any(trigger.events & UPDATE and trigger.events & BEFORE for trigger in triggers):
+        return reach.columns
+    return frozenset(column.name for column in relation.columns)
 
 
 def loose(relations: list[Relation]) -> frozenset[Loose]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from policies.errors import Conflict, InvalidInput, Unsupported
-from runtimes.sql.contract import Ran, Reached, RowChange
+from runtimes.sql.contract import Column, Ran, Reached, RowChange
 from runtimes.sql.postgres.capture import Books, Counts
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.rows import SHOWN, Sample, values
@@ -274,8 +274,7 @@ class Restoring:
         """Switch off what fires; the statements that switch it on again, just as it was."""
         back: list[str] = []
         for k in self._live:
-            relation = self.relations[k]
-            for trigger in relation.firing:
+            for relation, trigger in self.catalog.firing(self.relations[k]):
                 if trigger.inherited:
                     continue
                 self.link.do(f"ALTER TABLE {relation.sql} DISABLE TRIGGER {quoted(trigger.name)}")
@@ -322,28 +321,60 @@ class Restoring:
 
     def _park(self, k: int) -> int:
         """Where rows that stay can't be taken out, the unique values that they will get may still be others' of them:
-        make room, if those may be NULL for a moment. Returns how many rows that wrote."""
-        relation, changed = self.relations[k], self._changed(k)
-        pointed = {name for key in self.catalog.pointing_to(relation.name) for name in key.parent_columns}
-        unique = {name for columns in relation.unique for name in columns} - pointed - set(relation.key)
-        free = [
-            column.name
-            for column in relation.columns
-            if column.name in unique and column.name in changed and column.nullable and not column.generated
-        ]
-        if not free or self._replaces(relation, changed):
+        make room, with NULL or a value that is free for a moment. Returns how many rows that wrote."""
+        relation, changed = self.relations[k], set(self._changed(k))
+        if self._replaces(relation, list(changed)):
             return 0
-        sets = ", ".join(f"{quoted(name)} = NULL" for name in free)
-        rows = self._scratch.rows(
-            f"UPDATE {relation.sql} t SET {sets} FROM pg_temp.goex_set_{k} g WHERE t.ctid = g.at AND t.tableoid = g.rel"
-        )
-        self._look(k)
-        self._scratch.again(
-            f"goex_set_{k}",
-            f"UPDATE pg_temp.goex_set_{k} s SET rel = c.rel, at = c.at FROM pg_temp.goex_now_{k} c "
-            f"WHERE {self._keys(k, 's.was', 'c.r')}",
-        )
+        pointed = {name for key in self.catalog.pointing_to(relation.name) for name in key.parent_columns}
+        rows = 0
+        for columns in relation.unique:
+            free = [
+                column
+                for column in relation.columns
+                if column.name in changed.intersection(columns) - pointed - set(relation.key)
+            ]
+            free.sort(key=lambda column: not column.nullable)
+            found = next(((column.name, value) for column in free if (value := self._free(k, column))), None)
+            if found is None:
+                continue
+            wanted = " AND ".join(f"{_field('o.r', name)} = {_field('s.was', name)}" for name in columns)
+            moves = " OR ".join(
+                f"{_field('s.r', name)} IS DISTINCT FROM {_field('s.was', name)}" for name in columns if name in changed
+            )
+            made = self._scratch.rows(
+                f"UPDATE {relation.sql} t SET {quoted(found[0])} = {found[1]} FROM (SELECT s.rel, s.at, "
+                f"pg_catalog.row_number() OVER () AS n FROM pg_temp.goex_set_{k} s JOIN pg_temp.goex_set_{k} o "
+                f"ON {wanted} WHERE {moves}) g WHERE t.ctid = g.at AND t.tableoid = g.rel"
+            )
+            if made:
+                self._look(k)
+                self._scratch.again(
+                    f"goex_set_{k}",
+                    f"UPDATE pg_temp.goex_set_{k} s SET rel = c.rel, at = c.at FROM pg_temp.goex_now_{k} c "
+                    f"WHERE {self._keys(k, 's.was', 'c.r')}",
+                )
+            rows += made
         return rows
+
+    def _free(self, k: int, column: Column) -> str | None:
+        """A value that no row of the table has, nor will have; None: none is known. What else a CHECK or a type says of
+        it shows when it is written."""
+        relation = self.relations[k]
+        if column.nullable:
+            return "NULL"
+        if any(key.child == relation.name and column.name in key.columns for key in self.catalog.foreign):
+            return None  # it would have to be there in another table
+        kind = column.type.partition("(")[0]
+        if kind in ("text", "character varying", "uuid"):
+            return f"pg_catalog.gen_random_uuid()::{'uuid' if kind == 'uuid' else 'text'}"
+        if kind not in ("smallint", "integer", "bigint", "numeric", "date"):
+            return None
+        name = quoted(column.name)
+        return (
+            f"greatest((SELECT pg_catalog.max(o.{name}) FROM {relation.sql} o), "
+            f"(SELECT pg_catalog.max({_field('s.r', column.name)}) FROM pg_temp.goex_set_{k} s)) + g.n"
+            + ("::pg_catalog.int4" if kind == "date" else "")
+        )
 
     def _statements(self, k: int) -> Iterator[tuple[str, str]]:
         relation = self.relations[k]
@@ -382,13 +413,7 @@ class Restoring:
 
     def _replaces(self, relation: Relation, changed: list[str]) -> bool:
         """Whether rows that stay are taken out and put back: where values of a unique index may change places."""
-        unique = {name for columns in relation.unique for name in columns}
-        if not (relation.others_unique or unique & set(changed) or relation.always & set(changed)):
-            return False
-        # A row that others point to with an action of their own would take those with it.
-        return all(key.on_delete == "a" for key in self.catalog.pointing_to(relation.name)) and relation.may(
-            "INSERT", "DELETE"
-        )
+        return relation.crowded(changed) and replaceable(self.catalog, relation)
 
     # ---- proof
 
@@ -429,6 +454,12 @@ class Restoring:
             yield f"{self.relations[k].name}: rows aren't there as often as they were"
 
 
+def replaceable(catalog: Catalog, relation: Relation) -> bool:
+    """Whether rows of it can be taken out and put back: a row that others point to with an action of their own would
+    take those with it."""
+    return all(key.on_delete == "a" for key in catalog.pointing_to(relation.name)) and relation.may("INSERT", "DELETE")
+
+
 def prepared_for(
     catalog: Catalog, tables: tuple[str, ...], shapes: tuple[str, ...], keys: tuple[tuple[str, ...], ...]
 ) -> list[Relation]:
@@ -447,11 +478,12 @@ def prepared_for(
     if lines:
         raise Conflict("Tables were changed since. Nothing was touched.", difference=tuple(lines))
     for relation in found:
-        if relation.rules or relation.row_security or (relation.firing and not relation.owned):
+        firing = catalog.firing(relation)
+        if relation.rules or relation.row_security or any(not one.owned for one, _ in firing):
             raise Unsupported(
                 f"{relation.name} has rules, triggers or policies now that don't let its rows be set back."
             )
-        if relation.firing and catalog.events:
+        if firing and catalog.events:
             raise Unsupported("Event triggers watch this database now: triggers can't be kept off.")
     return found
 

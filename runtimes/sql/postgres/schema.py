@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from policies.jsonvalue import canonical
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
+from runtimes.sql.postgres import helpers
+from runtimes.sql.postgres.helpers import Function
 from runtimes.sql.postgres.link import Link
 
 _QUERY = """
 WITH rel AS (
-  SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relispartition, c.relhassubclass, c.relowner,
+  SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relispartition, c.relowner,
     c.relhasrules, c.reltoastrelid, c.relacl, c.reloptions
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
@@ -29,7 +31,8 @@ SELECT pg_catalog.json_build_object(
  'events', (SELECT pg_catalog.count(*) FROM pg_catalog.pg_event_trigger WHERE evtenabled <> 'D'),
  'relations', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     rel.oid::pg_catalog.int8, rel.nspname, rel.relname, rel.relkind, rel.relpersistence, rel.relispartition,
-    rel.relhassubclass, pg_catalog.row_security_active(rel.oid), pg_catalog.pg_has_role(rel.relowner, 'MEMBER'),
+    EXISTS (SELECT 1 FROM pg_catalog.pg_inherits i WHERE i.inhparent = rel.oid),  -- relhassubclass lags behind
+    pg_catalog.row_security_active(rel.oid), pg_catalog.pg_has_role(rel.relowner, 'MEMBER'),
     (SELECT pg_catalog.string_agg(p, ',') FROM pg_catalog.unnest(
       ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRIGGER', 'TRUNCATE']::pg_catalog.text[]) AS p
       WHERE pg_catalog.has_table_privilege(rel.oid, p)),
@@ -53,12 +56,13 @@ SELECT pg_catalog.json_build_object(
     ORDER BY rel.nspname, rel.relname) FROM rel),
  'indexes', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     x.indrelid::pg_catalog.int8, x.indisprimary, x.indisunique, x.indimmediate, x.indpred IS NOT NULL,
-    x.indexprs IS NOT NULL, x.indisexclusion, pg_catalog.pg_get_indexdef(x.indexrelid),
+    x.indexprs IS NOT NULL, x.indisexclusion, x.indisvalid, pg_catalog.pg_get_indexdef(x.indexrelid),
     (SELECT c.relname FROM pg_catalog.pg_class c WHERE c.oid = x.indexrelid),
     (SELECT pg_catalog.json_agg(a.attname ORDER BY k.n) FROM pg_catalog.unnest(x.indkey::pg_catalog.int2[])
       WITH ORDINALITY AS k(number, n) JOIN pg_catalog.pg_attribute a
       ON a.attrelid = x.indrelid AND a.attnum = k.number WHERE k.n <= x.indnkeyatts))
-    ORDER BY x.indexrelid) FROM pg_catalog.pg_index x JOIN rel ON rel.oid = x.indrelid WHERE x.indisvalid),
+    ORDER BY x.indexrelid) FROM pg_catalog.pg_index x JOIN rel ON rel.oid = x.indrelid
+    WHERE x.indisvalid OR (x.indisready AND (x.indisunique OR x.indisexclusion))),
  'constraints', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     f.conrelid::pg_catalog.int8, f.contype, f.conname, f.confrelid::pg_catalog.int8, f.confdeltype, f.confupdtype,
     (SELECT pg_catalog.json_agg(a.attname ORDER BY k.n) FROM pg_catalog.unnest(f.conkey)
@@ -84,6 +88,22 @@ SELECT pg_catalog.json_build_object(
     JOIN pg_catalog.pg_namespace n ON n.oid = p.oprnamespace WHERE n.nspname = 'public'
     AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'
       AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass)),
+ 'far', (SELECT pg_catalog.json_agg(DISTINCT c.relname) FROM pg_catalog.pg_class c WHERE c.relkind = 'f'),
+ 'computes', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
+    made.relation::pg_catalog.int8, d.refobjid::pg_catalog.int8))
+    FROM (SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass AS of, a.oid, a.adrelid AS relation
+        FROM pg_catalog.pg_attrdef a
+      UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, f.oid, f.conrelid
+        FROM pg_catalog.pg_constraint f WHERE f.contype = 'c' AND f.conrelid <> 0
+      UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, f.oid, a.attrelid
+        FROM pg_catalog.pg_constraint f JOIN pg_catalog.pg_attribute a ON a.atttypid = f.contypid
+        WHERE f.contypid <> 0 AND NOT a.attisdropped
+      UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid, a.attrelid
+        FROM pg_catalog.pg_type t JOIN pg_catalog.pg_attribute a ON a.atttypid = t.oid
+        WHERE t.typtype = 'd' AND NOT a.attisdropped) made
+    JOIN rel ON rel.oid = made.relation
+    JOIN pg_catalog.pg_depend d ON d.classid = made.of AND d.objid = made.oid
+    WHERE d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass),
  'triggers', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     t.tgrelid::pg_catalog.int8, t.tgname, t.tgtype, t.tgenabled, pg_catalog.pg_get_triggerdef(t.oid), l.lanname,
     f.proname, f.prosrc, f.prosecdef, t.tgparentid <> 0)
@@ -111,10 +131,16 @@ class Trigger:
     function: str
     source: str
     inherited: bool
+    helpers: tuple[Function, ...] = ()  # that it calls, and they call
 
     @property
     def fires(self) -> bool:
         return self.enabled in "OA"
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that runs when it fires."""
+        return (self.source, *(one.source for one in self.helpers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +199,7 @@ class Relation:
     others_unique: bool  # a unique index beside the key whose columns aren't all listed in `unique`
     triggers: tuple[Trigger, ...]
     checks: tuple[Check, ...]
+    computes: tuple[Function, ...]  # that its defaults, computed columns and CHECKs call, and they call
     judged: bool  # a column's type (a domain, a row type) may have conditions of its own
     definition: str  # a digest of columns, constraints, indexes, triggers and rules
 
@@ -194,6 +221,14 @@ class Relation:
         """Whether a constraint of it alone can be taken away and made again, just as it was."""
         return self.owned and self.kind == "r" and not self.inherited and self.parent is None
 
+    def crowded(self, changed: Iterable[str]) -> bool:
+        """Whether an UPDATE of those columns may fail for the order in which it comes to its rows (a value of a unique
+        index that another of them still has), or since the server itself gives one of them its value."""
+        changed = set(changed)
+        unique = {name for columns in self.unique for name in columns}
+        computed = {column.name for column in self.columns if column.generated}  # from columns that may be among those
+        return bool(changed) and (self.others_unique or bool((unique | self.always) & (changed | computed)))
+
     def may(self, *privileges: str) -> bool:
         return self.owned or self.privileges.issuperset(privileges)
 
@@ -210,6 +245,7 @@ class Catalog:
     prepared: int  # max_prepared_transactions
     temporary: bool  # temporary tables may be made
     events: bool  # event triggers watch definitions
+    far: frozenset[str]  # names of tables that other servers keep, also of those that GoEx's user can't see
     shadows: frozenset[str]  # functions in `public` that have the name of one of the server's own
     operators: frozenset[str]  # operators that somebody made there
 
@@ -218,6 +254,21 @@ class Catalog:
         while relation.partition and relation.parent is not None and relation.parent in self.by_oid:
             relation = self.by_oid[relation.parent]
         return relation
+
+    def members(self, relation: Relation) -> tuple[Relation, ...]:
+        """A table and its partitions."""
+        if relation.kind != "p":
+            return (relation,)
+        return (relation, *(one for one in self.relations.values() if one.partition and self.root(one) is relation))
+
+    def firing(self, relation: Relation) -> tuple[tuple[Relation, Trigger], ...]:
+        """The triggers that fire where a table is written, each once: a partition may have its own."""
+        return tuple(
+            (one, trigger)
+            for one in self.members(relation)
+            for trigger in one.firing
+            if one is relation or not trigger.inherited
+        )
 
     def pointing_to(self, name: str) -> tuple[Foreign, ...]:
         return tuple(each for each in self.foreign if each.parent == name)
@@ -235,6 +286,7 @@ class _Parts:
     triggers: list[Trigger] = field(default_factory=list)
     keys: list[ForeignKey] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
+    computes: tuple[Function, ...] = ()
     judged: bool = False
 
 
@@ -263,11 +315,14 @@ def load(link: Link) -> Catalog:
     relations = found["relations"] or []
     names = {row[0]: called(row[1], row[2]) for row in relations}
     parts = {oid: _Parts() for oid in names}
-    for oid, primary, unique, immediate, partial, expressions, exclusion, text, index, columns in (
+    for oid, primary, unique, immediate, partial, expressions, exclusion, valid, text, index, columns in (
         found["indexes"] or []
     ):
         mine = parts[oid]
         mine.texts.append(text)
+        if not valid:  # never finished, but kept up: rows may break it that are there all the same
+            mine.others = mine.judged = True
+            continue
         mine.indexes.append(index)
         if primary:
             mine.key = tuple(columns)
@@ -300,16 +355,29 @@ def load(link: Link) -> Catalog:
             foreign.append(
                 Foreign(name, names[oid], tuple(columns), names[parent], tuple(parents), on_delete, on_update, valid)
             )
-    for oid, name, bits, enabled, text, language, function, source, _definer, inherited in found["triggers"] or []:
+    triggers = found["triggers"] or []
+    computes: dict[int, list[int]] = {}
+    for oid, function in found["computes"] or []:
+        computes.setdefault(oid, []).append(function)
+    functions = helpers.read(
+        link,
+        int(re.match(r"\d+", found["version"])[0]),  # type: ignore[index]
+        [text for row in triggers for text in (_condition(row[4]), row[7])],
+        sorted({function for some in computes.values() for function in some}),
+    )
+    for oid, name, bits, enabled, text, language, function, source, _definer, inherited in triggers:
+        called_ = functions.reached((_condition(text), source))
         parts[oid].texts.append(f"{text} {enabled} {hashlib.sha256(source.encode()).hexdigest()}")
-        parts[oid].triggers.append(Trigger(name, bits, enabled, text, language, function, source, inherited))
+        parts[oid].triggers.append(Trigger(name, bits, enabled, text, language, function, source, inherited, called_))
+    for oid, some in computes.items():
+        parts[oid].computes = functions.reached(oids=some)
     made = [_relation(row, names[row[0]], parts[row[0]]) for row in relations]
     by_name = {each.name: each for each in made}
     tables = {each.name: _table(each, parts[each.oid], foreign) for each in made if each.seen}
     digest = hashlib.sha256(
         canonical(
             [[each.name, each.definition] for each in made]
-            + [["more", found["events"], found["shadows"], found["operators"]]]
+            + [["more", found["events"], found["shadows"], found["operators"], functions.digest()]]
         )
     ).hexdigest()
     return Catalog(
@@ -327,6 +395,7 @@ def load(link: Link) -> Catalog:
         prepared=int(found["prepared"]),
         temporary=bool(found["temp"]),
         events=bool(found["events"]),
+        far=frozenset(found["far"] or ()),
         shadows=frozenset(found["shadows"] or ()),
         operators=frozenset(found["operators"] or ()),
     )
@@ -343,6 +412,11 @@ def _notes(prepared: int, temporary: bool, events: bool) -> tuple[str, ...]:
     if events:
         said.append("Event triggers watch this database: what needs triggers of GoEx's own can't be taken back.")
     return tuple(said)
+
+
+def _condition(definition: str) -> str:
+    """Of a trigger's definition what is before the function that it runs, so also its WHEN."""
+    return definition.rpartition(" EXECUTE ")[0]
 
 
 def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
@@ -400,6 +474,7 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         others_unique=parts.others,
         triggers=tuple(parts.triggers),
         checks=tuple(parts.checks),
+        computes=parts.computes,
         judged=parts.judged,
         definition=hashlib.sha256(text).hexdigest(),
     )

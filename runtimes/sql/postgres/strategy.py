@@ -1,8 +1,8 @@
 """Which tables a program reaches, how their rows can be caught, and what refuses it beforehand. Pure.
 
 A table is reached by a statement, by what foreign keys do (CASCADE, SET NULL, SET DEFAULT), or by the text of a trigger
-function that names it. What isn't foreseen here shows when the program runs: the server counts the rows that a
-transaction writes in each table, and more than was caught rolls everything back.
+function that names it, or of one that is called there. What isn't foreseen here shows when the program runs: the server
+counts the rows that a transaction writes in each table, and more than was caught rolls everything back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from policies.errors import GoexError, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Policy, Program, Statement, Verb
-from runtimes.sql.postgres.schema import DELETE, INSERT, UPDATE, Catalog, Relation, Trigger, literal, quoted
+from runtimes.sql.postgres.helpers import Function
+from runtimes.sql.postgres.schema import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Relation, Trigger, literal, quoted
 
 Why = Literal["statement", "cascade", "trigger"]
 Method = Literal["none", "returning", "triggers"]
@@ -28,6 +29,10 @@ _EVENTS: dict[Verb, int] = {"insert": INSERT, "update": UPDATE, "delete": DELETE
 _DATA: frozenset[Verb] = frozenset({"insert", "update", "delete", "truncate"})
 _LANGUAGES = ("plpgsql", "sql", "internal")
 _KNOWN_C = ("moddatetime", "autoinc", "insert_username", "citext_eq")
+# Extensions whose functions in C compute, and do no more, also where they give another value each time.
+_COMPUTING = ("uuid-ossp", "pgcrypto", "citext", "hstore", "ltree", "intarray", "pg_trgm", "unaccent", "fuzzystrmatch",
+              "cube", "earthdistance", "seg", "isn", "tablefunc", "btree_gin", "btree_gist", "postgis", "vector",
+              "pg_uuidv7")  # fmt: skip
 _OUTSIDE = re.compile(
     r"\b(dblink\w*|lo_\w+|pg_read_\w+|pg_write_\w+|pg_file_\w+|copy|program|http\w*|pg_terminate_backend)\b", re.I
 )
@@ -83,9 +88,9 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     tables = tuple(sorted({each.table for each in reaches if each.verb in _DATA and each.table in catalog.relations}))
     definitions = any(each.verb not in _DATA for each in reaches)
     firing = [
-        (table, trigger)
+        (one.name, trigger)
         for table in tables
-        for trigger in catalog.relations[table].firing
+        for one, trigger in catalog.firing(catalog.relations[table])
         if any(trigger.events & _EVENTS.get(each.verb, 0) for each in reaches if each.table == table)
     ]
     notes = [
@@ -94,7 +99,10 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
         for table, trigger in firing
     ]
     for table, trigger in firing:
-        _known(table, trigger)
+        _known(catalog, table, trigger)
+    computing = _computing(catalog, reaches)
+    for table, function in computing:
+        _harmless(catalog, f"A default or a CHECK of {table}", function)
     counters = _counters(catalog, program, reaches)
     if policy == "versioning":
         method = _held(catalog, program, reaches, tables, firing, definitions)
@@ -113,8 +121,10 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     if method == "triggers":
         _catchable(catalog, tables)
     notes += _unproven(catalog, reaches)
-    if any(_NOTIFIES.search(trigger.source) for _, trigger in firing):
+    if any(_notifies(trigger) for _, trigger in firing):
         notes.append("A trigger notifies listeners when this is committed; that can't be taken back.")
+    if any(_NOTIFIES.search(function.source) for _, function in computing):
+        notes.append("A default or a CHECK notifies listeners when this is committed; that can't be taken back.")
     return Strategy(method, reaches, tables, False, bool(firing), tuple(notes), counters)
 
 
@@ -161,7 +171,7 @@ def _closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
         waiting += _stands_for(catalog, reach)
         relation = catalog.relations.get(reach.table)
         if relation is not None:
-            for trigger in relation.firing:
+            for _, trigger in catalog.firing(relation):
                 if trigger.events & _EVENTS.get(reach.verb, 0):
                     waiting += _written_by(catalog, trigger, reach.table)
 
@@ -205,19 +215,37 @@ def _cascades(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
 
 
 def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:
-    text = trigger.source.lower().replace('"', "")
+    for text in trigger.texts:
+        for relation in catalog.relations.values():
+            for verb in _writes(text, relation.plain):
+                yield Reach(relation.name, verb, "trigger", frozenset(), table)
+
+
+def _writes(source: str, plain: str) -> Iterator[Verb]:
+    """How a function's text writes a table of that name; in every way, where it runs texts that it makes."""
+    text, name = source.lower().replace('"', ""), re.escape(plain.lower())
+    if not re.search(rf"\b{name}\b", text):
+        return
     dynamic = re.search(r"\bexecute\b", text) is not None
-    for relation in catalog.relations.values():
-        name = re.escape(relation.plain.lower())
-        if not re.search(rf"\b{name}\b", text):
-            continue
-        for verb, pattern in (
-            ("insert", rf"\binsert\s+into\s+(?:\w+\.)?{name}\b"),
-            ("update", rf"\bupdate\s+(?:only\s+)?(?:\w+\.)?{name}\b|\binto\s+(?:\w+\.)?{name}\b[^;]*\bdo\s+update\b"),
-            ("delete", rf"\bdelete\s+from\s+(?:only\s+)?(?:\w+\.)?{name}\b"),
-        ):
-            if dynamic or re.search(pattern, text):
-                yield Reach(relation.name, verb, "trigger", frozenset(), table)  # type: ignore[arg-type]
+    for verb, pattern in (
+        ("insert", rf"\binsert\s+into\s+(?:\w+\.)?{name}\b"),
+        ("update", rf"\bupdate\s+(?:only\s+)?(?:\w+\.)?{name}\b|\binto\s+(?:\w+\.)?{name}\b[^;]*\bdo\s+update\b"),
+        ("delete", rf"\bdelete\s+from\s+(?:only\s+)?(?:\w+\.)?{name}\b"),
+    ):
+        if dynamic or re.search(pattern, text):
+            yield verb  # type: ignore[misc]
+
+
+def _computing(catalog: Catalog, reaches: tuple[Reach, ...]) -> list[tuple[str, Function]]:
+    """The functions that run where rows are put in or changed, beside triggers, each with a table that has it."""
+    found = {
+        function.oid: (one.name, function)
+        for each in reaches
+        if each.verb in ("insert", "update") and each.table in catalog.relations
+        for one in catalog.members(catalog.relations[each.table])
+        for function in one.computes
+    }
+    return list(found.values())
 
 
 _NEXTVAL = re.compile(r"(?i)nextval\('([^']+)'")
@@ -237,16 +265,40 @@ def _counters(catalog: Catalog, program: Program, reaches: tuple[Reach, ...]) ->
 # ---- what refuses it
 
 
-def _known(table: str, trigger: Trigger) -> None:
+def _known(catalog: Catalog, table: str, trigger: Trigger) -> None:
+    said = f"The trigger {trigger.name} of {table}"
     if trigger.language not in _LANGUAGES and trigger.function not in _KNOWN_C:
+        raise _unseen(f"{said} is written in {trigger.language}")
+    if trigger.language != "internal" and _reaches_out(catalog, trigger.source):
+        raise Unsupported(f"{said} reaches outside of the tables, which can't be taken back.")
+    for function in trigger.helpers:
+        _harmless(catalog, said, function)
+
+
+def _harmless(catalog: Catalog, said: str, function: Function) -> None:
+    """Raises Unsupported for a function that does what can't be taken back, or can't be seen to."""
+    if function.language not in _LANGUAGES:
+        computes = function.volatility in "is" or function.extension in _COMPUTING or function.name in _KNOWN_C
+        if function.language != "c" or not computes:
+            raise _unseen(f"{said} calls {function.name}, which is written in {function.language}")
+    elif function.language != "internal" and _reaches_out(catalog, function.source):
         raise Unsupported(
-            f"The trigger {trigger.name} of {table} is written in {trigger.language}: what it does outside of the "
-            "tables can't be seen, nor taken back."
+            f"{said} calls {function.name}, which reaches outside of the tables, and that can't be taken back."
         )
-    if trigger.language != "internal" and (_OUTSIDE.search(trigger.source) or _DEFINES.search(trigger.source)):
-        raise Unsupported(
-            f"The trigger {trigger.name} of {table} reaches outside of the tables, which can't be taken back."
-        )
+
+
+def _unseen(said: str) -> Unsupported:
+    return Unsupported(f"{said}: what it does outside of the tables can't be seen, nor taken back.")
+
+
+def _reaches_out(catalog: Catalog, source: str) -> bool:
+    if _OUTSIDE.search(source) or _DEFINES.search(source):
+        return True
+    return any(True for name in catalog.far for _ in _writes(source, name))  # nothing counts what is written there
+
+
+def _notifies(trigger: Trigger) -> bool:
+    return any(_NOTIFIES.search(text) for text in trigger.texts)
 
 
 def _held(
@@ -276,7 +328,7 @@ def _held(
                 next_step="Write to the tables that it stands on.",
             )
     for table, trigger in firing:
-        if _NOTIFIES.search(trigger.source):
+        if _notifies(trigger):
             raise Unsupported(
                 f"The trigger {trigger.name} of {table} notifies listeners, and a transaction that does can't be held.",
                 next_step=_REVERSE,
@@ -320,12 +372,13 @@ def _restorable(catalog: Catalog, relation: Relation, verbs: set[Verb]) -> None:
         raise Unsupported(
             f"GoEx's user may not set rows of {name} back.", next_step=f"GRANT {missing} ON {relation.sql} to it."
         )
-    if relation.firing and not relation.owned:
+    firing = catalog.firing(relation)
+    if any(not one.owned for one, _ in firing):
         raise Unsupported(
             f"{name} has triggers, which would fire again while its rows are set back; only its owner keeps them off.",
             next_step=_HOLD,
         )
-    if relation.firing and catalog.events:
+    if firing and catalog.events:
         raise Unsupported("Event triggers watch this database: its triggers can't be kept off.", next_step=_HOLD)
     if not catalog.counts:
         raise Unsupported("The server doesn't count rows (track_counts is off), so nothing is proven.", next_step=_HOLD)
@@ -376,7 +429,7 @@ def _truncates(catalog: Catalog, program: Program, statement: Statement) -> None
         raise Unsupported("RESTART IDENTITY sets a counter back, which undo doesn't.", next_step=_HOLD)
     if text.endswith(" CASCADE") or " CASCADE " in text or catalog.pointing_to(table):
         raise Unsupported(f"Other tables point to {table}.", next_step=f"Use DELETE, or: {_HOLD}")
-    if any(trigger.events & 32 for trigger in catalog.relations[table].firing):
+    if any(trigger.events & TRUNCATE for _, trigger in catalog.firing(catalog.relations[table])):
         raise Unsupported(f"{table} has a trigger on TRUNCATE.", next_step=_HOLD)
 
 

@@ -106,8 +106,7 @@ class Recorder:
                 found = self._shapes(table)
                 assert found is not None, "a row of a table that isn't there"
                 shape = known[table] = found
-            before = None if old is None else tuple([old[place] for place in shape.places])
-            after = None if new is None else tuple([new[place] for place in shape.places])
+            before, after = _values(shape, old), _values(shape, new)
             was: Identity = rowid if shape.rowid else key_of(shape, before or ())
             now: Identity = rowid_new if shape.rowid else key_of(shape, after or ())
             if before is not None and after is not None and was == now:
@@ -122,3 +121,15 @@ class Recorder:
             for (table, identity), (before, after) in net.items()
             if not same(before, after)
         ]
+
+
+def _values(shape: Shape, row: tuple[Any, ...] | None) -> Row | None:
+    """A row of the hook as a SELECT gives it. Of a row that is older than an ALTER TABLE ADD COLUMN the hook says the
+    column's default as it was written, `0`; read from a column of REAL affinity it is 0.0."""
+    if row is None:
+        return None
+    values = [row[place] for place in shape.places]
+    for place in shape.reals:
+        if type(values[place]) is int:
+            values[place] = float(values[place])
+    return tuple(values)

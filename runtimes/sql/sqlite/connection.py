@@ -28,9 +28,9 @@ from runtimes.sql.sqlite.errors import while_running
 from runtimes.sql.sqlite.location import Pinned
 
 _LENGTH = 64 * 2**20  # bytes of one value, or of one row
+_PREPARED = 2**20  # the same, where nothing of the rows is read: before a statement is approved
 _STEPS = 2000  # virtual machine instructions between two looks at the clock
 _LIMITS = {
-    apsw.SQLITE_LIMIT_LENGTH: _LENGTH,
     apsw.SQLITE_LIMIT_SQL_LENGTH: 2_000_000,
     apsw.SQLITE_LIMIT_ATTACHED: 0,
     apsw.SQLITE_LIMIT_EXPR_DEPTH: 500,
@@ -69,6 +69,13 @@ _CATALOG = frozenset({"sqlite_master", "sqlite_schema", "sqlite_sequence", "sqli
 _NO_FUNCTIONS = frozenset({"load_extension", "fts3_tokenizer", "writefile", "readfile", "edit"})
 
 Write = tuple[str, str, str]  # verb, table, the trigger that does it ("" for the statement itself and for cascades)
+
+
+def limited(db: apsw.Connection, length: int = _PREPARED) -> None:
+    """Hold a connection to what an agent's statement may take. `length`: bytes of one value, or of one row."""
+    for limit, value in _LIMITS.items():
+        db.limit(limit, value)
+    db.limit(apsw.SQLITE_LIMIT_LENGTH, length)
 
 
 class Connection:
@@ -117,8 +124,7 @@ class Connection:
         db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         db.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0)
         db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
-        for limit, value in _LIMITS.items():
-            db.limit(limit, value)
+        limited(db, _LENGTH)
         for setting in _SETTINGS:
             db.execute(setting).fetchall()
         db.set_progress_handler(self._due, _STEPS)
@@ -216,8 +222,12 @@ class Connection:
                 into.add((_WRITING[code], first, inside or ""))
             return True
 
-        with self._authorized(allowed):
-            yield
+        before = self.db.limit(apsw.SQLITE_LIMIT_LENGTH, _PREPARED)
+        try:
+            with self._authorized(allowed):
+                yield
+        finally:
+            self.db.limit(apsw.SQLITE_LIMIT_LENGTH, before)
 
     @contextmanager
     def reading(self) -> Iterator[None]:

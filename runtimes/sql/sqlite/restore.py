@@ -156,7 +156,8 @@ def compare(
 
 def put_back(db: apsw.Connection, shapes: dict[str, Shape], changes: list[Change], verb: str) -> None:
     """Take away every row that `verb` starts from, then write every one that it ends at: so keys can change places.
-    Triggers and foreign keys have to be off. Raises apsw.Error."""
+    Triggers and foreign keys have to be off. OR ABORT, since without it a table's own ON CONFLICT REPLACE or IGNORE
+    would hold, and take away rows that others wrote. Raises apsw.Error."""
     for shape in shapes.values():
         where = f"{quoted(shape.rowid)} = ?" if shape.rowid else _by_key(shape)
         db.executemany(
@@ -168,7 +169,7 @@ def put_back(db: apsw.Connection, shapes: dict[str, Shape], changes: list[Change
         columns = f"{quoted(shape.rowid)}, {shape.columns}" if hidden else shape.columns
         marks = ", ".join("?" * (len(shape.names) + bool(hidden)))
         db.executemany(
-            f"INSERT INTO main.{quoted(shape.table)} ({columns}) VALUES ({marks})",  # noqa: S608
+            f"INSERT OR ABORT INTO main.{quoted(shape.table)} ({columns}) VALUES ({marks})",  # noqa: S608
             (
                 (c.identity, *row) if hidden else row
                 for c in changes

@@ -14,13 +14,15 @@ from runtimes.sql.sqlite.errors import quoted
 
 _ROWID = ("_rowid_", "rowid", "oid")
 _HIDDEN, _VIRTUAL, _STORED = 1, 2, 3  # `hidden` of PRAGMA table_xinfo
+_GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)+"
+_CONFLICT = re.compile(rf"\bon{_GAP}conflict{_GAP}(replace|ignore)\b", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """How the rows of one table are told apart, read and written. `names` are the columns that hold a value of their
     own, at `places` among all that SQLite hands to a hook; `rowid` is a name that means the rowid, "" where a table
-    has none; `key` are the places of the primary key in `names`."""
+    has none; `key` are the places of the primary key in `names`, `reals` those of the columns of REAL affinity."""
 
     table: str
     sql: str
@@ -28,6 +30,7 @@ class Shape:
     places: tuple[int, ...]
     rowid: str
     key: tuple[int, ...]
+    reals: tuple[int, ...] = ()
 
     @property
     def columns(self) -> str:
@@ -97,7 +100,8 @@ def _table(
         for row in (db.execute(f"PRAGMA main.index_list({quoted(name)})") if kind == "table" else ())
         if row[3] == "c"
     )
-    facts["replaces"] = bool(re.search(r"on\s+conflict\s+replace", sql, re.IGNORECASE))
+    conflicts = {word.lower() for word in _CONFLICT.findall(sql)}
+    facts["replaces"], facts["ignores"] = "replace" in conflicts, "ignore" in conflicts
     facts["autoincrement"] = alias and "autoincrement" in sql.casefold()
     return Table(
         name=name,
@@ -177,14 +181,32 @@ def shapes(db: apsw.Connection, names: list[str]) -> dict[str, Shape]:
             places=tuple(own),
             rowid="" if without else str(info[key[0]][1]) if alias else free,
             key=tuple(own.index(number) for number in key),
+            reals=tuple(place for place, number in enumerate(own) if _is_real(str(info[number][2]))),
         )
     return found
 
 
+def _is_real(declared: str) -> bool:
+    """Whether a column of that type has REAL affinity (https://www.sqlite.org/datatype3.html, 3.1)."""
+    kind = declared.upper()
+    others = ("INT", "CHAR", "CLOB", "TEXT", "BLOB")
+    return not any(word in kind for word in others) and any(word in kind for word in ("REAL", "FLOA", "DOUB"))
+
+
+def replaced(schema: Schema, writes: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The deletes that a table's own ON CONFLICT REPLACE can add to `writes`."""
+    replacing = {name.casefold() for name, table in schema.tables.items() if table.facts.get("replaces")}
+    return {
+        ("delete", table) for verb, table in writes if verb in ("insert", "update") and table.casefold() in replacing
+    }
+
+
 def cascades(schema: Schema, writes: set[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """(verb, table) that declared foreign keys can add to `writes`."""
+    """(verb, table) that declared foreign keys can add to `writes`, and to what ON CONFLICT REPLACE adds to these.
+    Their own actions replace nothing: SQLite runs them with ABORT."""
     by_name = {name.casefold(): table for name, table in schema.tables.items()}
-    seen, todo = set(writes), list(writes)
+    seen = writes | replaced(schema, writes)
+    todo = list(seen)
     found: set[tuple[str, str]] = set()
     while todo:
         verb, parent = todo.pop()

@@ -18,12 +18,13 @@ import apsw
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
-from runtimes.sql.contract import Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
+from runtimes.sql.checking.parse import read
+from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
 from runtimes.sql.sqlite import wholes
-from runtimes.sql.sqlite.connection import Connection, Write
+from runtimes.sql.sqlite.connection import Connection, Write, limited
 from runtimes.sql.sqlite.errors import quoted, refused_text
 from runtimes.sql.sqlite.location import swapped
-from runtimes.sql.sqlite.schema import cascades
+from runtimes.sql.sqlite.schema import cascades, replaced
 
 _DEFINE = frozenset({"create", "alter", "drop"})
 _TRIED = 1000  # looks at a trial of definitions while it runs, every 10,000 instructions
@@ -38,11 +39,13 @@ class Reach:
     cascades: frozenset[tuple[str, str]]
     pages: str
     all_writes: frozenset[tuple[str, str]] = frozenset()
+    replaces: bool = False  # rows can go by a table's own ON CONFLICT REPLACE
 
     def plain(self, statement: Statement) -> bool:
         """Whether it does one thing to one table, and nothing follows from that."""
         own = [use for use in statement.uses if use.verb != "select"]
-        return len(own) == 1 and not self.cascades and not any(inside for _, _, inside in self.writes)
+        follows = self.cascades or self.replaces or any(inside for _, _, inside in self.writes)
+        return len(own) == 1 and not follows
 
 
 def reach(connection: Connection, program: Program, schema: Schema) -> Reach:
@@ -54,14 +57,22 @@ def reach(connection: Connection, program: Program, schema: Schema) -> Reach:
         found = _explained(connection.db, connection, statement)
         if statement.verb == "select" and found:
             raise Unsupported("This statement writes, and its text didn't say so.", next_step="Write it plainly.")
+        # OR REPLACE holds for what triggers write, too; without it their tables' own ON CONFLICT does.
+        everywhere = statement.verb == "insert" and any(use.verb == "delete" for use in statement.uses)
+        for verb, table, inside in list(found):
+            if inside and (replaced(schema, {(verb, table)}) or (everywhere and verb != "delete")):
+                found.add(("delete", table, inside))
         writes |= found
     # What foreign keys do is told without the name of a trigger, and follows from the schema.
     pairs = {(verb, table) for verb, table, inside in writes if inside}
     for statement in program.statements:
         pairs |= {(use.verb, use.table) for use in statement.uses if use.verb in ("insert", "update", "delete")}
         pairs |= {("delete", use.table) for use in statement.uses if use.verb == "truncate"}
+    more = replaced(schema, pairs)
+    pairs |= more
     follow = cascades(schema, pairs) | _inner(schema, {table for _, table in pairs})
-    return Reach(frozenset(writes), follow, _why_pages(connection, schema, pairs), frozenset(pairs | follow))
+    why = _why_pages(connection, schema, pairs)
+    return Reach(frozenset(writes), follow, why, frozenset(pairs | follow), replaces=bool(more))
 
 
 def _inner(schema: Schema, names: set[str]) -> set[tuple[str, str]]:
@@ -91,8 +102,9 @@ def _explain(db: apsw.Connection, statement: Statement) -> None:
 
 
 def _reach_of_definitions(connection: Connection, program: Program, schema: Schema) -> Reach:
-    """Definitions are tried in memory, on the tables without their rows. A query in one that doesn't end is stopped."""
+    """Definitions are tried in memory, on the tables without their rows; no query of them is run."""
     trial = apsw.Connection(":memory:")
+    limited(trial)
     looks = iter(range(_TRIED))
     trial.set_progress_handler(lambda: next(looks, None) is None, 10_000)
     complete = True
@@ -107,13 +119,13 @@ def _reach_of_definitions(connection: Connection, program: Program, schema: Sche
     if complete:
         for statement in program.statements:
             try:
-                if statement.verb in _DEFINE:
-                    trial.execute(statement.sql)
-                else:
+                if statement.verb not in _DEFINE or (statement.verb == "create" and _fills(statement)):
                     _explain(trial, statement)
+                else:
+                    trial.execute(statement.sql)
             except apsw.InterruptError as error:
                 raise InvalidInput(
-                    "A query in this definition takes too long even without rows.", next_step="Make the table first."
+                    "This definition takes too long even without rows.", next_step="Define less at a time."
                 ) from error
             except apsw.Error as error:
                 raise refused_text(error) from error
@@ -124,6 +136,12 @@ def _reach_of_definitions(connection: Connection, program: Program, schema: Sche
         if use.verb not in ("select", "create", "alter")
     }
     return Reach(frozenset(), cascades(schema, pairs), "definitions change")
+
+
+def _fills(statement: Statement) -> bool:
+    """Whether it makes a table of a query: then nothing that follows may name that table."""
+    (tree,) = read(statement.sql, Dialect.SQLITE)
+    return str(tree.args.get("kind")).upper() == "TABLE" and tree.args.get("expression") is not None
 
 
 def _why_pages(connection: Connection, schema: Schema, writes: set[tuple[str, str]]) -> str:

@@ -123,6 +123,7 @@ SELECT substring(name FROM 1 FOR 2), position('a' IN name), trim(both 'x' FROM n
 SELECT regexp_replace(name, 'a+', 'b', 'g'), md5(name), lpad(name, 10, '0'), repeat('x', 3) FROM users
 SELECT E'a\\nb', $$dollar 'quoted'$$, 'back\\slash', E'quote\\'d'
 SELECT status::text, 'new'::order_status FROM orders
+SELECT CURRENT_TIMESTAMP(3), LOCALTIME(2), CURRENT_TIME(1), LOCALTIMESTAMP(0)
 SELECT 2 ^ 3, 5 # 3, ~5, 1 << 2, 7 & 3, 1 | 2
 SELECT "Label" FROM stock.items
 SELECT s.id FROM stock.items AS s JOIN public.orders o ON o.id = s.id
@@ -195,6 +196,13 @@ SELECT CAST(total AS UNSIGNED), CAST(name AS CHAR(3)), BINARY name FROM orders, 
 SELECT name COLLATE utf8mb4_bin FROM users
 SELECT `name`, `order`.`id` FROM users, orders AS `order`
 SELECT 'a\\'b', 'c\\\\d', "double \\"quoted\\"", 'tab\\there', '100\\%', 0x41, x'41', b'101'
+SELECT 0x31, 0x31 + 0, x'31' + 0, 0b11 + 0, id < 0x10 FROM orders
+SELECT POSITION('a' IN name), INTERVAL(id, 1, 2, 3) + 1, INTERVAL(5, 1, 2) FROM users
+SELECT placed + INTERVAL (id + 1) DAY, placed + INTERVAL id DAY FROM orders
+UPDATE orders SET total = 0x31 WHERE id < 0x3
+CREATE INDEX by_name ON users (name(10), `email`(5) DESC)
+CREATE TABLE notes (id int, n real, d double precision)
+SELECT CAST('0.1' AS DOUBLE), CAST('5' AS INTEGER), DATE '2024-01-01', TIMESTAMP '2024-01-01 10:00:00'
 SELECT id FROM orders LIMIT 2, 3
 SELECT LEFT(name, 2), RIGHT(name, 2), MID(name, 1, 2), LPAD(name, 5, '0'), REPEAT('x', 3), INSTR(name, 'a') FROM users
 SELECT SUBSTRING(name, 1, 2), SUBSTRING_INDEX(email, '@', 1), LOCATE('a', name), CHAR_LENGTH(name), REVERSE(name) FROM users
@@ -260,10 +268,12 @@ SELECT name FROM users WHERE name = 'x' COLLATE NOCASE ORDER BY name COLLATE NOC
 SELECT rowid, name FROM users WHERE rowid = 1
 SELECT [name], `email`, "id" FROM users
 SELECT x'41', 1e3, .5, 7 % 3, 5 & 3, 1 << 2, ~5
+SELECT 0x10, -0x10, 0xFFFFFFFFFFFFFFFF, id < 0x2 FROM orders
 SELECT id FROM main.orders
 SELECT count(*) FILTER (WHERE total > 5) FROM orders
 SELECT id FROM orders LIMIT 2, 3
 UPDATE orders SET status = 'paid' FROM users WHERE users.id = orders.user_id AND users.name = 'Ann'
+UPDATE orders SET total = 0x1F WHERE id < 0x2
 UPDATE orders SET (status, total) = ('paid', 3) WHERE id = 1
 UPDATE orders SET extra = json_set(extra, '$.a', 'b') WHERE extra->>'a' = 'x' RETURNING id
 DELETE FROM orders WHERE id = 1 RETURNING *

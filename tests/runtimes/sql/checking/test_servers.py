@@ -10,10 +10,11 @@ from typing import Any
 
 import apsw
 import psycopg
+import pymysql
 import pytest
 
 from runtimes.sql.checking.check import check
-from runtimes.sql.checking.functions import FUNCTIONS
+from runtimes.sql.checking.functions import FUNCTIONS, MARIADB_GEOMETRIES
 from runtimes.sql.contract import Dialect, Statement
 from tests.runtimes.sql.checking import allowed
 from tests.runtimes.sql.checking.schemas import MADE, shop
@@ -249,3 +250,34 @@ def test_postgresql_calls_no_listed_function_one_that_changes_something(postgres
     assert {language for *_, language in known} <= {"internal", "c", "sql"}
     missing = set(names) - {name for name, *_ in known} - _GRAMMAR
     assert not missing
+
+
+@pytest.mark.promise(69)
+@pytest.mark.skipif(find_server() is None, reason="no MariaDB: run make services")
+def test_mariadb_has_every_listed_function() -> None:
+    """Of a name that isn't its own it would call what somebody made. Geometries are its own with as many arguments as
+    `MARIADB_GEOMETRIES` says."""
+    foreign = []
+    with MariaDb() as server, server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE IF NOT EXISTS shop")
+        cursor.execute("USE shop")
+        for name in sorted(FUNCTIONS[Dialect.MARIADB]):
+            least, most = MARIADB_GEOMETRIES.get(name, (0, None))
+            for number in range(least, (4 if most is None else most) + 1):
+                try:
+                    cursor.execute(f"SELECT {name}({', '.join(['1'] * number)})")
+                    cursor.fetchall()
+                except pymysql.err.MySQLError as error:  # whatever else it has to say of the arguments
+                    if error.args[0] in (1305, 1630):  # there is no function of that name
+                        foreign.append((name, number))
+    assert not foreign
+
+
+@pytest.mark.promise(69)
+def test_sqlite_has_every_listed_function() -> None:
+    connection = apsw.Connection(":memory:")
+    connection.execute("SELECT * FROM json_each('1'), json_tree('1')")  # it makes these when they are first named
+    known = {name for (name,) in connection.execute("SELECT name FROM pragma_function_list")}
+    known |= {name for (name,) in connection.execute("SELECT name FROM pragma_module_list")}
+    known |= {f"pragma_{name}" for (name,) in connection.execute("SELECT name FROM pragma_pragma_list")}
+    assert not FUNCTIONS[Dialect.SQLITE] - known

@@ -1,4 +1,5 @@
-"""A definition that the server has committed is never said to have been refused, whatever fails right afterwards."""
+"""A definition that the server has committed is never said to have been refused, whatever fails right afterwards; and
+what somebody else did since is never lost, nor taken for an undo."""
 
 from __future__ import annotations
 
@@ -7,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from policies.errors import Unavailable
+from policies.errors import Conflict, Unavailable
 from runtimes.sql.contract import Doubtful
 from runtimes.sql.mariadb import definitions, errors, settle
 from runtimes.sql.mariadb.definitions import Definition
 from runtimes.sql.mariadb.records import Note
 from runtimes.sql.mariadb.wire import ServerError
+from tests.runtimes.sql.mariadb.support import Base
 
 
 class FakeServer:
@@ -84,3 +86,78 @@ def test_what_was_taken_back_is_in_doubt_when_the_server_is_lost_right_after_it(
     with pytest.raises(Doubtful):
         definitions.revert(server, job(FullDisk(9)), note, "undo")
     assert server.ran == "DROP TABLE `more`"
+
+
+@pytest.mark.promise(76)
+@pytest.mark.parametrize(
+    ("column", "theirs", "back"),
+    [
+        ("c varchar(9) DEFAULT 'abc'", "'ABC'", "'abc'"),
+        ("c varchar(9) DEFAULT 'abc'", "'abc '", "'abc'"),
+        ("c varchar(9) DEFAULT 'abc'", "NULL", "'abc'"),
+        ("c varchar(9) CHARACTER SET latin1 DEFAULT 'e'", "x'E9'", "'e'"),
+        ("c text DEFAULT 'abc'", "'Abc'", "DEFAULT"),
+        ("c varchar(9)", "''", "NULL"),
+        ("c enum('a', 'b') DEFAULT 'a'", "'b'", "'a'"),
+        ("c double DEFAULT 0.1", "0.1 + 1e-17 * 3", "0.1"),
+        ("c float DEFAULT 16777216", "16777215", "16777216"),
+        ("c decimal(9,2) DEFAULT 1.50", "1.51", "1.5"),
+        ("c bit(9) DEFAULT 5", "6", "5"),
+        ("c datetime(6) DEFAULT '2024-01-01'", "'2024-01-01 00:00:00.000001'", "'2024-01-01'"),
+        ("c json", "'1'", "NULL"),
+        ("c uuid", "UUID()", "NULL"),
+        ("c blob DEFAULT 'a'", "'A'", "'a'"),
+    ],
+)
+def test_undo_of_a_new_column_loses_nobodys_value(base: Base, column: str, theirs: str, back: str) -> None:
+    base.run("CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+    added = base.job(f"ALTER TABLE t ADD COLUMN {column}")
+    with base.session() as session:
+        session.run(added)
+        base.run(f"UPDATE t SET c = {theirs} WHERE id = 1")
+        with pytest.raises(Conflict, match="would lose it"):
+            session.revert(added, "undo")
+        assert len(base.run("SELECT c FROM t")) == 2
+        base.run(f"UPDATE t SET c = {back} WHERE id = 1")
+        session.revert(added, "undo")
+    assert base.run("SELECT * FROM t ORDER BY id") == [(1,), (2,)]
+
+
+@pytest.mark.promise(76)
+@pytest.mark.parametrize("theirs", ["DROP TABLE new", "RENAME TABLE new TO newer", "RENAME TABLE new TO elsewhere.new"])
+def test_a_renamed_table_that_is_gone_is_not_taken_for_undone(base: Base, theirs: str) -> None:
+    base.run("CREATE TABLE old (id INT PRIMARY KEY); INSERT INTO old VALUES (1)")
+    renamed = base.job("RENAME TABLE old TO new")
+    base.run("CREATE DATABASE IF NOT EXISTS elsewhere")
+    try:
+        with base.session() as session:
+            session.run(renamed)
+            base.run(theirs)
+            for asked in (session.compare, session.revert):
+                with pytest.raises(Conflict, match="isn't defined as it was left") as caught:
+                    asked(renamed, "undo")
+                assert caught.value.difference == ("new: is gone",)
+            assert session.settle(renamed).state == "done"
+    finally:
+        base.run("DROP DATABASE elsewhere")
+
+
+@pytest.mark.promise(76)
+def test_a_renamed_table_whose_old_name_somebody_took(base: Base) -> None:
+    base.run("CREATE TABLE up (id INT PRIMARY KEY)")
+    base.run("CREATE TABLE `o``ld` (id INT PRIMARY KEY, u INT, FOREIGN KEY (u) REFERENCES up (id))")
+    renamed = base.job("ALTER TABLE `o``ld` RENAME TO new")
+    with base.session() as session:
+        session.run(renamed)
+        base.run("CREATE TABLE `o``ld` (id INT)")
+        with pytest.raises(Conflict) as caught:
+            session.revert(renamed, "undo")
+        assert caught.value.difference == ("o`ld: is there now",)
+        base.run("DROP TABLE `o``ld`")
+        session.revert(renamed, "undo")
+        assert session.settle(renamed).state == "undone"
+        assert session.revert(renamed, "undo").notes == ("It is so already: nothing was changed.",)
+        session.revert(renamed, "redo")
+        assert session.settle(renamed).state == "done"
+        session.revert(renamed, "undo")
+    assert {name for (name,) in base.run("SHOW TABLES")} == {"up", "o`ld"}

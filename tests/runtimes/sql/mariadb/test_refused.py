@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from policies.errors import InvalidInput, Unavailable, Unsupported
+from policies.errors import GoexError, InvalidInput, Unavailable, Unsupported
+from runtimes.sql.checking.functions import MARIADB_SINCE
 from runtimes.sql.contract import Policy
 from runtimes.sql.mariadb.survey import stays_in_row
 from tests.runtimes.sql.mariadb.support import PASSWORD, Base
@@ -243,8 +244,98 @@ def test_nobody_and_the_wrong_password(base: Base) -> None:
         ("-- SET NEW.a\nINSERT INTO x VALUES (1)", False),
         ("CALL p()", False),
         ("SET NEW.a = NEXTVAL(s)", False),
+        ("SET NEW.a = other.lower(1)", False),
+        ("SET NEW.a = other . `lower` (1)", False),
+        ("SET NEW.a = NOW ()", False),
+        ("SET NEW.a = LOWER ('A')", True),
+        ("SET NEW.a = POINT(1)", False),
+        ("SET NEW.a = 1--sneaky(1)", False),
+        ("SET NEW.a = 1 -- sneaky(1)", True),
+        ("SET NEW.`a'b` = sneaky(1), NEW.`c'` = 1", False),
         ("", True),
     ],
 )
 def test_what_stays_in_its_row(body: str, stays: bool) -> None:
     assert stays_in_row(body) is stays
+
+
+@pytest.mark.parametrize(
+    ("mode", "body"),
+    [
+        ("ANSI_QUOTES", 'SET NEW.a = "sneaky"(1)'),
+        ("NO_BACKSLASH_ESCAPES", r"SET NEW.b = '\', NEW.a = sneaky(1), NEW.b = '\'"),
+    ],
+)
+def test_a_trigger_that_reads_otherwise_in_its_own_mode(base: Base, mode: str, body: str) -> None:
+    base.run("CREATE TABLE t (id INT PRIMARY KEY, a INT, b TEXT); CREATE TABLE log (id INT)")
+    base.run("INSERT INTO t VALUES (1, 1, '')")
+    base.run(SNEAKY)
+    with base.server.connect(base.name) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SET sql_mode = '{mode}'")
+        cursor.execute(f"CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW {body}")
+    policies: tuple[Policy, ...] = ("reversal", "versioning")
+    for policy in policies:
+        with pytest.raises(Unsupported, match="trigger"):
+            base.survey("UPDATE t SET id = 1", policy)
+
+
+SNEAKY = "CREATE FUNCTION sneaky(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END"
+
+
+@pytest.mark.promise(69)
+@pytest.mark.parametrize(
+    ("made", "sql"),
+    [
+        ("any_value(x INT)", "SELECT any_value(1)"),
+        ("months_between(x INT, y INT)", "SELECT months_between(1, 2)"),
+        ("point(x INT)", "SELECT point(1)"),
+        ("polygon()", "SELECT polygon()"),
+        ("lower(x INT)", "SELECT lower('A')"),
+        ("Point(x INT, y INT)", "UPDATE t SET a = 2 WHERE ST_X(POINT(1, 2)) = 1"),
+    ],
+)
+def test_a_function_that_somebody_made_is_never_called(base: Base, made: str, sql: str) -> None:
+    base.run("CREATE TABLE t (id INT PRIMARY KEY, a INT); CREATE TABLE log (id INT); INSERT INTO t VALUES (1, 1)")
+    base.run(f"CREATE FUNCTION {made} RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (1); RETURN 1; END")
+    with pytest.raises(Unsupported):
+        base.job(sql)
+    assert base.run("SELECT * FROM log") == []
+
+
+@pytest.mark.promise(69)
+def test_a_function_that_an_older_server_has_not(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "SELECT to_char(NOW(), 'YYYY'), add_months(NOW(), 1)"
+    base.run("CREATE TABLE t (id INT PRIMARY KEY)")
+    base.job(sql)
+    monkeypatch.setitem(MARIADB_SINCE, "add_months", (99, 0, 0))  # type: ignore[misc]
+    with pytest.raises(Unsupported, match="no function add_months"):
+        base.job(sql)
+
+
+@pytest.mark.promise(75)
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE t SET a = (SELECT MAX(z) FROM v)",
+        "INSERT INTO t SELECT z + 5, 9 FROM VV",
+        "SELECT * FROM v; UPDATE t SET a = 2",
+        "INSERT INTO r VALUES (1, 1)",
+    ],
+)
+def test_a_function_that_a_view_calls_writes_nothing(base: Base, sql: str) -> None:
+    base.run("CREATE TABLE t (id INT PRIMARY KEY, a INT); CREATE TABLE log (id INT); INSERT INTO t VALUES (1, 1)")
+    base.run(SNEAKY)
+    base.run("CREATE VIEW v AS SELECT id, sneaky(id) AS z FROM t; CREATE VIEW VV AS SELECT z FROM v")
+    base.run("CREATE VIEW plain AS SELECT id, LOWER(a) AS z FROM t; CREATE TABLE r (id INT PRIMARY KEY, a INT)")
+    base.run("CREATE TRIGGER g BEFORE INSERT ON r FOR EACH ROW SET NEW.a = (SELECT MAX(z) FROM VV)")
+    policies: tuple[Policy, ...] = ("reversal", "versioning")
+    for policy in policies:
+        with pytest.raises(Unsupported, match="calls a function that somebody made"):
+            base.job(sql, policy)
+    with base.session() as session:
+        job = base.job("UPDATE t SET a = (SELECT MAX(id) + 4 FROM plain)")
+        session.run(job)
+        session.revert(job, "undo")
+        with pytest.raises(GoexError):  # in a transaction that only reads
+            session.run(base.job("SELECT * FROM v"))
+    assert base.run("SELECT * FROM log") == []

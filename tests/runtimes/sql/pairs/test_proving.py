@@ -136,6 +136,8 @@ def test_the_container_gets_the_tables_that_the_pair_reaches_and_made_up_rows(di
         ("triggers", {"triggers": ("t",)}),
         ("computed", {}),
         ("plain table", {"kind": "view"}),
+        ("ON CONFLICT", {"facts": {"replaces": True}}),
+        ("ON CONFLICT", {"facts": {"ignores": True}}),
     ],
 )
 def test_what_a_copy_cannot_have_is_refused_with_the_reason(why: str, of_orders: dict[str, object]) -> None:

@@ -1,4 +1,5 @@
-"""What a trigger's helper does past the rows that are watched: none of it may stay behind an undo."""
+"""What a trigger's helper does past the rows that are watched, and its text doesn't tell: none of it may stay behind an
+undo. What its text tells is refused beforehand (test_reversal.py)."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ _TRIGGER = (
     "CREATE TRIGGER fires AFTER UPDATE ON p FOR EACH STATEMENT EXECUTE FUNCTION fires()"
 )
 _HELPERS = {
-    "grant": "GRANT ALL ON p TO public",
-    "comment": "COMMENT ON TABLE p IS 'seen'",
-    "function": "CREATE FUNCTION made() RETURNS int LANGUAGE sql AS 'SELECT 1'",
-    "large object": "PERFORM lo_create(0)",
+    "grant": "EXECUTE 'GR' || 'ANT ALL ON p TO public'",
+    "comment": "EXECUTE 'COM' || 'MENT ON TABLE p IS ''seen'''",
+    "function": "EXECUTE 'CRE' || 'ATE FUNCTION made() RETURNS int LANGUAGE sql AS ''SELECT 1'''",
+    "large object": "EXECUTE 'SELECT l' || 'o_create(0)'",
 }
 
 
@@ -72,7 +73,8 @@ def test_rows_that_no_trigger_of_goex_sees_take_everything_back(ground: Postgres
         "CREATE TABLE m (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
         "CREATE TABLE low PARTITION OF m FOR VALUES FROM (0) TO (10)",
         "INSERT INTO m VALUES (1, 'a'), (2, 'b')",
-        "CREATE FUNCTION helps() RETURNS void LANGUAGE sql AS $$UPDATE low SET v = 'hidden' WHERE id = 2$$",
+        "CREATE FUNCTION helps() RETURNS void LANGUAGE plpgsql AS "
+        "$$BEGIN EXECUTE 'UPDATE l' || 'ow SET v = ''hidden'' WHERE id = 2'; END$$",
         _TRIGGER.split(";CREATE TRIGGER")[0],
         "CREATE TRIGGER fires AFTER UPDATE ON m FOR EACH STATEMENT EXECUTE FUNCTION fires()",
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
+from runtimes.sql.contract import Policy
 from runtimes.sql.postgres.session import PostgresSession
 from tests.runtimes.sql.postgres.support import job, session, state
 from tests.services.postgres import Made, Postgres
@@ -207,6 +208,124 @@ def test_unique_values_identities_and_computed_columns(shop: Shop, sql: str) -> 
     shop.there_and_back(sql)
 
 
+_CARDS = "CREATE TABLE cards (id int PRIMARY KEY, pos int NOT NULL{}, name varchar(9) NOT NULL DEFAULT 'x', half int)"
+_SWAP = "UPDATE cards SET {0} = {1} WHERE id = 1; UPDATE cards SET {0} = {2} WHERE id = 2; "
+_SWAP += "UPDATE cards SET {0} = {3} WHERE id = 1"
+_SWAPPED = _SWAP.format("pos", -1, 1, 2)
+_FILLED = "INSERT INTO cards VALUES (1, 1, 'a', 1), (2, 2, 'b', 2), (3, 3, 'c', 3); INSERT INTO notes VALUES (1), (2)"
+_NOTES = "CREATE TABLE notes (card int DEFAULT 1 REFERENCES cards ON DELETE {})"
+
+
+@pytest.mark.promise(75)
+@pytest.mark.parametrize("action", ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        _SWAPPED,
+        "UPDATE cards SET pos = pos + 10; UPDATE cards SET pos = 14 - pos",
+        "UPDATE cards SET pos = pos + 10 WHERE id = 3; UPDATE cards SET pos = 3 WHERE id = 2",
+        "DELETE FROM notes; DELETE FROM cards WHERE id < 3; INSERT INTO cards VALUES (1, 2, 'a', 1), (2, 1, 'b', 2)",
+    ],
+)
+def test_unique_values_change_places_below_what_points_there(made: Made, action: str, sql: str) -> None:
+    again(made, _CARDS.format(" UNIQUE"), _NOTES.format(action), _FILLED)
+    with session(made) as on:
+        Shop(made, on).there_and_back(sql)
+
+
+CROWDED = {
+    "a short text": ("ALTER TABLE cards ADD UNIQUE (name)", _SWAP.format("name", "'-'", "'a'", "'b'")),
+    "a partial index": ("CREATE UNIQUE INDEX ON cards (pos) WHERE pos > 0", _SWAPPED),
+    "an expression": ("CREATE UNIQUE INDEX ON cards (abs(half))", _SWAP.format("half", 9, 1, 2)),
+    "a check that leaves no room": (
+        "ALTER TABLE cards ADD UNIQUE (pos), ADD CHECK (pos BETWEEN 0 AND 3)",
+        _SWAP.format("pos", 0, 1, 2),
+    ),
+    "NULLS NOT DISTINCT": (
+        "ALTER TABLE cards ADD UNIQUE NULLS NOT DISTINCT (half)",
+        _SWAP.format("half", "NULL", 1, 2),
+    ),
+    "an identity": (
+        "ALTER TABLE cards ALTER pos ADD GENERATED ALWAYS AS IDENTITY (START 50)",
+        "UPDATE cards SET pos = DEFAULT",
+    ),
+    "a trigger's": (
+        "ALTER TABLE cards ADD UNIQUE (name); CREATE FUNCTION turn() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN NEW.name := substr('.ba', NEW.half + 1, 1); RETURN NEW; END $$; "
+        "CREATE TRIGGER turns BEFORE UPDATE ON cards FOR EACH ROW EXECUTE FUNCTION turn()",
+        _SWAP.format("half", 0, 2, 1),
+    ),
+}
+
+
+@pytest.mark.promise(75)
+@pytest.mark.parametrize("which", CROWDED)
+def test_unique_values_that_could_not_change_back_are_refused(made: Made, which: str) -> None:
+    index, sql = CROWDED[which]
+    again(made, _CARDS.format(""), _NOTES.format("CASCADE"), _FILLED, index)
+    before = state(made)
+    with session(made) as on:
+        work = job(on, sql)
+        with pytest.raises(Unsupported, match="Undo couldn't put back") as caught:
+            on.run(work)
+        assert "versioning" in caught.value.next_step
+        assert state(made) == before and on.settle(work).state == "nothing"
+        alone = "UPDATE cards SET name = 'z', half = 0, pos = 0 WHERE id = 3"
+        Shop(made, on).there_and_back(alone if which != "an identity" else "UPDATE cards SET half = 9")
+
+
+@tables(
+    "CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL, m int GENERATED ALWAYS AS (n) STORED UNIQUE)",
+    "INSERT INTO t VALUES (1, 1), (2, 2)",
+)
+def test_computed_unique_values_change_places(shop: Shop) -> None:
+    shop.there_and_back(
+        "UPDATE t SET n = -1 WHERE id = 1; UPDATE t SET n = 1 WHERE id = 2; UPDATE t SET n = 2 WHERE id = 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        ("text", "a", "b"),
+        ("varchar(60)", "a", "b"),
+        ("uuid", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12"),
+        ("date", "2024-02-28", "2024-02-29"),
+        ("numeric(9,2)", "1.50", "2.50"),
+        ("smallint", "1", "2"),
+    ],
+)
+def test_values_that_change_places_wait_at_ones_that_are_free(made: Made, kind: str, first: str, second: str) -> None:
+    again(
+        made,
+        f"CREATE TABLE cards (id int PRIMARY KEY, pos {kind} NOT NULL UNIQUE)",
+        _NOTES.format("RESTRICT"),
+        f"INSERT INTO cards VALUES (1, '{first}'), (2, '{second}'); INSERT INTO notes VALUES (1)",
+    )
+    with session(made) as on:
+        Shop(made, on).there_and_back(
+            f"DELETE FROM notes; DELETE FROM cards; INSERT INTO cards VALUES (1, '{second}'), (2, '{first}')"
+        )
+
+
+@tables(
+    "CREATE TABLE t (id int PRIMARY KEY, n int NOT NULL)",
+    "CREATE UNIQUE INDEX one_n ON t (n)",
+    "INSERT INTO t VALUES (1, 1), (2, 2)",
+)
+def test_an_index_that_was_never_finished_keeps_rows_out_all_the_same(shop: Shop) -> None:
+    with shop.made.admin() as admin:
+        admin.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'one_n'::regclass")
+    shop.there_and_back(
+        "UPDATE t SET n = -1 WHERE id = 1; UPDATE t SET n = 1 WHERE id = 2; UPDATE t SET n = 2 WHERE id = 1"
+    )
+
+
+@tables("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE kid () INHERITS (t)", "DROP TABLE kid")
+def test_a_table_that_nothing_inherits_from_any_more(shop: Shop) -> None:
+    shop.there_and_back("INSERT INTO t VALUES (1)")
+
+
 @tables(
     "CREATE TABLE bag (a int, b text)", "INSERT INTO bag VALUES (1, 'x'), (1, 'x'), (1, 'x'), (NULL, NULL), (2, 'y')"
 )
@@ -346,6 +465,102 @@ def test_a_default_that_writes_rolls_everything_back(shop: Shop) -> None:
     with pytest.raises(Conflict, match="counted"):
         shop.on.run(job(shop.on, "INSERT INTO t (id) VALUES (1)"))
     assert state(shop.made) == before
+
+
+_HELPER = "CREATE FUNCTION {} LANGUAGE plpgsql AS $$ BEGIN {}; END $$"
+_FIRES = (
+    _HELPER.format("fires() RETURNS trigger", "PERFORM helps(); RETURN NULL"),
+    "CREATE TRIGGER fires AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION fires()",
+)
+_DEEPER = (_HELPER.format("helps() RETURNS void", 'PERFORM "Deep"()'), *_FIRES)
+_DEEP = '"Deep"() RETURNS void'
+
+
+@tables(
+    *_AUDITED,
+    *_DEEPER,
+    _HELPER.format(_DEEP, "INSERT INTO audit (what) VALUES ('deep')"),
+)
+@pytest.mark.parametrize("sql", ["UPDATE t SET n = 5", "DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (7, 7)"])
+def test_what_a_triggers_helper_writes_is_taken_back(shop: Shop, sql: str) -> None:
+    shop.there_and_back(sql)
+
+
+@pytest.mark.promise(75)
+@pytest.mark.parametrize("policy", ["reversal", "versioning"])
+@pytest.mark.parametrize(
+    "does",
+    [
+        "PERFORM dblink_exec('x', 'y')",
+        "PERFORM http_post('https://example.org')",
+        "GRANT SELECT ON t TO PUBLIC",
+        "INSERT INTO far VALUES (1)",
+        "PERFORM foreign_program()",
+    ],
+)
+@pytest.mark.parametrize("where", ["trigger", "when", "default", "domain", "check", "partition"])
+def test_what_reaches_outside_through_a_helper_is_refused(made: Made, does: str, where: str, policy: Policy) -> None:
+    wrapper = _HELPER.format("helps() RETURNS int", 'PERFORM "Deep"(); RETURN 1')
+    again(made, _HELPER.format(_DEEP, does), wrapper)
+    column = {"default": "n int DEFAULT helps()", "domain": "n num", "check": "n int CHECK (helps() > n)"}
+    with made.admin() as admin:
+        admin.execute("DROP EXTENSION IF EXISTS file_fdw CASCADE; CREATE EXTENSION file_fdw")
+        admin.execute("CREATE SERVER files FOREIGN DATA WRAPPER file_fdw; CREATE SCHEMA IF NOT EXISTS hidden")
+        admin.execute("CREATE FOREIGN TABLE hidden.far (id int) SERVER files OPTIONS (filename '/dev/null')")
+        admin.execute(
+            "CREATE FUNCTION public.foreign_program() RETURNS int LANGUAGE c AS '$libdir/tsm_system_rows', "
+            "'tsm_system_rows_handler'"
+        )
+    with made.connect() as owner:
+        if where == "domain":
+            owner.execute("CREATE DOMAIN num AS int DEFAULT helps()")
+        owner.execute(f"CREATE TABLE t (id int PRIMARY KEY, {column.get(where, 'n int')}) PARTITION BY RANGE (id)")
+        owner.execute("CREATE TABLE low PARTITION OF t DEFAULT; CREATE TABLE plain (id int PRIMARY KEY)")
+        on_ = "low" if where == "partition" else "t"
+        owner.execute(_HELPER.format("late() RETURNS trigger", "PERFORM helps(); RETURN NULL"))
+        owner.execute(_HELPER.format("idle() RETURNS trigger", "RETURN NULL"))
+        if where in ("trigger", "partition"):
+            owner.execute(f"CREATE TRIGGER late AFTER INSERT ON {on_} FOR EACH ROW EXECUTE FUNCTION late()")
+        if where == "when":
+            owner.execute(
+                "CREATE TRIGGER late AFTER INSERT ON t FOR EACH ROW WHEN (helps() > 0) EXECUTE FUNCTION idle()"
+            )
+    with session(made) as on:
+        with pytest.raises(Unsupported, match=r"outside|another server"):
+            job(on, "INSERT INTO t (id) VALUES (1)", policy)
+        job(on, "INSERT INTO plain VALUES (1)", policy)
+    with made.admin() as admin:
+        admin.execute("DROP EXTENSION file_fdw CASCADE; DROP SCHEMA hidden")
+
+
+@tables(*_AUDITED, *_DEEPER, _HELPER.format(_DEEP, "PERFORM pg_notify('a', 'b')"))
+def test_what_a_helper_tells_listeners_is_said(shop: Shop) -> None:
+    work = job(shop.on, "UPDATE t SET n = 5")
+    notes = shop.on.survey(work.program, "reversal", work.limits).notes
+    assert any("notifies listeners" in note for note in notes)
+    with pytest.raises(Unsupported, match="notifies listeners"):
+        job(shop.on, "UPDATE t SET n = 5", "versioning")
+
+
+@tables(
+    "CREATE TABLE t (id int PRIMARY KEY, n int, at timestamptz) PARTITION BY RANGE (id)",
+    "CREATE TABLE low PARTITION OF t DEFAULT",
+    _HELPER.format("stamps() RETURNS trigger", "NEW.at := clock_timestamp(); RETURN NEW"),
+    "CREATE TRIGGER stamps BEFORE UPDATE ON low FOR EACH ROW EXECUTE FUNCTION stamps()",
+    "INSERT INTO t VALUES (1, 1)",
+)
+def test_a_trigger_of_a_partitions_own_is_kept_off(shop: Shop) -> None:
+    shop.there_and_back("UPDATE t SET n = 2")
+
+
+def test_a_default_of_an_extension_that_computes(made: Made) -> None:
+    again(made)
+    with made.admin() as admin:
+        admin.execute('CREATE EXTENSION "uuid-ossp"')
+    with made.connect() as owner:
+        owner.execute("CREATE TABLE t (id uuid PRIMARY KEY DEFAULT uuid_generate_v4(), n int)")
+    with session(made) as on:
+        Shop(made, on).there_and_back("INSERT INTO t (n) VALUES (1)")
 
 
 # ---- somebody else

@@ -14,6 +14,8 @@ import pytest
 
 from policies.errors import Conflict, InvalidInput, Unavailable, Unsupported
 from runtimes.sql.contract import Dialect, Job, Limits, Policy, Program, Statement, Use
+from runtimes.sql.sqlite.connection import Connection
+from runtimes.sql.sqlite.location import find
 from tests.support.databases import LIMITS, Asked, SqliteGround, session
 
 
@@ -321,6 +323,115 @@ def test_a_file_that_is_larger_than_what_is_kept_is_refused_beforehand(ground: S
     assert ground.dump() == before
 
 
+# ---- what the table itself does with a conflict
+
+
+@pytest.mark.parametrize("clause", ["REPLACE", "IGNORE", "FAIL", "ROLLBACK"])
+@pytest.mark.parametrize("verb", ["undo", "redo"])
+def test_a_tables_own_conflict_clause_takes_away_nobodys_row(ground: SqliteGround, clause: str, verb: str) -> None:
+    ground.execute(
+        f"CREATE TABLE t (id INTEGER PRIMARY KEY, email TEXT UNIQUE ON CONFLICT {clause})",
+        "INSERT INTO t VALUES (1, 'a')",
+    )
+    asked = Asked(ground, "UPDATE t SET email = 'b' WHERE id = 1")
+    asked.run()
+    if verb == "redo":
+        asked.revert("undo")
+    ground.execute(f"INSERT INTO t VALUES (2, '{'a' if verb == 'undo' else 'b'}')")
+    left = ground.dump()
+    with pytest.raises(Conflict) as raised:
+        asked.revert("undo" if verb == "undo" else "redo")
+    assert raised.value.difference == ("a value that has to be unique is taken by another row now",)
+    assert ground.dump() == left
+
+
+@pytest.mark.parametrize(
+    "clause", ["UNIQUE ON CONFLICT REPLACE", "UNIQUE ON\n/* what? */ CONFLICT -- so\n REPLACE", "NOT NULL UNIQUE"]
+)
+@pytest.mark.parametrize(
+    ("text", "replaces"),
+    [
+        ("INSERT INTO t VALUES (9, 'a')", True),
+        ("UPDATE t SET email = 'a' WHERE id = 2", True),
+        ("INSERT INTO t VALUES (9, 'z')", False),
+        ("INSERT INTO feed VALUES (1)", True),
+        ("INSERT INTO grand (child) VALUES (NULL); INSERT INTO t SELECT 7, 'a'", True),
+    ],
+)
+def test_what_a_replaced_row_takes_along_is_planned(
+    ground: SqliteGround, clause: str, text: str, replaces: bool
+) -> None:
+    ground.execute(
+        f"CREATE TABLE t (id INTEGER PRIMARY KEY, email TEXT {clause})",
+        "CREATE TABLE child (id INTEGER PRIMARY KEY, t REFERENCES t ON DELETE CASCADE)",
+        "CREATE TABLE grand (child REFERENCES child ON DELETE SET NULL)",
+        "CREATE TABLE feed (a)",
+        "CREATE TRIGGER fed AFTER INSERT ON feed BEGIN INSERT INTO t VALUES (8, 'a'); END",
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "INSERT INTO child VALUES (10, 1), (20, 2)",
+        "INSERT INTO grand VALUES (10)",
+    )
+    asked = Asked(ground, text)
+    if replaces and "CONFLICT" not in clause:
+        with pytest.raises(Conflict, match="unique"):
+            asked.run()
+        return
+    with session(ground) as at:
+        found = at.survey(asked.plan().program, "reversal", LIMITS)
+    told = {(one.table, one.verb) for one in found.reached}
+    assert {("t", "delete"), ("child", "delete"), ("grand", "update")} <= told or "CONFLICT" not in clause
+    before = ground.dump()
+    there_and_back(ground, text)
+    ground.execute("UPDATE grand SET child = child")
+    assert ground.dump() != before
+
+
+def test_or_replace_holds_inside_of_triggers(ground: SqliteGround) -> None:
+    ground.execute(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, email TEXT UNIQUE)",
+        "CREATE TABLE child (t REFERENCES t ON DELETE CASCADE)",
+        "CREATE TABLE feed (a)",
+        "CREATE TRIGGER fed AFTER INSERT ON feed BEGIN INSERT INTO t VALUES (8, 'a'); END",
+        "INSERT INTO t VALUES (1, 'a')",
+        "INSERT INTO child VALUES (1)",
+    )
+    with session(ground) as at:
+        found = at.survey(Asked(ground, "REPLACE INTO feed VALUES (1)").plan().program, "reversal", LIMITS)
+    assert {("t", "delete"), ("child", "delete")} <= {(one.table, one.verb) for one in found.reached}
+    there_and_back(ground, "REPLACE INTO feed VALUES (1)")
+    assert ground.rows("SELECT * FROM t") == [(8, "a")]
+    assert ground.rows("SELECT * FROM child") == []
+
+
+def test_many_replaced_rows_are_counted(ground: SqliteGround) -> None:
+    ground.execute(
+        "CREATE TABLE big (id INTEGER PRIMARY KEY ON CONFLICT REPLACE, n INTEGER)",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8000) INSERT INTO big SELECT i, i"
+        " FROM n",
+    )
+    asked = Asked(ground, "INSERT INTO big SELECT id + 4000, n FROM big")
+    ran = asked.run()
+    assert kind(asked) == "whole"
+    assert {(one.verb, one.rows) for one in ran.reached} == {("insert", 8000), ("delete", 4000)}
+
+
+@pytest.mark.parametrize(
+    "declared", ["REAL", "FLOAT", "DOUBLE PRECISION", "real(5,2)", "NUMERIC", "INTEGER", "TEXT", ""]
+)
+@pytest.mark.parametrize("default", ["0", "-3", "2.0", "'7'", "1e3", "true", "9007199254740993"])
+@pytest.mark.parametrize("tail", ["", " WITHOUT ROWID"])
+def test_rows_that_are_older_than_a_column(ground: SqliteGround, declared: str, default: str, tail: str) -> None:
+    """SQLite hands its hook the default as it was written, and a SELECT as the column has it."""
+    ground.execute(
+        f"CREATE TABLE t (id INTEGER PRIMARY KEY, v){tail}",
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+        f"ALTER TABLE t ADD COLUMN price {declared} NOT NULL DEFAULT {default}",
+    )
+    asked = there_and_back(ground, "UPDATE t SET v = 'z' WHERE id = 1; DELETE FROM t WHERE id = 2")
+    assert kind(asked) == "rows"
+    there_and_back(ground, "UPDATE t SET price = 5 WHERE id = 3; INSERT INTO t VALUES (4, 'd', 1)")
+
+
 def test_rows_that_pointed_nowhere_before(ground: SqliteGround) -> None:
     """Other programs don't enforce foreign keys: what was there before comes back, though it points nowhere."""
     ground.execute(
@@ -527,6 +638,51 @@ def test_a_journal_that_a_crash_left_is_played_back(ground: SqliteGround) -> Non
         (ground.folder / name).write_bytes(data)
     opened(ground)
     assert ground.dump() == before
+
+
+# ---- before it was approved
+
+_DOUBLED = (
+    "WITH RECURSIVE c(s, i) AS (SELECT 'aaaaaaaa', 0 UNION ALL SELECT s || s, i + 1 FROM c WHERE i < 23)"
+    " SELECT max(length(s)) AS m FROM c"
+)
+_ENDLESS = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c) SELECT i FROM c"
+
+
+@pytest.mark.parametrize("query", [_DOUBLED, _ENDLESS])
+def test_no_query_of_a_definition_runs_before_it_is_approved(ground: SqliteGround, query: str) -> None:
+    """What it may take holds when it runs."""
+    ground.execute("CREATE TABLE t (a)")
+    before = ground.dump()
+    asked = Asked(ground, f"CREATE TABLE z AS {query}; CREATE INDEX i ON t (a)", limits=Limits(seconds=3.0))
+    most = apsw.memory_high_water(True)
+    job = asked.plan()
+    assert apsw.memory_high_water() - most < 2**22
+    assert [one.verb for one in job.program.statements] == ["create", "alter"]
+    with pytest.raises(Conflict):
+        asked.run()
+    assert ground.dump() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE z AS SELECT a, a AS b, a + 1 FROM t; INSERT INTO t (a) VALUES (1)",
+        "CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS x; INSERT INTO t VALUES (5)",
+        "CREATE TABLE z AS VALUES (1, 2)",
+    ],
+)
+def test_a_table_that_is_made_of_a_query(ground: SqliteGround, text: str) -> None:
+    ground.execute("CREATE TABLE t (a)", "INSERT INTO t VALUES (1)")
+    there_and_back(ground, text)
+
+
+def test_a_connection_that_only_prepares_takes_no_large_value(ground: SqliteGround) -> None:
+    with contextlib.closing(Connection(find(str(ground.path)), LIMITS)) as at:
+        before = at.db.limit(apsw.SQLITE_LIMIT_LENGTH)
+        with at.noting(set()), pytest.raises(apsw.TooBigError):
+            at.db.execute("SELECT zeroblob(2000000)").fetchall()
+        assert at.db.limit(apsw.SQLITE_LIMIT_LENGTH) == before
 
 
 # ---- the second line
