@@ -16,7 +16,8 @@ _LEAST_ID = 4  # characters of an id that may stand for the whole
 _KINDS = {"q-": "request for approval", "g-": "grant"}  # whose ids begin so
 
 ActionArgument = Annotated[
-    str, typer.Argument(metavar="[ID]", help="An action's id; without it, the newest action that the command applies to.", show_default=False)
+    str,
+    typer.Argument(metavar="[ID]", help="An action's id; default: the newest action that fits.", show_default=False),
 ]
 
 

@@ -30,7 +30,7 @@ _LISTED = 20  # on a terminal, before the first question
 
 def approve(
     approval_id: Annotated[
-        str, typer.Argument(metavar="[ID]", help="The id of a question (q-…), or of an action that waits.", show_default=False)
+        str, typer.Argument(metavar="[ID]", help="A question's id (q-…), or a waiting action's.", show_default=False)
     ] = "",
     watch: Annotated[bool, typer.Option("--watch", help="Stay, and ask about each one as it comes.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="Only list them.")] = False,
@@ -68,7 +68,7 @@ def approve(
 
 def deny(
     approval_id: Annotated[
-        str, typer.Argument(metavar="[ID]", help="The id of a question (q-…), or of an action that waits.", show_default=False)
+        str, typer.Argument(metavar="[ID]", help="A question's id (q-…), or a waiting action's.", show_default=False)
     ] = "",
     reason: Annotated[str, typer.Option(help="Why; the agent reads it.")] = "",
     agent: Annotated[str, typer.Option(metavar="NAME", help="Everything that this agent waits for.")] = "",

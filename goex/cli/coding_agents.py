@@ -30,7 +30,9 @@ class Name(StrEnum):
 
 
 def run(
-    client: Annotated[Name, typer.Argument(help="claude, codex, gemini, copilot, vscode or cursor: whose configuration is written.")],
+    client: Annotated[
+        Name, typer.Argument(help="Whose configuration: claude, codex, gemini, copilot, vscode, cursor.")
+    ],
     agent: Annotated[str, typer.Option(help="The agent's name for GoEx; the client's by default.")] = "",
     token_file: Annotated[
         Path | None,

@@ -57,7 +57,9 @@ def run(
     ] = None,
     undo: Annotated[
         str,
-        typer.Option(metavar="COMMAND", help="A command that should undo the program; --dry-run only tests it. goex undo restores the snapshot."),
+        typer.Option(
+            metavar="COMMAND", help="A program that should undo it; --dry-run tests it. goex undo never uses it."
+        ),
     ] = "",
     preview: Annotated[
         str, typer.Option("--apply", metavar="ID", help="Apply what that dry run found, instead of running it again.")

@@ -72,7 +72,8 @@ Until = Annotated[
 Everyone = Annotated[bool, typer.Option("--everyone", help="With --to: not only the session of that action.")]
 Agent = Annotated[str, typer.Option("--agent", metavar="NAME", help="With --to: only this agent's actions.")]
 Regardless = Annotated[
-    bool, typer.Option("--regardless", help="Also when later actions depend on it; the present state is compared all the same.")
+    bool,
+    typer.Option("--regardless", help="Also when later actions depend on it. The present state is still compared."),
 ]
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import audit_pb2 as audit
 
+_NOT_PROVEN = 3  # as the verifier that stands alone ends, where something isn't signed or can't be checked
+
 
 class LogCommand(Command):
     """Groups the options of the log."""
@@ -49,7 +51,9 @@ def log(
         ),
     ] = "",
     action: Annotated[str, typer.Option(metavar="ID", help="This action alone.")] = "",
-    task: Annotated[str, typer.Option(metavar="ID", help="The actions of this task; without it, a task is one line.")] = "",
+    task: Annotated[
+        str, typer.Option(metavar="ID", help="The actions of this task; without it, a task is one line.")
+    ] = "",
     grep: Annotated[str, typer.Option(metavar="TEXT", help="With this text in what was asked or came of it.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 50,
     before: Annotated[str, typer.Option(metavar="N", help="Older ones: the number below the last page.")] = "",
@@ -188,8 +192,12 @@ def _verify(client: Client, out: Output) -> int:
             out.progress("Unseal it with: goex vault unlock")
         else:
             out.say(f"The journal was altered: {shown(reply.problem)}", "bold red")
+        for each in reply.unproven:
+            out.say(f"Not proven: {shown(each)}.", "bold red")
     if not reply.good:
         return int(ExitStatus.FAILED)
+    if reply.unproven:
+        return _NOT_PROVEN
     return int(ExitStatus.OK if reply.authenticated else ExitStatus.SEALED)
 
 
@@ -215,6 +223,8 @@ def _verify_export(path: str, head: str, out: Output) -> int:
     out.json(found)
     if not out.as_json:
         out.say(shown(words), "" if good else "bold red")
+    if good and (found["unchecked"] or found["unproven"]):
+        return _NOT_PROVEN
     return int(ExitStatus.OK if good else ExitStatus.FAILED)
 
 

@@ -16,7 +16,7 @@ from goex.cli.output import Json, Output
 def web(
     port: Annotated[
         int | None,
-        typer.Option(help="The port on localhost; default: [web] port. Passkeys work on that one only.", min=0, max=65535),
+        typer.Option(help="The port on localhost; default: [web] port, which passkeys need.", min=0, max=65535),
     ] = None,
     as_json: Json = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,

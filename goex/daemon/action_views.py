@@ -185,4 +185,5 @@ def verified(found: Verification) -> pb.VerifyLogReply:
         problem=found.problem,
         authenticated=found.authenticated,
         signed=found.signed,
+        unproven=found.unproven,
     )

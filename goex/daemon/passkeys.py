@@ -159,6 +159,11 @@ class PasskeyPresence:
         found = webauthn.registered(answer, challenge, rp_id=asked.rp_id, origin=asked.origin)
         if any(one.credential_id == found.credential_id for one in self._vault_state.vault.passkeys.all):
             raise PasskeyRefused("That credential is registered already.", next_step="goex passkey list")
+        earlier = (_facts(row).get("credential_id") for row in self._journal.rows(kind="passkey-add", limit=10_000))
+        if statements.encoded(found.credential_id) in earlier:  # the log's verifier takes none twice
+            raise PasskeyRefused(
+                "That credential was registered before, and removed.", next_step="Have a new one made on the page."
+            )
         return found, asked.rp_id
 
     async def shown(self, answer: str, statement: Statement | None = None, *, kind: str = "") -> Shown:

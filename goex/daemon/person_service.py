@@ -38,8 +38,8 @@ class PersonService(AskingCalls, DryRunCalls, VaultCalls, LogCalls, rpc.PersonSe
         """Lets one call through that waits for it; or remembers presence at the caller's terminal."""
         what = "Showing that you are there"
         peer, shown = await self._person.shown(context, assertion, what, kind="presence")
-        here = shown.statement.get("terminal", "")
-        if "waiting" not in shown.statement and here != peer.place:
+        here = {"kind": "presence", "terminal": peer.place, "by": peer.describe()}
+        if "waiting" not in shown.statement and here != shown.statement:
             raise PasskeyRefused("This assertion is for another terminal.", next_step="Look at it again on the page.")
         facts = {"by": peer.describe(), "assertion": dict(shown.facts)}
         self._person.engine.core.journal.append("presence", facts=facts)

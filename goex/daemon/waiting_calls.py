@@ -2,8 +2,8 @@
 
 Rules: what is confirmed is the very same request, byte for byte, of the same process, and at the public page of the
 same session; so neither another program nor another request takes its place. It is shown to the person with all that is
-in it but secrets, and doesn't outlive the daemon. What is a secret is said by the protos, field by field
-(`debug_redact`), and never guessed; the statement that is signed covers secrets, too.
+in it but secrets, each text escaped, and doesn't outlive the daemon. What is a secret is said by the protos, field by
+field (`debug_redact`), and never guessed; the statement that is signed covers secrets, too.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from google.protobuf.message import Message
 
 from goex.engine.peers import Peer
 from goex.journal.chain import stamp
+from goex.json_text import json_lines
 from goex.rpc import passkeys_pb2 as ppb
+from policies.display_text import escape
 from policies.errors import Denied, InvalidInput
 
 LASTS = timedelta(minutes=5)  # that it is shown, and after the confirmation may come again
 _MOST = 100
-_LONGEST_SHOWN = 200_000  # characters
+_LONGEST_SHOWN = 200_000  # characters, of its JSON
+_LONGEST_LINES = 400_000  # characters of these, which are longer by their indents and what is escaped
+_MOST_SHOWN = 6_000_000  # characters of all together, so that one reply holds them
 _HIDDEN = "(not shown)"
 
 
@@ -47,6 +51,7 @@ class _Waiting:
     view: ppb.WaitingCall
     key: bytes
     until: datetime
+    size: int  # characters of what is shown
     confirmed: bool = False
 
 
@@ -64,22 +69,24 @@ class WaitingCalls:
         """Return for a call that was confirmed, which it is used up by. Raises PasskeyDue. `instead`: by their names,
         what is shown of fields that say nothing to a person, or hold more than may be shown."""
         now = self._sweep()
-        shown = _shown(request, instead or {})
+        shown, lines = _shown(request, instead or {})
         key = self._key(peer, call, request, shown)
         found = next((one for one in self._calls.values() if hmac.compare_digest(one.key, key)), None)
         if found is None:
             view = ppb.WaitingCall(
                 id=f"pw-{secrets.token_hex(6)}",
-                what=what,
-                by=peer.describe(),
+                what=escape(what),
+                by=escape(peer.describe()),
                 at=stamp(now),
                 call=call,
                 request=hashlib.sha256(shown.encode()).hexdigest(),
                 request_json=shown,
+                lines=lines,
             )
-            while len(self._calls) >= _MOST:
+            size = len(shown) + _length(lines)
+            while len(self._calls) >= _MOST or sum(one.size for one in self._calls.values()) + size > _MOST_SHOWN:
                 del self._calls[next(iter(self._calls))]
-            found = self._calls[view.id] = _Waiting(view=view, key=key, until=now + LASTS)
+            found = self._calls[view.id] = _Waiting(view=view, key=key, until=now + LASTS, size=size)
         if not found.confirmed:
             raise PasskeyDue(what, found.view.id)
         del self._calls[found.view.id]
@@ -136,12 +143,16 @@ def _stated(waiting: _Waiting) -> dict[str, Any]:
     }
 
 
-def _shown(request: Message, instead: Mapping[str, object]) -> str:
-    """The request as JSON, without secrets. Raises InvalidInput."""
+def _shown(request: Message, instead: Mapping[str, object]) -> tuple[str, list[str]]:
+    """The request without secrets: as JSON, and as the lines that a person is shown of that. Raises InvalidInput."""
     text = json.dumps(_fields(request, instead), sort_keys=True, indent=1, ensure_ascii=False)
-    if len(text) > _LONGEST_SHOWN:
-        raise InvalidInput("This request is too large to be confirmed by a passkey.", next_step="Make it smaller.")
-    return text
+    if len(text) <= _LONGEST_SHOWN and _length(lines := json_lines(json.loads(text))) <= _LONGEST_LINES:
+        return text, lines
+    raise InvalidInput("This request is too large to be confirmed by a passkey.", next_step="Make it smaller.")
+
+
+def _length(lines: list[str]) -> int:
+    return sum(len(line) + 1 for line in lines)
 
 
 def _fields(message: Message, instead: Mapping[str, object]) -> dict[str, object]:

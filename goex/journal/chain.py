@@ -114,6 +114,7 @@ class Verification:
     problem: str
     authenticated: bool
     signed: int = 0  # rows that a passkey signed
+    unproven: tuple[str, ...] = ()  # in words: what no passkey signed, though one is to be expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +393,13 @@ class Journal:
         if problem:
             return Verification(False, walk.end.count, "", problem, self._key is not None)
         return Verification(
-            True, walk.end.count, walk.end.hash.hex(), "", self._key is not None, walk.signatures.signed
+            True,
+            walk.end.count,
+            walk.end.hash.hex(),
+            "",
+            self._key is not None,
+            walk.signatures.signed,
+            tuple(walk.signatures.unproven),
         )
 
     def head(self) -> tuple[Mark, bool]:

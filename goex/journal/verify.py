@@ -5,8 +5,9 @@ that follow each other must fit; the last line must be there, count the rows, an
 in an export of everything the chain begins at its fixed beginning and ends at its head. Whoever can change the file can
 make all of it anew, though: only a head that was written down elsewhere (`goex log --verify` prints it) proves that
 it is the journal that was kept. What a passkey signed is checked with the public key that was registered for it: nobody
-who lacks the authenticator can make that anew. Constant memory but for a number for each signature; this file stands
-alone and can be copied, and needs the package `cryptography` for signatures alone.
+who lacks the authenticator can make that anew. What could only be so if it was never signed is named. Constant memory
+but for a few hashes for each signature; this file stands alone and can be copied, and needs the package `cryptography`
+for signatures alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlsplit
@@ -35,6 +37,12 @@ SIGNED = {
 }
 _ANSWERED = frozenset({"allow", "deny", "expire", "withdraw", "reject", "lose"})
 _WIDTHS = {"once": "once", "session": "session", "arguments": "permanent", "permanent": "permanent"}
+# The longest that a grant of each width lasts; once, however long was asked for.
+_LONGEST = {"once": 600, "session": 8 * 3600, "arguments": 365 * 86_400, "permanent": 365 * 86_400}
+_LONGEST_TASK = 8 * 3600
+_SET_BACK = timedelta(minutes=1)  # that a clock may be between a grant and its row
+_MOST_LINES, _MOST_TIMES = 20, 1000  # of a task
+_TASK = ("goex", "task")  # the permission to begin one
 _FIELDS = ("number", "at", "action", "agent", "kind", "from", "to", "facts", "previous", "hash")
 
 
@@ -57,6 +65,7 @@ class Checked:
     signed: int = 0  # rows whose passkey's signature is right
     unchecked: int = 0  # and rows whose signature couldn't be checked
     signers: tuple[str, ...] = ()  # the passkeys that signed
+    unproven: tuple[str, ...] = ()  # in words: what no signature says, though one is to be expected
 
 
 def check(file: BinaryIO, head: str = "") -> Checked:
@@ -86,6 +95,7 @@ def check(file: BinaryIO, head: str = "") -> Checked:
                 signed=signatures.signed,
                 unchecked=signatures.unchecked,
                 signers=tuple(sorted(signatures.signers)),
+                unproven=tuple(signatures.unproven),
             )
         total.update(text)
         _row(value, place)
@@ -96,7 +106,8 @@ def check(file: BinaryIO, head: str = "") -> Checked:
             raise Altered(f"Line {place}: row {number + 1} is missing: row {value['number']} follows.")
         if follows and value["previous"] != last:
             raise Altered(f"Line {place}: row {value['number']} doesn't follow the one before it.")
-        if problem := signatures.row(value["kind"], value["action"], value["facts"]):
+        said = (value["number"], value["at"], value["kind"], value["action"], value["facts"])
+        if problem := signatures.row(*said):
             raise Altered(f"Line {place}: row {value['number']} {problem}.")
         count, number, last = count + 1, value["number"], value["hash"]
         first = first or number
@@ -144,62 +155,109 @@ class _Key:
     live: bool = True
 
 
-def signed_or_key(kind: str, facts: str) -> bool:
-    """Whether a row may be signed, or say which keys are registered; by the text of its facts."""
-    return (kind in SIGNED and (kind != "grant" or '"assertion":' in facts)) or kind == "passkeys-reset"
+@dataclass(frozen=True)
+class Assessed:
+    """What an action's `assess` row says of its plan."""
+
+    digest: str = ""
+    services: tuple[str, ...] = ()
 
 
 class Signatures:
     """Goes over rows in their order: which passkeys are registered, and whether what they signed is what rows say."""
 
-    def __init__(self, *, whole: bool, digest_of: Callable[[str], str] | None = None) -> None:
-        """`whole`: no row is left out, so each key must be registered. `digest_of`: an action's plan, for a caller that
-        knows them and gives `signed_or_key` rows alone."""
+    def __init__(self, *, whole: bool, assessed: Callable[[str], Assessed] | None = None) -> None:
+        """`whole`: no row is left out, so each key must be registered. `assessed`: an action's plan, for a caller that
+        knows them and gives the rows alone that `concerns` names."""
         self.signed = self.unchecked = 0
         self.signers: set[str] = set()
+        self.unproven: list[str] = []
         self._whole = whole
-        self._keys: dict[str, _Key] = {}
+        self._keys: dict[str, _Key] = {}  # also those that were removed: none comes back
+        self._credentials: set[str] = set()
         self._nonces: set[str] = set()
-        self._digests: dict[str, str] = {}  # of plans that wait for an answer
-        self._digest_of = digest_of or (lambda action: self._digests.get(action, ""))
+        self._confirmed: dict[str, str] = {}  # what a passkey let through of the calls `Add`, by the request's hash
+        self._promised: dict[str, str] = {}  # by action: the digest that was signed
+        self._plans: dict[str, Assessed] = {}  # that wait for an answer
+        self._assessed = assessed or (lambda action: self._plans.get(action, Assessed()))
 
-    def row(self, kind: str, action: str, facts: Any) -> str:
+    def concerns(self, kind: str, action: str) -> bool:
+        """Whether a row may be signed, say which keys are registered, or change what was signed."""
+        return action in self._promised if kind == "assess" else kind in SIGNED or kind == "passkeys-reset"
+
+    def row(self, number: int, at: str, kind: str, action: str, facts: Any) -> str:
         """What is wrong with a row, or ""."""
         if not isinstance(facts, dict):
-            return ""
-        problem = ""
-        if kind in SIGNED and "assertion" in facts:
-            try:
-                problem = self._assertion(kind, action, facts)
-            except (ValueError, TypeError, KeyError, AttributeError, IndexError):
-                problem = "holds an assertion that can't be read"
-        self._note(kind, action, facts)
-        return problem
+            return "can't be read" if kind in SIGNED else ""
+        try:
+            problem = ""
+            if kind in SIGNED and "assertion" in facts:
+                problem = self._assertion(number, at, kind, action, facts)
+            return problem or self._note(number, kind, action, facts)
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
+            return "holds an assertion that can't be read" if "assertion" in facts else "can't be read"
 
-    def _note(self, kind: str, action: str, facts: dict[str, Any]) -> None:
+    def _note(self, number: int, kind: str, action: str, facts: dict[str, Any]) -> str:
+        """Keep what later rows are held against. Returns what is wrong with this one, or ""."""
         if kind == "passkey-add":
-            self._keys[facts["id"]] = _Key(
-                name=facts["name"],
-                rp_id=facts["rp_id"],
-                credential_id=facts["credential_id"],
-                public_key=_decoded(facts["public_key"]),
-            )
-        elif kind == "passkey-remove" and facts["id"] in self._keys:
+            return self._added(number, facts)
+        if kind == "passkey-remove" and facts["id"] in self._keys:
             self._keys[facts["id"]].live = False
         elif kind == "passkeys-reset":
             for key in self._keys.values():
                 key.live = False
         elif kind == "assess":
-            self._digests[action] = facts.get("digest", "")
+            found = Assessed(facts.get("digest", ""), tuple(facts.get("services", ())))
+            self._plans[action] = found
+            if self._promised.get(action, found.digest) != found.digest:
+                return "puts another plan in the place of the one that a passkey approved"
         elif kind in _ANSWERED:
-            self._digests.pop(action, None)
+            self._plans.pop(action, None)
+        return ""
 
-    def _assertion(self, kind: str, action: str, facts: dict[str, Any]) -> str:
+    def _added(self, number: int, facts: dict[str, Any]) -> str:
+        key = _Key(
+            name=facts["name"],
+            rp_id=facts["rp_id"],
+            credential_id=facts["credential_id"],
+            public_key=_decoded(facts["public_key"]),
+        )
+        if facts["id"] in self._keys or key.credential_id in self._credentials:
+            return "registers a passkey that is known already"
+        kept = facts["passkey"]  # which the vault takes over when it is restored
+        said = (kept["id"], kept["name"], kept["rp_id"], bytes.fromhex(kept["credential_id"]))
+        if said != (facts["id"], key.name, key.rp_id, _decoded(key.credential_id)):
+            return "registers two passkeys as one"
+        if _spki(bytes.fromhex(kept["public_key"])) != key.public_key:
+            return "registers two public keys as one"
+        if "assertion" not in facts and self._keys and not self._was_confirmed(facts):
+            self.unproven.append(
+                f"Row {number} registers the passkey {facts['id']} ({key.name}) though no other passkey signed that: "
+                "what it approved counts only if you added it, after all others were lost, or while GoEx or its "
+                "machine broke off; compare it with: goex passkey list"
+            )
+        self._keys[facts["id"]] = key
+        self._credentials.add(key.credential_id)
+        return ""
+
+    def _was_confirmed(self, facts: dict[str, Any]) -> bool:
+        """Whether a passkey signed a call that waited, and which adds this very one. It counts once."""
+        spki = hashlib.sha256(_decoded(facts["public_key"])).hexdigest()
+        which = {"credential_id": facts["credential_id"], "public_key_sha256": spki}
+        shown = json.dumps(
+            {"credential_json": which, "name": facts["name"]}, sort_keys=True, indent=1, ensure_ascii=False
+        )
+        what = self._confirmed.pop(hashlib.sha256(shown.encode()).hexdigest(), None)
+        return what == f"Adding a passkey for {facts['rp_id']}"
+
+    def _assertion(self, number: int, at: str, kind: str, action: str, facts: dict[str, Any]) -> str:
         said = facts["assertion"]
         key, text = self._keys.get(said["passkey"]), said["statement"]
         statement = json.loads(text)
-        if problem := self._states(kind, action, facts, statement):
+        if problem := self._states(number, at, kind, action, facts, statement):
             return problem
+        if kind == "grant":
+            self._promised[action] = statement["digest"]
         if key is None and not self._whole:
             self.unchecked += 1
             return ""
@@ -227,32 +285,133 @@ class Signatures:
         self.signers.add(f"{said['passkey']} ({key.name})")
         return ""
 
-    def _states(self, kind: str, action: str, facts: dict[str, Any], statement: dict[str, Any]) -> str:
+    def _states(
+        self, number: int, at: str, kind: str, action: str, facts: dict[str, Any], statement: dict[str, Any]
+    ) -> str:
         """Whether the row is what was approved."""
         wanted: dict[str, Any] = {"kind": SIGNED[kind]}
         if kind == "grant":
             wanted["action"] = action
-            if self._whole or self._digest_of(action):
-                wanted["digest"] = self._digest_of(action)
-            widths = {grant["width"] for grant in facts["grants"]}
-            if any((grant["service"], grant["scope"]) == ("goex", "task") for grant in facts["grants"]):
-                widths -= {"task"}  # its lines stand in the plan, whose digest is signed
-                narrowed = {f"{line:02x}": times for line, times in statement.get("narrowed", ())}
-                for grant in facts["grants"]:
-                    most = narrowed.get(grant["id"][-2:]) if grant["width"] == "task" else None
-                    if most is not None and not 1 <= grant["times"] <= most:
-                        return "grants more than the passkey approved"
-            if widths - {_WIDTHS.get(statement["width"])}:
-                return "grants more than the passkey approved"
+            assessed = self._assessed(action)
+            if self._whole or assessed.digest:
+                wanted["digest"] = assessed.digest
+            is_task = assessed.services == _TASK[:1] or not (self._whole or assessed.digest)
+            if problem := _grants(at, facts["grants"], statement, is_task=is_task):
+                return problem
+            if lacking := _unbound(facts["grants"], statement):
+                self.unproven.append(
+                    f"Row {number}: the passkey bound the grants of {action} to {', '.join(lacking)}, to which none of "
+                    "them holds: right only if an earlier grant covered what that was for"
+                )
         elif kind == "passkey-add":
             wanted |= {name: facts[name] for name in ("name", "credential_id", "public_key")}
         elif kind == "passkey-remove":
             wanted["passkey"] = facts["id"]
         elif kind == "page-session":
             wanted["origin"] = facts["origin"]
+        elif "waiting" not in statement:
+            wanted["by"] = facts["by"]
         if any(statement.get(name) != value for name, value in wanted.items()):
             return "isn't what the passkey approved"
+        if kind == "presence" and statement.get("call") == "Add":
+            self._confirmed[statement["request"]] = statement["what"]
         return ""
+
+
+def _grants(at: str, grants: list[dict[str, Any]], statement: dict[str, Any], *, is_task: bool) -> str:
+    """Whether grants reach no further than a yes does: their width, end, bound arguments, and a task's lines."""
+    more = "grants more than the passkey approved"
+    width, seconds, bound = statement["width"], statement["expires_seconds"], statement["bind_arguments"]
+    lines = [grant for grant in grants if grant["width"] == "task"]
+    if lines and not (is_task and any((grant["service"], grant["scope"]) == _TASK for grant in grants)):
+        return more
+    lasts = _LONGEST[width] if width == "once" else min(seconds or _LONGEST[width], _LONGEST[width])
+    for grant in grants:
+        longest = min(seconds or _LONGEST_TASK, _LONGEST_TASK) if grant["width"] == "task" else lasts
+        if grant["width"] not in ("task", _WIDTHS[width]):
+            return more
+        if _moment(grant["expires"]) > _moment(at) + timedelta(seconds=longest) + _SET_BACK:
+            return more
+        if (bound or width == "arguments") and not grant["methods"]:
+            return more
+        if width == "arguments" and not bound and not json.loads(grant["constraints"]):
+            return more
+    return more if lines and not _narrow(lines, dict(statement.get("narrowed", ()))) else ""
+
+
+def _narrow(lines: list[dict[str, Any]], narrowed: dict[int, int]) -> bool:
+    """Whether a task's lines are all from the first on but those that were taken out, and none is used more often than
+    that. Each id is the task's own and the line's number."""
+    base = lines[0]["id"][:-2]
+    numbers = [int(line["id"][-2:], 16) for line in lines]
+    if [line["id"] for line in lines] != [f"{base}{number:02x}" for number in numbers]:
+        return False
+    left = [number for number in range(max([*numbers, *narrowed]) + 1) if narrowed.get(number) != 0]
+    if numbers != left or len(left) > _MOST_LINES or left[-1] >= _MOST_LINES:
+        return False
+    counts = [(line["times"], narrowed.get(number)) for number, line in zip(numbers, lines, strict=True)]
+    return all(
+        type(times) is int and (0 <= times <= _MOST_TIMES if most is None else 1 <= times <= min(most, _MOST_TIMES))
+        for times, most in counts
+    )
+
+
+def _unbound(grants: list[dict[str, Any]], statement: dict[str, Any]) -> list[str]:
+    """The arguments that a yes binds grants to, and which none of them names."""
+    named = {name for grant in grants for name in json.loads(grant["constraints"])}
+    return sorted(set(statement["bind_arguments"]) - named)
+
+
+def _moment(stamp: str) -> datetime:
+    return datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+
+
+def _spki(cose: bytes) -> bytes:
+    """A COSE key (ES256, EdDSA or RS256) as SubjectPublicKeyInfo, without a package. Raises ValueError, KeyError."""
+    key, rest = _cbor(cose)
+    if rest or not isinstance(key, dict):
+        raise ValueError("not a COSE key")
+    if key[3] == -7 and key[-1] == 1:
+        x, y = (int.from_bytes(key[name], "big").to_bytes(32, "big") for name in (-2, -3))
+        return bytes.fromhex("3059301306072a8648ce3d020106082a8648ce3d03010703420004") + x + y
+    if key[3] == -8 and key[-1] == 6:
+        return bytes.fromhex("302a300506032b6570032100") + bytes(key[-2])
+    if key[3] == -257:
+        numbers = _der(0x30, b"".join(_der(2, b"\0" * (key[name][0] > 127) + key[name]) for name in (-1, -2)))
+        return _der(0x30, bytes.fromhex("300d06092a864886f70d0101010500") + _der(3, b"\0" + numbers))
+    raise ValueError("another algorithm")
+
+
+def _der(tag: int, body: bytes) -> bytes:
+    size = len(body)
+    if size < 128:
+        return bytes([tag, size]) + body
+    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([tag, 128 + len(length)]) + length + body
+
+
+def _cbor(data: bytes) -> tuple[Any, bytes]:
+    """The first item of CBOR, of the forms that a COSE key has, and what follows it. Raises ValueError, IndexError."""
+    kind, size, rest = data[0] >> 5, data[0] & 31, data[1:]
+    if size > 27 or kind not in (0, 1, 2, 3, 5):
+        raise ValueError("not a COSE key")
+    if size > 23:
+        long = 1 << (size - 24)
+        size, rest = int.from_bytes(rest[:long], "big"), rest[long:]
+    if kind < 2:
+        return (-1 - size if kind else size), rest
+    if kind < 5:
+        if len(rest) < size:
+            raise ValueError("cut")
+        return (rest[:size] if kind == 2 else rest[:size].decode()), rest[size:]
+    made: dict[Any, Any] = {}
+    for _ in range(size):
+        name, rest = _cbor(rest)
+        value, rest = _cbor(rest)
+        if isinstance(name, dict) or isinstance(value, dict) or name in made:
+            raise ValueError("not a COSE key")
+        made[name] = value
+    return made, rest
 
 
 def _unfit(client: dict[str, Any], data: bytes, challenge: bytes, rp_id: str) -> str:
@@ -369,11 +528,16 @@ def in_words(found: Checked) -> str:
     if found.unchecked:
         why = "the package cryptography isn't here" if _verifier() is None else "the row that registers the key isn't"
         said += f" {found.unchecked} signatures couldn't be checked: {why}."
-    return said
+    return said + "".join(f" Not proven: {each}." for each in found.unproven)
+
+
+def _plain(text: str) -> str:
+    """Without what a terminal would take for something else than text: the file may be anybody's."""
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit status 0: whole; 1: altered; 2: it can't be read; 3: whole, but not every signature could be checked."""
+    """Exit status 0: whole; 1: altered; 2: it can't be read; 3: whole, but not all could be checked or is signed."""
     import argparse  # the daemon has no use for it
 
     parser = argparse.ArgumentParser(prog="python -m goex.journal.verify", description="Check an exported journal.")
@@ -387,13 +551,13 @@ def main(argv: list[str] | None = None) -> int:
             with Path(wanted.file).open("rb") as file:
                 found = check(file, wanted.head)
     except Altered as error:
-        print(f"Altered. {error}", file=sys.stderr)
+        print(_plain(f"Altered. {error}"), file=sys.stderr)
         return 1
     except OSError as error:
         print(f"It can't be read: {error.strerror}.", file=sys.stderr)
         return 2
-    print(in_words(found))
-    return 3 if found.unchecked else 0
+    print(_plain(in_words(found)))
+    return 3 if found.unchecked or found.unproven else 0
 
 
 if __name__ == "__main__":

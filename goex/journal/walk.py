@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from goex.journal.head import Mark
 from goex.journal.schema import driver as driver_of
 from goex.journal.schema import facets
-from goex.journal.verify import Signatures, signed_or_key
+from goex.journal.verify import Assessed, Signatures
 from policies.jsonvalue import canonical
 
 GENESIS = hashlib.sha256(b"goex.v1.journal").digest()
@@ -79,7 +79,7 @@ class Walk:
 
     def __init__(self, progress: Callable[[int], None] | None = None) -> None:
         self.end = Mark(0, GENESIS)
-        self.signatures = Signatures(whole=True, digest_of=lambda action: self._actions[action].digest)
+        self.signatures = Signatures(whole=True, assessed=self._assessed)
         self._actions: dict[str, Said] = {}
         self._progress = progress
 
@@ -113,15 +113,19 @@ class Walk:
                 count, last = raw[0], made
                 if raw[6]:
                     self.step(raw)
-                if signed_or_key(raw[4], raw[7]) and (problem := self._signed(raw)):
+                if self.signatures.concerns(raw[4], raw[2]) and (problem := self._signed(raw)):
                     return problem
         finally:
             self.end = Mark(count, last)
         return ""
 
     def _signed(self, raw: Raw) -> str:
-        problem = self.signatures.row(raw[4], raw[2], json.loads(raw[7]))
+        problem = self.signatures.row(raw[0], raw[1], raw[4], raw[2], json.loads(raw[7]))
         return f"Row {raw[0]} {problem}." if problem else ""
+
+    def _assessed(self, action: str) -> Assessed:
+        said = self._actions.get(action, Said())
+        return Assessed(said.digest, tuple(said.services))
 
     def step(self, raw: Raw) -> None:
         """Take in a row that changes an action's state, and whose hash is right."""

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from goex.rpc import goex_pb2 as goex_dot_v1_dot_goex__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16goex/v1/passkeys.proto\x12\x07goex.v1\x1a\x12goex/v1/goex.proto\"3\n\x13\x42\x65ginPasskeyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06origin\x18\x02 \x01(\t\")\n\x11\x42\x65ginPasskeyReply\x12\x14\n\x0coptions_json\x18\x01 \x01(\t\"p\n\x11\x41\x64\x64PasskeyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0f\x63redential_json\x18\x02 \x01(\t\x12\x17\n\npassphrase\x18\x03 \x01(\tB\x03\x80\x01\x01\x12\x1b\n\x0e\x61ssertion_json\x18\x04 \x01(\tB\x03\x80\x01\x01\"\x80\x01\n\x0bPasskeyView\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07\x63reated\x18\x03 \x01(\t\x12\x0c\n\x04used\x18\x04 \x01(\t\x12\x12\n\npublic_key\x18\x05 \x01(\x0c\x12\x15\n\rcredential_id\x18\x06 \x01(\t\x12\r\n\x05rp_id\x18\x07 \x01(\t\"\x15\n\x13ListPasskeysRequest\"\xae\x01\n\x11ListPasskeysReply\x12&\n\x08passkeys\x18\x01 \x03(\x0b\x32\x14.goex.v1.PasskeyView\x12\x10\n\x08presence\x18\x02 \x01(\t\x12\x10\n\x08reset_at\x18\x03 \x01(\t\x12%\n\x07waiting\x18\x04 \x03(\x0b\x32\x14.goex.v1.WaitingCall\x12&\n\x08sessions\x18\x05 \x03(\x0b\x32\x14.goex.v1.PageSession\"t\n\x0bWaitingCall\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\x12\n\n\x02\x61t\x18\x04 \x01(\t\x12\x0c\n\x04\x63\x61ll\x18\x05 \x01(\t\x12\x0f\n\x07request\x18\x06 \x01(\t\x12\x14\n\x0crequest_json\x18\x07 \x01(\t\"X\n\x14RemovePasskeyRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x17\n\npassphrase\x18\x02 \x01(\tB\x03\x80\x01\x01\x12\x1b\n\x0e\x61ssertion_json\x18\x03 \x01(\tB\x03\x80\x01\x01\"\x14\n\x12RemovePasskeyReply\"\xef\x01\n\x10\x43hallengeRequest\x12(\n\x06\x64\x65\x63ide\x18\x01 \x01(\x0b\x32\x16.goex.v1.DecideRequestH\x00\x12/\n\x06remove\x18\x02 \x01(\x0b\x32\x1d.goex.v1.RemovePasskeyRequestH\x00\x12)\n\x03\x61\x64\x64\x18\x03 \x01(\x0b\x32\x1a.goex.v1.AddPasskeyRequestH\x00\x12\x12\n\x08presence\x18\x04 \x01(\tH\x00\x12)\n\x07sign_in\x18\x06 \x01(\x0b\x32\x16.goex.v1.SignInRequestH\x00\x12\x0e\n\x06origin\x18\x05 \x01(\tB\x06\n\x04what\">\n\x0e\x43hallengeReply\x12\x14\n\x0coptions_json\x18\x01 \x01(\t\x12\x16\n\x0estatement_json\x18\x02 \x01(\t\"?\n\x14ResetPasskeysRequest\x12\x17\n\npassphrase\x18\x01 \x01(\tB\x03\x80\x01\x01\x12\x0e\n\x06\x63\x61ncel\x18\x02 \x01(\x08\"4\n\x12ResetPasskeysReply\x12\x10\n\x08reset_at\x18\x01 \x01(\t\x12\x0c\n\x04\x64one\x18\x02 \x01(\x08\"=\n\rSignInRequest\x12\x1b\n\x0e\x61ssertion_json\x18\x01 \x01(\tB\x03\x80\x01\x01\x12\x0f\n\x07\x62y_link\x18\x02 \x01(\x08\"U\n\x0bPageSession\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07passkey\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05\x62\x65gun\x18\x04 \x01(\t\x12\x0c\n\x04\x65nds\x18\x05 \x01(\t\"\x1f\n\x11\x45ndSessionRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x11\n\x0f\x45ndSessionReply2\x92\x04\n\x08Passkeys\x12\x41\n\x05\x42\x65gin\x12\x1c.goex.v1.BeginPasskeyRequest\x1a\x1a.goex.v1.BeginPasskeyReply\x12\x37\n\x03\x41\x64\x64\x12\x1a.goex.v1.AddPasskeyRequest\x1a\x14.goex.v1.PasskeyView\x12@\n\x04List\x12\x1c.goex.v1.ListPasskeysRequest\x1a\x1a.goex.v1.ListPasskeysReply\x12\x44\n\x06Remove\x12\x1d.goex.v1.RemovePasskeyRequest\x1a\x1b.goex.v1.RemovePasskeyReply\x12?\n\tChallenge\x12\x19.goex.v1.ChallengeRequest\x1a\x17.goex.v1.ChallengeReply\x12\x43\n\x05Reset\x12\x1d.goex.v1.ResetPasskeysRequest\x1a\x1b.goex.v1.ResetPasskeysReply\x12\x38\n\x06SignIn\x12\x16.goex.v1.SignInRequest\x1a\x14.goex.v1.PageSession0\x01\x12\x42\n\nEndSession\x12\x1a.goex.v1.EndSessionRequest\x1a\x18.goex.v1.EndSessionReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16goex/v1/passkeys.proto\x12\x07goex.v1\x1a\x12goex/v1/goex.proto\"3\n\x13\x42\x65ginPasskeyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06origin\x18\x02 \x01(\t\")\n\x11\x42\x65ginPasskeyReply\x12\x14\n\x0coptions_json\x18\x01 \x01(\t\"p\n\x11\x41\x64\x64PasskeyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x17\n\x0f\x63redential_json\x18\x02 \x01(\t\x12\x17\n\npassphrase\x18\x03 \x01(\tB\x03\x80\x01\x01\x12\x1b\n\x0e\x61ssertion_json\x18\x04 \x01(\tB\x03\x80\x01\x01\"\x80\x01\n\x0bPasskeyView\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07\x63reated\x18\x03 \x01(\t\x12\x0c\n\x04used\x18\x04 \x01(\t\x12\x12\n\npublic_key\x18\x05 \x01(\x0c\x12\x15\n\rcredential_id\x18\x06 \x01(\t\x12\r\n\x05rp_id\x18\x07 \x01(\t\"\x15\n\x13ListPasskeysRequest\"\xae\x01\n\x11ListPasskeysReply\x12&\n\x08passkeys\x18\x01 \x03(\x0b\x32\x14.goex.v1.PasskeyView\x12\x10\n\x08presence\x18\x02 \x01(\t\x12\x10\n\x08reset_at\x18\x03 \x01(\t\x12%\n\x07waiting\x18\x04 \x03(\x0b\x32\x14.goex.v1.WaitingCall\x12&\n\x08sessions\x18\x05 \x03(\x0b\x32\x14.goex.v1.PageSession\"\x83\x01\n\x0bWaitingCall\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\x12\n\n\x02\x61t\x18\x04 \x01(\t\x12\x0c\n\x04\x63\x61ll\x18\x05 \x01(\t\x12\x0f\n\x07request\x18\x06 \x01(\t\x12\x14\n\x0crequest_json\x18\x07 \x01(\t\x12\r\n\x05lines\x18\x08 \x03(\t\"X\n\x14RemovePasskeyRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12\x17\n\npassphrase\x18\x02 \x01(\tB\x03\x80\x01\x01\x12\x1b\n\x0e\x61ssertion_json\x18\x03 \x01(\tB\x03\x80\x01\x01\"\x14\n\x12RemovePasskeyReply\"\xef\x01\n\x10\x43hallengeRequest\x12(\n\x06\x64\x65\x63ide\x18\x01 \x01(\x0b\x32\x16.goex.v1.DecideRequestH\x00\x12/\n\x06remove\x18\x02 \x01(\x0b\x32\x1d.goex.v1.RemovePasskeyRequestH\x00\x12)\n\x03\x61\x64\x64\x18\x03 \x01(\x0b\x32\x1a.goex.v1.AddPasskeyRequestH\x00\x12\x12\n\x08presence\x18\x04 \x01(\tH\x00\x12)\n\x07sign_in\x18\x06 \x01(\x0b\x32\x16.goex.v1.SignInRequestH\x00\x12\x0e\n\x06origin\x18\x05 \x01(\tB\x06\n\x04what\">\n\x0e\x43hallengeReply\x12\x14\n\x0coptions_json\x18\x01 \x01(\t\x12\x16\n\x0estatement_json\x18\x02 \x01(\t\"?\n\x14ResetPasskeysRequest\x12\x17\n\npassphrase\x18\x01 \x01(\tB\x03\x80\x01\x01\x12\x0e\n\x06\x63\x61ncel\x18\x02 \x01(\x08\"4\n\x12ResetPasskeysReply\x12\x10\n\x08reset_at\x18\x01 \x01(\t\x12\x0c\n\x04\x64one\x18\x02 \x01(\x08\"=\n\rSignInRequest\x12\x1b\n\x0e\x61ssertion_json\x18\x01 \x01(\tB\x03\x80\x01\x01\x12\x0f\n\x07\x62y_link\x18\x02 \x01(\x08\"U\n\x0bPageSession\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07passkey\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05\x62\x65gun\x18\x04 \x01(\t\x12\x0c\n\x04\x65nds\x18\x05 \x01(\t\"\x1f\n\x11\x45ndSessionRequest\x12\n\n\x02id\x18\x01 \x01(\t\"\x11\n\x0f\x45ndSessionReply2\x92\x04\n\x08Passkeys\x12\x41\n\x05\x42\x65gin\x12\x1c.goex.v1.BeginPasskeyRequest\x1a\x1a.goex.v1.BeginPasskeyReply\x12\x37\n\x03\x41\x64\x64\x12\x1a.goex.v1.AddPasskeyRequest\x1a\x14.goex.v1.PasskeyView\x12@\n\x04List\x12\x1c.goex.v1.ListPasskeysRequest\x1a\x1a.goex.v1.ListPasskeysReply\x12\x44\n\x06Remove\x12\x1d.goex.v1.RemovePasskeyRequest\x1a\x1b.goex.v1.RemovePasskeyReply\x12?\n\tChallenge\x12\x19.goex.v1.ChallengeRequest\x1a\x17.goex.v1.ChallengeReply\x12\x43\n\x05Reset\x12\x1d.goex.v1.ResetPasskeysRequest\x1a\x1b.goex.v1.ResetPasskeysReply\x12\x38\n\x06SignIn\x12\x16.goex.v1.SignInRequest\x1a\x14.goex.v1.PageSession0\x01\x12\x42\n\nEndSession\x12\x1a.goex.v1.EndSessionRequest\x1a\x18.goex.v1.EndSessionReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -56,28 +56,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTPASSKEYSREQUEST']._serialized_end=417
   _globals['_LISTPASSKEYSREPLY']._serialized_start=420
   _globals['_LISTPASSKEYSREPLY']._serialized_end=594
-  _globals['_WAITINGCALL']._serialized_start=596
-  _globals['_WAITINGCALL']._serialized_end=712
-  _globals['_REMOVEPASSKEYREQUEST']._serialized_start=714
-  _globals['_REMOVEPASSKEYREQUEST']._serialized_end=802
-  _globals['_REMOVEPASSKEYREPLY']._serialized_start=804
-  _globals['_REMOVEPASSKEYREPLY']._serialized_end=824
-  _globals['_CHALLENGEREQUEST']._serialized_start=827
-  _globals['_CHALLENGEREQUEST']._serialized_end=1066
-  _globals['_CHALLENGEREPLY']._serialized_start=1068
-  _globals['_CHALLENGEREPLY']._serialized_end=1130
-  _globals['_RESETPASSKEYSREQUEST']._serialized_start=1132
-  _globals['_RESETPASSKEYSREQUEST']._serialized_end=1195
-  _globals['_RESETPASSKEYSREPLY']._serialized_start=1197
-  _globals['_RESETPASSKEYSREPLY']._serialized_end=1249
-  _globals['_SIGNINREQUEST']._serialized_start=1251
-  _globals['_SIGNINREQUEST']._serialized_end=1312
-  _globals['_PAGESESSION']._serialized_start=1314
-  _globals['_PAGESESSION']._serialized_end=1399
-  _globals['_ENDSESSIONREQUEST']._serialized_start=1401
-  _globals['_ENDSESSIONREQUEST']._serialized_end=1432
-  _globals['_ENDSESSIONREPLY']._serialized_start=1434
-  _globals['_ENDSESSIONREPLY']._serialized_end=1451
-  _globals['_PASSKEYS']._serialized_start=1454
-  _globals['_PASSKEYS']._serialized_end=1984
+  _globals['_WAITINGCALL']._serialized_start=597
+  _globals['_WAITINGCALL']._serialized_end=728
+  _globals['_REMOVEPASSKEYREQUEST']._serialized_start=730
+  _globals['_REMOVEPASSKEYREQUEST']._serialized_end=818
+  _globals['_REMOVEPASSKEYREPLY']._serialized_start=820
+  _globals['_REMOVEPASSKEYREPLY']._serialized_end=840
+  _globals['_CHALLENGEREQUEST']._serialized_start=843
+  _globals['_CHALLENGEREQUEST']._serialized_end=1082
+  _globals['_CHALLENGEREPLY']._serialized_start=1084
+  _globals['_CHALLENGEREPLY']._serialized_end=1146
+  _globals['_RESETPASSKEYSREQUEST']._serialized_start=1148
+  _globals['_RESETPASSKEYSREQUEST']._serialized_end=1211
+  _globals['_RESETPASSKEYSREPLY']._serialized_start=1213
+  _globals['_RESETPASSKEYSREPLY']._serialized_end=1265
+  _globals['_SIGNINREQUEST']._serialized_start=1267
+  _globals['_SIGNINREQUEST']._serialized_end=1328
+  _globals['_PAGESESSION']._serialized_start=1330
+  _globals['_PAGESESSION']._serialized_end=1415
+  _globals['_ENDSESSIONREQUEST']._serialized_start=1417
+  _globals['_ENDSESSIONREQUEST']._serialized_end=1448
+  _globals['_ENDSESSIONREPLY']._serialized_start=1450
+  _globals['_ENDSESSIONREPLY']._serialized_end=1467
+  _globals['_PASSKEYS']._serialized_start=1470
+  _globals['_PASSKEYS']._serialized_end=2000
 # @@protoc_insertion_point(module_scope)

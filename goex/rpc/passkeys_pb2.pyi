@@ -70,7 +70,7 @@ class ListPasskeysReply(_message.Message):
     def __init__(self, passkeys: _Optional[_Iterable[_Union[PasskeyView, _Mapping]]] = ..., presence: _Optional[str] = ..., reset_at: _Optional[str] = ..., waiting: _Optional[_Iterable[_Union[WaitingCall, _Mapping]]] = ..., sessions: _Optional[_Iterable[_Union[PageSession, _Mapping]]] = ...) -> None: ...
 
 class WaitingCall(_message.Message):
-    __slots__ = ("id", "what", "by", "at", "call", "request", "request_json")
+    __slots__ = ("id", "what", "by", "at", "call", "request", "request_json", "lines")
     ID_FIELD_NUMBER: _ClassVar[int]
     WHAT_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +78,7 @@ class WaitingCall(_message.Message):
     CALL_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     REQUEST_JSON_FIELD_NUMBER: _ClassVar[int]
+    LINES_FIELD_NUMBER: _ClassVar[int]
     id: str
     what: str
     by: str
@@ -85,7 +86,8 @@ class WaitingCall(_message.Message):
     call: str
     request: str
     request_json: str
-    def __init__(self, id: _Optional[str] = ..., what: _Optional[str] = ..., by: _Optional[str] = ..., at: _Optional[str] = ..., call: _Optional[str] = ..., request: _Optional[str] = ..., request_json: _Optional[str] = ...) -> None: ...
+    lines: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, id: _Optional[str] = ..., what: _Optional[str] = ..., by: _Optional[str] = ..., at: _Optional[str] = ..., call: _Optional[str] = ..., request: _Optional[str] = ..., request_json: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RemovePasskeyRequest(_message.Message):
     __slots__ = ("id", "passphrase", "assertion_json")

@@ -24,8 +24,10 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
+from goex.client import Refused
 from goex.web.access import Access, Session, Strangers
 from goex.web.daemon_calls import STREAMED, UNARY, DaemonCalls
+from policies.display_text import escape
 from policies.errors import Denied, GoexError, InvalidInput
 
 STATIC = Path(__file__).with_name("static")
@@ -271,7 +273,10 @@ def _problem(error: GoexError) -> Response:
 
 
 def _said(error: GoexError) -> bytes:
-    found = {"code": error.code, "message": error.message, "next_step": error.next_step}
+    message, next_step = (escape(text, newlines=True) for text in (error.message, error.next_step))
+    found = {"code": error.code, "message": message, "next_step": next_step}
+    if isinstance(error, Refused) and error.code == "passkey" and error.details:
+        found["waiting"] = error.details[0]  # the id of the call that was refused, for a passkey to confirm
     return json.dumps({"problem": found}, ensure_ascii=False).encode()
 
 

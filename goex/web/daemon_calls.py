@@ -1,7 +1,8 @@
 """The calls of the daemon that the page may make: JSON from the browser, messages to user.sock, and back.
 
 Rules: a call that isn't in the table isn't made. The page decides nothing: presence, digests, rules are the daemon's. A
-call for somebody at the public page says so, and for which session; the daemon refuses it when that has ended.
+call for somebody at the public page says so, and for which session; the daemon refuses it when that has ended. What the
+page only shows is escaped here (`shown_replies`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from google.protobuf.message import Message
 from goex.client import CHANNEL, translate
 from goex.rpc import accounts_pb2, audit_pb2, databases_pb2, passkeys_pb2, rules_pb2
 from goex.rpc import goex_pb2 as pb
+from goex.web.shown_replies import SHOWN, shown
 from policies.errors import InvalidInput, Unavailable
 
 _SECONDS = 60.0
@@ -82,7 +84,7 @@ class DaemonCalls:
             f"/goex.v1.{method}", request_serializer=_to_bytes, response_deserializer=reply.FromString
         )
         try:
-            return _json(await made(_message(request, body), timeout=_SECONDS, metadata=_metadata(away)))
+            return _json(method, await made(_message(request, body), timeout=_SECONDS, metadata=_metadata(away)))
         except grpc.RpcError as error:
             raise translate(error) from error
 
@@ -126,7 +128,7 @@ class DaemonCalls:
         call: Any = made(_message(request, body), metadata=_metadata(away))
         try:
             async for message in call:
-                yield _json(message) + b"\n"
+                yield _json(method, message) + b"\n"
         except grpc.RpcError as error:
             raise translate(error) from error
         finally:
@@ -147,10 +149,12 @@ def _message(kind: type[Message], body: bytes) -> Message:
         raise InvalidInput("The request isn't what this call takes.") from error
 
 
-def _json(message: Message) -> bytes:
+def _json(method: str, message: Message) -> bytes:
     found = json_format.MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
+    if method in SHOWN:
+        found = shown(found)
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
 
 

@@ -90,6 +90,24 @@ def until_view(tab: Any, name: str) -> None:
     tab.wait_for_selector("main:not([aria-busy])")
 
 
+def see_end(tab: Any, label: str) -> None:
+    """Scroll to the end of what the button of that label is for, the only one."""
+    box = tab.locator(f"li.card:has(button:has-text('{label}')) pre")
+    box.evaluate("box => { box.scrollTop = box.scrollHeight; box.scrollIntoView({ block: 'end' }); }")
+
+
+def click_after_end(tab: Any, label: str) -> None:
+    """Click a button that is enabled once the end of what it is for was on the screen."""
+    button = tab.locator(f"button:has-text('{label}')")
+
+    def seen() -> bool:
+        see_end(tab, label)  # again when it was drawn anew
+        return bool(button.is_enabled())
+
+    until(seen, f"{label} to be enabled")
+    button.click()
+
+
 def question_of(daemon: Daemon, action: str) -> str:
     """The id of the question that an action waits for."""
     found = daemon.person("Approvals", pb.ApprovalsRequest()).approvals

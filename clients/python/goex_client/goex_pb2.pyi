@@ -1175,20 +1175,22 @@ class VerifyLogRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class VerifyLogReply(_message.Message):
-    __slots__ = ("good", "rows", "head", "problem", "signed", "authenticated")
+    __slots__ = ("good", "rows", "head", "problem", "signed", "unproven", "authenticated")
     GOOD_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     SIGNED_FIELD_NUMBER: _ClassVar[int]
+    UNPROVEN_FIELD_NUMBER: _ClassVar[int]
     AUTHENTICATED_FIELD_NUMBER: _ClassVar[int]
     good: bool
     rows: int
     head: str
     problem: str
     signed: int
+    unproven: _containers.RepeatedScalarFieldContainer[str]
     authenticated: bool
-    def __init__(self, good: _Optional[bool] = ..., rows: _Optional[int] = ..., head: _Optional[str] = ..., problem: _Optional[str] = ..., signed: _Optional[int] = ..., authenticated: _Optional[bool] = ...) -> None: ...
+    def __init__(self, good: _Optional[bool] = ..., rows: _Optional[int] = ..., head: _Optional[str] = ..., problem: _Optional[str] = ..., signed: _Optional[int] = ..., unproven: _Optional[_Iterable[str]] = ..., authenticated: _Optional[bool] = ...) -> None: ...
 
 class ServicesRequest(_message.Message):
     __slots__ = ("service", "method", "versions")

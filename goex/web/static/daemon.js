@@ -1,10 +1,12 @@
 // Calls of the daemon. The session's token is kept for this tab alone, and is sent by this code alone.
 
 export class Problem extends Error {
-  constructor({ code = "", message = "", next_step = "" }) {
+  // `waiting`: the id of the refused call, where a passkey can confirm it.
+  constructor({ code = "", message = "", next_step = "", waiting = "" }) {
     super(message || "The page's process didn't answer.");
     this.code = code;
     this.nextStep = next_step;
+    this.waiting = waiting;
   }
   get text() {
     return this.nextStep ? `${this.message} ${this.nextStep}` : this.message;

@@ -43,7 +43,3 @@ export function say(text) {
   clearTimeout(forget);
   if (text) forget = setTimeout(() => say(""), 8000);
 }
-
-export function pretty(json) {
-  try { return JSON.stringify(JSON.parse(json), null, 2); } catch { return json; }
-}

@@ -1,7 +1,7 @@
 // What happened: actions newest first, one of them from request to outcome, and taking it back.
 
 import { call, stream } from "./daemon.js";
-import { facts, h, lines, pretty, put, say, when } from "./dom.js";
+import { facts, h, lines, put, say, when } from "./dom.js";
 import { confirmed } from "./proof.js";
 
 const AGAIN = 1000; // milliseconds until the list is looked at again
@@ -99,7 +99,7 @@ async function story(place, id) {
     h("p", { class: "buttons" }, undoButtons(one)),
     h("h3", {}, "What happened"), h("ol", { class: "list" }, steps.map(([at, text]) => h("li", {}, h("span", { class: "quiet" }, `${when(at)}  `), text))),
     told.action?.lines?.length ? [h("h3", {}, "The plan"), lines(told.action.lines, "The plan")] : "",
-    told.action?.outcome_json ? [h("h3", {}, "The outcome"), lines(pretty(told.action.outcome_json).split("\n"), "The outcome")] : "",
+    told.action?.outcome_lines?.length ? [h("h3", {}, "The outcome"), lines(told.action.outcome_lines, "The outcome")] : "",
     (told.reverts || []).length ? [h("h3", {}, "Undo and redo of it"), h("ul", {}, told.reverts.map((each) => h("li", {}, h("a", { href: `#history/${each.id}` }, `${each.what} (${each.state})`))))] : "",
     h("h3", {}, "What stands on it"), await standing(id));
 }

@@ -31,11 +31,17 @@ export async function proveCall(title, what, attempt) {
 
 // Makes a call that at the public page, or where passkeys alone count, is refused until a passkey confirms that very call.
 export async function confirmed(attempt) {
-  try { return await attempt({}); } catch (error) { if (error.code !== "passkey") throw error; }
-  const { waiting } = await call("Passkeys/List");
-  // Which of several is this one isn't known here, and a passkey's dialog doesn't say what it signs.
-  if (waiting.length !== 1) throw new Problem({ message: `${waiting.length} calls wait for a passkey.`, next_step: "Look at each under System, then try this again." });
-  await call("Person/Present", { assertion_json: await sign({ presence: waiting[0].id }) });
+  let waiting;
+  try { return await attempt({}); } catch (error) {
+    if (error.code !== "passkey") throw error;
+    waiting = error.waiting;
+  }
+  // A passkey's dialog doesn't say what it signs: nothing is signed but the very call that was made here.
+  if (!waiting) {
+    location.hash = "system";
+    throw new Problem({ message: "Which call a passkey is to confirm isn't known.", next_step: "Look at those that wait under System, then try this again." });
+  }
+  await call("Person/Present", { assertion_json: await sign({ presence: waiting }) });
   return attempt({});
 }
 

@@ -1,7 +1,8 @@
 // What is allowed and connected: grants and their use, rules, accounts, agents, the vault, passkeys.
 
+import { allowAtEnd } from "./at_end.js";
 import { call, rememberPasskey } from "./daemon.js";
-import { facts, h, lines, pretty, put, say, when } from "./dom.js";
+import { facts, h, lines, put, say, when } from "./dom.js";
 import { confirmedElsewhere, lookForPasskeys, prove, proveCall, publicKeyHash, sign } from "./proof.js";
 
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
@@ -10,6 +11,13 @@ const act = (label, doing, after) => h("button", { type: "button", onclick: asyn
   event.target.disabled = true;
   try { await doing(); await after(); } catch (error) { say(error.text || error.message); event.target.disabled = false; }
 } }, label);
+
+// Lines under what is said of them, and the button that confirms them once their end was on the screen.
+function seenWhole(texts, label, button, ...said) {
+  const box = lines(texts, label), hint = h("p", { class: "quiet" });
+  allowAtEnd(box, [button], hint);
+  return h("li", { class: "card" }, said, box, hint, h("p", { class: "buttons" }, button));
+}
 
 export async function grants(main) {
   const { scopes } = await call("Audit/Scopes");
@@ -33,9 +41,8 @@ export async function rules(main) {
     if (done) say("The rule is in force. It stands in your draft suggested.cedar, too.");
   }, () => rules(main));
   main.append(h("h2", {}, "Suggested rules"),
-    list((would.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, `${rule.method} as ${rule.account}, by ${rule.agent}`),
-      facts([["Would have answered", `${rule.answers} that you approved`], ["Newly opens", [`1 of ${rule.methods} methods (${rule.risk})`, rule.free.length ? `${rule.free.join(", ")} may be anything` : "", rule.combinations ? `${rule.combinations} combinations of values that you never approved` : ""].filter(Boolean).join("; ")]]),
-      lines(rule.text.split("\n"), rule.name), h("p", { class: "buttons" }, take(rule)))), "No rule is suggested: too few questions are alike."),
+    list((would.rules || []).map((rule) => seenWhole(rule.text.split("\n"), rule.name, take(rule), h("strong", {}, `${rule.method} as ${rule.account}, by ${rule.agent}`),
+      facts([["Would have answered", `${rule.answers} that you approved`], ["Newly opens", [`1 of ${rule.methods} methods (${rule.risk})`, rule.free.length ? `${rule.free.join(", ")} may be anything` : "", rule.combinations ? `${rule.combinations} combinations of values that you never approved` : ""].filter(Boolean).join("; ")]]))), "No rule is suggested: too few questions are alike."),
     h("p", { class: "quiet" }, `Of ${would.asked} questions these would have answered ${would.answered}; none of the ${would.denied} that you denied.`));
 }
 
@@ -106,8 +113,8 @@ async function passkeys(after) {
   };
   return [
     told.reset_at ? h("p", { class: "warn" }, `Somebody who has your approval passphrase asked to remove all passkeys at ${when(told.reset_at)}. Each use of one ends that.`) : "",
-    told.waiting.length ? [h("h3", {}, "Waiting for a passkey"), list(told.waiting.map((one) => h("li", { class: "card" }, h("strong", {}, one.what),
-      facts([["Call", one.call], ["By", one.by], ["At", when(one.at)]]), lines(pretty(one.request_json).split("\n"), one.call), h("p", { class: "buttons" }, act("Confirm with a passkey", confirm(one), after)))))] : "",
+    told.waiting.length ? [h("h3", {}, "Waiting for a passkey"), list(told.waiting.map((one) => seenWhole(one.lines, one.call, act("Confirm with a passkey", confirm(one), after),
+      h("strong", {}, one.what), facts([["Call", one.call], ["By", one.by], ["At", when(one.at)]]))))] : "",
     told.presence === "passkey" ? h("p", {}, "The passphrase alone shows no presence: [ask] presence is passkey.") : "",
     list(found.map((one) => entry(one.name, [["For", one.rp_id], ["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one), after))), "None is registered."),
     window.PublicKeyCredential ? h("p", { class: "buttons" }, act("Register a passkey", add, after)) : h("p", { class: "quiet" }, "This browser has no passkeys."),

@@ -1,11 +1,11 @@
 // What waits for the person: a list that is live, and the one question that is open, whole.
 
+import { allowAtEnd } from "./at_end.js";
 import { call, Problem, stream } from "./daemon.js";
 import { facts, h, lines, put, say, when } from "./dom.js";
 import { onlyPasskeys, prove, sign } from "./proof.js";
 import { narrowing } from "./task.js";
 
-const MOMENT = 500; // milliseconds that a question stands before it can be allowed
 const waiting = new Map(); // id -> as a list shows it
 const seen = new Map(); // id -> digest of what was on the screen to its end
 const ticked = new Set();
@@ -205,29 +205,10 @@ function card(one) {
     hint,
     h("p", { class: "buttons" }, buttons, h("button", { type: "button", "data-width": "no", onclick: () => deny(one) }, "Deny")),
     h("details", {}, h("summary", {}, "More"), more(one)));
-  atEnd(payload, said.alone, () => {
-    hint.textContent = "";
-    // A click that was meant for what stood there before allows nothing.
-    setTimeout(() => { for (const button of buttons) button.disabled = false; }, MOMENT);
+  allowAtEnd(payload, buttons, hint, { alone: said.alone, seen: () => {
     if (seen.get(one.id) !== one.digest) { seen.set(one.id, one.digest); changed(); }
-  }, () => {
-    hint.textContent = "Scroll to the end of it to allow it.";
-    for (const button of buttons) button.disabled = true;
-  });
+  } });
   return made;
-}
-
-// A yes counts once the end of what is approved was on the screen: within its box, and the box's end in the window.
-function atEnd(box, alone, reached, notYet) {
-  notYet();
-  if (alone) { reached(); return; }
-  const end = box.appendChild(h("span"));
-  const looks = new IntersectionObserver((found) => {
-    if (!found.some((one) => one.isIntersecting)) return;
-    looks.disconnect();
-    reached();
-  });
-  looks.observe(end);
 }
 
 async function choose(one, answer, less) {

@@ -161,7 +161,8 @@ def used_twice(rows: list[dict[str, Any]]) -> None:
 
 def another_key(rows: list[dict[str, Any]]) -> None:
     added = [row for row in rows if row["kind"] == "passkey-add"]
-    added[0]["facts"]["public_key"] = added[1]["facts"]["public_key"]
+    one, other = (row["facts"] for row in added)
+    one["public_key"], one["passkey"]["public_key"] = other["public_key"], other["passkey"]["public_key"]
 
 
 def unregistered(rows: list[dict[str, Any]]) -> None:
@@ -174,6 +175,17 @@ def removed_before(rows: list[dict[str, Any]]) -> None:
     gone = signed(rows, "passkey-remove")
     rows.remove(gone)
     rows.insert(rows.index(yes), gone)
+
+
+@pytest.mark.promise(88)
+def test_a_passkey_that_no_other_signed_is_named(daemon: Daemon, exported: Path, tmp_path: Path) -> None:
+    def unsign(rows: list[dict[str, Any]]) -> None:
+        del signed(rows, "passkey-add")["facts"]["assertion"]
+
+    done = daemon.goex("log", "--verify-export", str(remade(exported, tmp_path / "bent", unsign)))
+    assert done.returncode == 3
+    assert "Not proven: Row " in done.stdout and "(phone) though no other passkey signed that" in done.stdout
+    assert daemon.goex("log", "--verify-export", str(exported)).returncode == 0  # the control
 
 
 @pytest.mark.promise(88)

@@ -264,6 +264,7 @@ def test_a_removed_one_counts_no_more(page: Page, key: Authenticator, question: 
     page.remove(added.id, key)
     assert code(lambda: page.decide(prepared)) == "passkey-refused"
     page.decide(page.signed(page.yes(question), key))
+    assert code(lambda: page.add(second, by=key)) == "passkey-refused"  # nor comes back: the log takes none twice
 
 
 @pytest.mark.promise(87)

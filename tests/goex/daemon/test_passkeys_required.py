@@ -364,4 +364,5 @@ def test_whoever_confirms_a_passkey_of_another_address_sees_and_signs_which() ->
         assert added.credential_id == mine["credential_id"]
         spki = hashlib.sha256(webauthn.spki(added.public_key)).hexdigest()
         assert spki == mine["public_key_sha256"]
-        assert daemon.person("VerifyLog", pb.VerifyLogRequest()).good
+        found = daemon.person("VerifyLog", pb.VerifyLogRequest())
+        assert (found.good, list(found.unproven)) == (True, [])  # the log says which call was confirmed

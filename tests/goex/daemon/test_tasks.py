@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 from grpc import RpcError
 
-from goex.journal.verify import Signatures
 from goex.rpc import goex_pb2 as pb
 from tests.adversarial.grant_scene import Scene, scene
 from tests.adversarial.test_tasks import line, post, task
@@ -120,21 +119,3 @@ def test_what_cannot_be_held_to_is_refused_before_anybody_is_asked(desk: Scene, 
     except RpcError:
         return
     assert finished.action.state == "failed" and not finished.action.digest
-
-
-@pytest.mark.promise(88)
-def test_what_a_passkey_signed_of_a_task_is_its_lines_and_no_other_grants() -> None:
-    signatures = Signatures(whole=False, digest_of=lambda action: "d")
-    statement = {"kind": "approve", "action": "a-1", "digest": "d", "width": "once", "narrowed": [[0, 1], [1, 0]]}
-    lines = {"id": "g-0000", "width": "task", "service": "slack", "scope": "chat.postMessage", "times": 1}
-    begun = {"id": "g-1", "width": "once", "service": "goex", "scope": "task"}
-    other = {"id": "g-2", "width": "once", "service": "slack", "scope": "chat:write"}
-    assert signatures._states("grant", "a-1", {"grants": [begun, lines]}, statement) == ""
-    more = (
-        [{**lines, "width": "permanent"}],
-        [{**lines, "times": 2}],
-        [{**lines, "times": 0}],
-        [{**lines, "id": "g-0001"}],
-    )
-    for grants in ([other, lines], [lines], *([begun, lines, *each] for each in more)):
-        assert "more than" in signatures._states("grant", "a-1", {"grants": grants}, statement)

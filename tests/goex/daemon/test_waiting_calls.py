@@ -7,6 +7,7 @@ A new field of such a call's request has to be added to `DECIDED`: as one that t
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -22,6 +23,7 @@ from google.protobuf.message import Message
 import goex.daemon
 from goex.daemon.waiting_calls import PasskeyDue, WaitingCalls, hides
 from goex.engine.peers import Peer
+from goex.json_text import json_lines
 from goex.rpc import accounts_pb2, audit_pb2, databases_pb2, passkeys_pb2, reversions_pb2, rules_pb2, vault_pb2
 from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput
@@ -255,6 +257,61 @@ def test_what_is_said_in_other_words_is_covered_both_ways(calls: Calls) -> None:
     calls.asked(request, instead={"path": {"path": "/b", "sha256": "2"}})
     calls.asked(vault_pb2.RestoreRequest(path="/c"), instead=here)
     calls.waiting.require(PEER, "Doing this", "Call", request, here)
+
+
+HOSTILE = "permit (a);\n\u202e;)b( dibrof\n\u2066\u200bforbid (c);\x1b[2K"
+
+
+@pytest.mark.promise(22, 87)
+def test_each_text_is_shown_escaped_and_its_lines_are_lines(calls: Calls) -> None:
+    """What is signed is the hash of the exact text."""
+    rule = rules_pb2.RuleFile(name="m\u202eine", text=HOSTILE)
+    view = calls.asked(rules_pb2.ApplyRulesRequest(files=[rule], compared_with="abc"))
+    assert list(view.lines) == [
+        "{",
+        '  "compared_with": "abc",',
+        '  "files": [',
+        "    {",
+        '      "name": "m\\u{202e}ine",',
+        '      "text": (3 lines)',
+        "       | permit (a);",
+        "       | \\u{202e};)b( dibrof",
+        "       | \\u{2066}\\u{200b}forbid (c);\\u{1b}[2K",
+        "    }",
+        "  ]",
+        "}",
+    ]
+    assert json.loads(view.request_json)["files"][0]["text"] == HOSTILE
+    assert hashlib.sha256(view.request_json.encode()).hexdigest() == view.request
+
+
+@pytest.mark.promise(22, 87)
+def test_what_is_done_is_named_escaped(calls: Calls) -> None:
+    with pytest.raises(PasskeyDue):
+        calls.waiting.require(PEER, "Adding a passkey for \u202egro.live", "Add", pb.AddAgentRequest())
+    assert calls.waiting.open()[0].what == "Adding a passkey for \\u{202e}gro.live"
+
+
+@pytest.mark.promise(22)
+def test_no_text_poses_as_what_stands_around_it() -> None:
+    for text in ('",', '"\n}', "\n  }\n]", "a\r\n", "(2 lines)", '\n"b": 1', "\\u{202e}", "\u2028x"):
+        for one, other in (({"a": text, "b": 2}, {"a": "", "b": 2}), ([text, "x"], ["x", text]), ({text: 1}, {"a": 1})):
+            assert json_lines(one) != json_lines(other)
+        shown = json_lines({"a": text})
+        assert [line[:2] for line in shown] == ["{", *["  "] * (len(shown) - 2), "}"]
+        assert all(line.startswith("   | ") for line in shown[2:-1])
+        assert all(len(line.splitlines()) <= 1 for line in shown)
+    assert json_lines({"a": [], "b": {}, "c": [1, None, True]}) == [
+        "{", '  "a": [],', '  "b": {},', '  "c": [', "    1,", "    null,", "    true", "  ]", "}",
+    ]  # fmt: skip
+
+
+@pytest.mark.promise(87)
+def test_many_large_calls_are_still_one_reply(calls: Calls) -> None:
+    for number in range(40):
+        last = calls.asked(rules_pb2.RuleFile(name=str(number), text="\u05d0" * 190_000))
+    assert calls.waiting.open()[-1].id == last.id
+    assert sum(one.ByteSize() for one in calls.waiting.open()) < 32 * 2**20
 
 
 @pytest.mark.promise(87)

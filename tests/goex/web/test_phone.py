@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import grpc
 import pytest
 
 import goex.journal.verify as verify
 from goex.rpc import goex_pb2 as pb
+from goex.rpc import passkeys_pb2 as ppb
 from tests.goex.daemon.test_passkey_rows import remade, signed
 from tests.goex.web.test_access import send
 from tests.support.authenticator import Page, decoded, encoded
@@ -29,6 +31,7 @@ from tests.support.page import (
     add_shop,
     ask_for_update,
     chromium,
+    click_after_end,
     needs_browser,
     page_of,
     question_of,
@@ -153,7 +156,7 @@ def phone(browser: Any, daemon: Daemon, desk: Device, public: str) -> Iterator[D
     compared = told.rpartition(" ")[2]
     assert re.fullmatch("[0-9a-f]{64}", compared), told
     expect(desk.tab.locator("main")).to_contain_text(f'"public_key_sha256": "{compared}"')
-    desk.tab.click("button:has-text('Confirm with a passkey')")
+    click_after_end(desk.tab, "Confirm with a passkey")
     expect(made.tab.locator("#said")).to_have_text("The passkey is registered.")
     yield made
     made.context.close()
@@ -261,6 +264,44 @@ def test_what_a_phone_undoes_its_passkey_confirms(daemon: Daemon, shop: Path, ph
     until_status(shop, before)
     confirmed = [row for row in daemon.person("Log", pb.LogRequest(limit=50)).rows if row.kind == "presence"]
     assert any(f"Undoing {action}" in row.facts_json for row in confirmed)
+
+
+@pytest.mark.promise(87, 94)
+def test_a_phone_signs_its_own_call_though_another_waits(
+    daemon: Daemon, shop: Path, phone: Device, public: str
+) -> None:
+    """And none where its own isn't told: the only one that waits may be an attacker's."""
+    action = ask_for_update(daemon, daemon.add_agent("fifth"), "beside another")
+    decide(daemon, pb.Approval(id=question_of(daemon, action)))
+    until_status(shop, "beside another")
+    here = Page(daemon)
+    removed = ppb.RemovePasskeyRequest(id=here.list().passkeys[0].id)
+    with pytest.raises(grpc.RpcError):
+        here.call("Remove", removed)
+    phone.new_tab(f"{public}/#history")
+    phone.sign_in()
+    phone.tab.wait_for_selector("table")
+    script = """async () => {
+      const { Problem } = await import("/daemon.js"), { confirmed } = await import("/proof.js");
+      let made = 0;
+      const due = new Problem({ code: "passkey", message: "Due." });
+      const attempt = async () => { if (!made++) throw due; return "made"; };
+      try { return await confirmed(attempt); } catch (error) { return `${error.text} ${location.hash}`; }
+    }"""
+    told = phone.tab.evaluate(script)
+    assert "under System" in told and told.endswith("#system"), told
+    (other,) = here.list().waiting
+    assert other.what == "Removing a passkey"
+    expect(phone.tab.locator("main")).to_contain_text("Removing a passkey")
+    view(phone.tab, "history")
+    phone.tab.click(f"tr[data-id='{action}'] button:has-text('Undo')")
+    phone.tab.wait_for_selector("li.item button.open")  # it was confirmed, and asks
+    assert [one.id for one in here.list().waiting] == [other.id]
+    with pytest.raises(grpc.RpcError):
+        here.call("Remove", removed)
+    phone.tab.click("li.item button.open")
+    phone.tab.click("article button:has-text('Deny')")
+    expect(phone.tab.locator("main")).to_contain_text("denied")
 
 
 @pytest.mark.promise(94)

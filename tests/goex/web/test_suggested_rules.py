@@ -12,7 +12,7 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.adversarial.grant_scene import Scene, call, scene, several
 from tests.support.daemon import APPROVAL_PASSPHRASE
-from tests.support.page import CHROMIUM, INTERNAL, SECONDS, needs_browser, page_of
+from tests.support.page import CHROMIUM, INTERNAL, SECONDS, click_after_end, needs_browser, page_of
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -66,22 +66,23 @@ def registered(tab: Any) -> None:
     expect(tab.locator("#said")).to_have_text("The passkey is registered.")
 
 
-@pytest.mark.promise(14, 4)
+@pytest.mark.promise(14, 4, 27)
 def test_it_is_put_in_force_with_the_passphrase(made: Scene, port: int, tab: Any) -> None:
     with page_of(made.daemon, port) as web:
         tab.goto(web.link())
         tab.click("nav a:has-text('Rules')")
+        tab.wait_for_timeout(1500)  # three times as long as it stands before it can be put in force
+        assert tab.is_disabled("button:has-text('Put in force')")  # its end is below the screen
         card = tab.locator("li.card:has(button:has-text('Put in force'))")
         expect(card).to_contain_text("slack.chat.postMessage as work")
         shown = card.locator("pre").inner_text().strip()
-        tab.click("button:has-text('Put in force')")
+        click_after_end(tab, "Put in force")
         tab.fill("#passphrase", "not the passphrase")
         tab.click("#proof-yes")
         expect(tab.locator("#proof-problem")).to_contain_text("approval passphrase")
         tab.click("#proof-no")
-        expect(tab.locator("button:has-text('Put in force')")).to_be_enabled()
         assert in_force(made) == []
-        tab.click("button:has-text('Put in force')")
+        click_after_end(tab, "Put in force")
         tab.fill("#passphrase", APPROVAL_PASSPHRASE)
         tab.click("#proof-yes")
         expect(tab.locator("#said")).to_contain_text("The rule is in force.")
@@ -105,7 +106,7 @@ def test_a_passkey_signs_that_very_rule(made: Scene, port: int, tab: Any) -> Non
         tab.reload()
         tab.wait_for_selector("nav a")
         tab.click("nav a:has-text('Rules')")
-        tab.click("button:has-text('Put in force')")
+        click_after_end(tab, "Put in force")
         expect(tab.locator("#said")).to_contain_text("The rule is in force.")
         expect(tab.locator("main")).to_contain_text("No rule is suggested")
     rows = made.daemon.person("Log", pb.LogRequest(limit=20)).rows
