@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Set
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from policies.actions import Files, Outcome, Plan
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
@@ -17,11 +18,11 @@ from runtimes.files import manifest as manifests
 from runtimes.files import plan_text, previews, records
 from runtimes.files.folder import Folder
 from runtimes.files.path_text import shown
-from runtimes.files.rebase import orphans, rebased
+from runtimes.files.rebase import orphans, own_paths, rebased
 from runtimes.files.records import Label, Place, State
-from runtimes.files.restore import Restore, Steps, steps
+from runtimes.files.restore import Restore, Steps, steps, unreachable
 from runtimes.files.snapshot import Repository
-from runtimes.files.tree import Bounds, Manifest, Walk
+from runtimes.files.tree import UNLISTED, Bounds, Manifest, Walk
 from runtimes.files.workers import in_thread, teller
 from runtimes.open_files import OPEN_FILES
 
@@ -118,6 +119,11 @@ class ActionFolder:
         contents = {goal.entries[path].oid for path in todo.stage if goal.entries[path].oid}
         if await in_thread(lambda: self.repository.missing(contents)):
             raise Unavailable("The snapshot lacks contents that this needs.", next_step="Nothing was touched.")
+        if lost := unreachable(todo, now, goal):
+            raise Unavailable(
+                f"{shown(lost[0])} has {UNLISTED[0]}: what it was can't be restored.",
+                next_step="Nothing was touched.",
+            )
         lines = plan_text.changes(now.entries, goal.entries)
         restore = Restore(
             root=self.root,
@@ -128,20 +134,10 @@ class ActionFolder:
             clone=self.repository.clone,
             progress=tell,
         )
-        if todo and (fixed := await in_thread(lambda: restore.fixed(todo))):
-            raise Conflict(
-                "The file system lets nobody change some of these files; nothing was touched.",
-                next_step="Take that off (chattr -i -a FILE), then try again.",
-                difference=tuple(f"can't be changed: {shown(path)}" for path in fixed[:20]),
-            )
         if todo or resumed:
+            # Before the first look, which may lift modes of folders: between the two states they count as ours.
+            records.write_state(self.records, State(at="between", name=name, was=state.was if resumed else state.at))
             with OPEN_FILES.hold("folder") as restore.held:
-                await in_thread(
-                    lambda: restore.keep_out(todo), saying="Waiting for a database…", progress=self.progress
-                )
-                records.write_state(
-                    self.records, State(at="between", name=name, was=state.was if resumed else state.at)
-                )
                 await self._stage(restore, todo, None if resumed else state)
                 await self._apply(restore, todo, goal, tell, whole=resumed or not restore.plain(todo))
         if arrive is not None:
@@ -166,29 +162,42 @@ class ActionFolder:
         return now, own_sides(now, sides, expected, goal)
 
     async def _looked_at(self, sides: tuple[Manifest, Manifest]) -> tuple[Manifest, Manifest | None]:
-        """The tree as it is now, and which of the two it should be; None: a restore between them was cut off."""
+        """The tree as it is now, and which of the two it should be; None: a restore between them was cut off. What the
+        action changed, and what may be written over, is read anew: what is written through a mapping moves no time at
+        first."""
         state = records.read_state(self.records)
         expected = None if state.at == "between" else sides[1] if state.at == "after" else sides[0]
         tell = teller(self.progress)
+        known = without(expected or sides[1], own_paths(sides[0].entries, sides[1].entries))
         now = await in_thread(
-            lambda: self.walk(known=expected or sides[1], skip=state.name, tell=tell),
+            lambda: self.walk(known=known, skip=state.name, tell=tell),
             saying="Comparing the folder with what it should be…",
             progress=self.progress,
         )
         return now, expected
 
     async def _stage(self, restore: Restore, todo: Steps, state: State | None) -> None:
+        """Look whether these steps can be taken, and make what they need; where not, all is as it was and `state` is
+        noted again. Where that fails too, it stays noted that a restore was cut off."""
         try:
+            if fixed := await in_thread(lambda: restore.fixed(todo)):
+                raise Conflict(
+                    "The file system lets nobody change some of these files; nothing was touched.",
+                    next_step="Take that off (chattr -i -a FILE), then try again.",
+                    difference=tuple(f"can't be changed: {shown(path)}" for path in fixed[:20]),
+                )
+            await in_thread(lambda: restore.keep_out(todo), saying="Waiting for a database…", progress=self.progress)
             await in_thread(
                 lambda: restore.stage(todo),
                 saying="Restoring contents beside the folder's own…",
                 progress=self.progress,
             )
-        except GoexError:
-            await in_thread(restore.unstage)
-            if state is not None:
-                records.write_state(self.records, state)
-            raise
+        except GoexError as error:
+            with suppress(GoexError):
+                await in_thread(restore.unstage)
+                if state is not None:
+                    records.write_state(self.records, state)
+            raise error
 
     async def _apply(
         self, restore: Restore, todo: Steps, goal: Manifest, tell: Callable[[str], None], *, whole: bool
@@ -212,6 +221,16 @@ class ActionFolder:
         if strange:
             difference, _ = plan_text.capped(strange, 20)
             raise Halted(Conflict("The folder isn't what it should be after this.", difference=difference))
+
+
+def without(known: Manifest, paths: Set[bytes]) -> Manifest:
+    """What is known, but for these paths."""
+    folders = {path.rpartition(b"/")[0] for path in paths}
+    return replace(
+        known,
+        entries={path: entry for path, entry in known.entries.items() if path not in paths},
+        listings={folder: listing for folder, listing in known.listings.items() if folder not in folders},
+    )
 
 
 def refuse_difference(now: Manifest, expected: Manifest | None, sides: tuple[Manifest, Manifest]) -> None:
@@ -263,7 +282,13 @@ def own_sides(
 
 
 def refuse_unrestorable(found: Manifest) -> None:
-    """Raise InvalidInput for what GoEx, without root, could take away but not put back."""
+    """Raise InvalidInput for what GoEx, or GoEx without root, could take away but not put back."""
+    for path, entry in found.entries.items():
+        if UNLISTED in entry.xattrs:
+            raise InvalidInput(
+                f"{shown(path)} has {UNLISTED[0]}: it couldn't be restored exactly.",
+                next_step="Take some off (setfattr -x NAME FILE), or choose another folder.",
+            )
     if os.geteuid() == 0:
         return
     groups = {os.getegid(), *os.getgroups()}

@@ -51,7 +51,8 @@ def beside(fd: int, name: bytes) -> bytes:
 
 
 class Reading:
-    """`name` in the folder `fd` opened for reading, once it is sure that it is what `at` says. A context manager.
+    """`name` in the folder `fd` opened for reading, once it is sure that it is what `at` says. A context manager. "."
+    is the folder `fd` itself.
 
     Its access time stays as it is. With `force`, a mode that keeps its own user out is lifted meanwhile, by a
     descriptor that reads nothing; `lifted` says so.
@@ -75,7 +76,10 @@ class Reading:
                 os.close(self.fd)
                 raise
             return
-        self._handle = os.open(name, flags | os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+        if name == b".":  # looking it up there wants the right to pass through, which its mode may not give
+            self._handle = os.open(f"{PROC}/{fd}", flags | os.O_PATH | os.O_CLOEXEC)
+        else:
+            self._handle = os.open(name, flags | os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
         try:
             now = os.fstat(self._handle)
             same(now, at, path)

@@ -49,6 +49,12 @@ _TOPS = frozenset(
 # File systems that keep change times as the walk's shortcut needs it. tmpfs doesn't: a file that is mapped into
 # memory can be written there without any of its times being moved.
 _KEEPING = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "overlay", "zfs", "bcachefs"})
+# File systems that make up modes and owners as they are mounted (a fuseblk is nearly always ntfs-3g), and the options
+# of others that do: what they show isn't kept, so it can't be put back, and no folder there can be closed to others.
+_MODELESS = frozenset(
+    {"vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk", "fuse.exfat", "hfs", "hpfs", "vboxsf", "fuse.vmhgfs-fuse"}
+)
+_MADE_UP = re.compile(r"(?:^|,)(?:fmask|dmask|file_mode|dir_mode)=|aname=drvfs")
 _UPPER = re.compile(r"(?:^|,)upperdir=((?:[^,\\]|\\.)*)")
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 
@@ -66,13 +72,14 @@ class Folder:
     settles: bool  # its file system keeps change times
 
 
-def resolve(asked: str, *, protected: Sequence[Path] = ()) -> Folder:
-    """Find out which folder is meant and whether it is fit. Raises InvalidInput, saying why and what to do."""
+def resolve(asked: str, *, protected: Sequence[Path] = (), closed: bool = False) -> Folder:
+    """Find out which folder is meant and whether it is fit. `closed`: its mode may keep its own user out. Raises
+    InvalidInput, saying why and what to do."""
     if (plain := os.path.normpath(asked)) != "/":
         _refuse_system(plain)  # what needs no look comes first
     path = _resolved(asked)
     _refuse_by_name(path, protected)
-    fd = _open(path)
+    fd = _open(path, closed=closed)
     try:
         at = os.fstat(fd)
     finally:
@@ -90,10 +97,11 @@ def resolve(asked: str, *, protected: Sequence[Path] = ()) -> Folder:
     )
 
 
-def open_pinned(path: str, device: int, inode: int) -> int:
-    """Open the folder that was assessed, and no other. Raises Conflict when it isn't there any more."""
+def open_pinned(path: str, device: int, inode: int, *, closed: bool = False) -> int:
+    """Open the folder that was assessed, and no other; where `closed` and its mode keeps its own user out, by O_PATH.
+    Raises Conflict when it isn't there any more."""
     try:
-        fd = _open(path)
+        fd = _open(path, closed=closed)
     except InvalidInput as error:
         raise _swapped(path) from error
     at = os.fstat(fd)
@@ -109,6 +117,16 @@ def keeps_change_times(path: str) -> bool:
     if kind == "overlay" and (upper := _UPPER.search(options)):  # what is written there lies in this folder
         return _file_system(_plain(upper[1]))[0] in _KEEPING
     return kind in _KEEPING
+
+
+def refuse_modeless(path: str) -> None:
+    """Raise InvalidInput when the file system that holds this real path keeps no modes and owners."""
+    kind, options = _file_system(path)
+    if kind in _MODELESS or _MADE_UP.search(options):
+        raise InvalidInput(
+            f"The file system of {path} ({kind}) keeps no modes and owners: nothing could be restored exactly.",
+            next_step="Copy the folder to another file system, and work there.",
+        )
 
 
 def mount_of(root: int) -> str:
@@ -154,7 +172,7 @@ def _resolved(asked: str) -> str:
     return path
 
 
-def _open(path: str) -> int:
+def _open(path: str, *, closed: bool) -> int:
     """Open a resolved path, one part after another, following nothing."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open("/", flags)
@@ -162,7 +180,12 @@ def _open(path: str) -> int:
         parts = [part for part in path.split("/") if part]
         for number, part in enumerate(parts):
             last = number == len(parts) - 1
-            inner = os.open(part, flags if last else (flags | os.O_PATH), dir_fd=fd)
+            try:
+                inner = os.open(part, flags if last else (flags | os.O_PATH), dir_fd=fd)
+            except PermissionError:
+                if not (last and closed):
+                    raise
+                inner = os.open(part, flags | os.O_PATH, dir_fd=fd)
             os.close(fd)
             fd = inner
     except OSError as error:

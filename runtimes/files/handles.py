@@ -10,6 +10,7 @@ read by reaching it. Calls that know no descriptor go through /proc/self/fd, whi
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ from types import TracebackType
 from policies.errors import Conflict
 from runtimes.files.descriptors import PROC, beside, opened
 from runtimes.files.path_text import shown
-from runtimes.files.tree import KINDS, Entry, Manifest, read_xattrs
+from runtimes.files.tree import KINDS, UNLISTED, Entry, read_xattrs
 from runtimes.open_files import OPEN_FILES, files_of
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -40,11 +41,16 @@ class Moved(Conflict):
 class Handles:
     """The chain of open folders down to the one used last. A context manager.
 
-    `lifted` collects the folders whose mode had to be lifted to be worked in: their metadata is set last.
+    A mode that keeps its own user out is lifted while its folder is in the chain: to be passed through, or with
+    `writes` to be worked in. It is put back when the folder leaves the chain, unless `keep`; `lifted` collects these
+    folders, for whoever keeps them so to set their metadata last.
     """
 
-    def __init__(self, root: int) -> None:
+    def __init__(self, root: int, *, writes: bool = False, keep: bool = False) -> None:
         self._device = os.fstat(root).st_dev
+        self._needed = 0o300 if writes else 0o100
+        self._keep = keep
+        self._modes: dict[int, tuple[int, int]] = {}  # by descriptor: as it was, and as it was lifted
         self._chain: list[tuple[bytes, int]] = [(b"", os.open(f"{PROC}/{root}", os.O_PATH | os.O_DIRECTORY))]
         self.lifted: set[bytes] = set()
         self._lift(b"", self._chain[0][1])
@@ -53,13 +59,19 @@ class Handles:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        for _, fd in self._chain:
-            os.close(fd)
+        failed: OSError | None = None
+        while self._chain:
+            try:
+                self._leave()
+            except OSError as error:
+                failed = error
+        if failed is not None and kind is None:
+            raise failed
 
     def folder(self, path: bytes) -> int:
         """A descriptor of the folder at `path`, good until the next call. Raises Moved when it isn't one."""
         while not _within(path, self._chain[-1][0]):
-            os.close(self._chain.pop()[1])
+            self._leave()
         top, fd = self._chain[-1]
         rest = path[len(top) :].lstrip(b"/") if top else path
         for name in rest.split(b"/") if rest else ():
@@ -81,9 +93,22 @@ class Handles:
 
     def _lift(self, path: bytes, fd: int) -> None:
         at = os.fstat(fd)
-        if os.geteuid() != 0 and at.st_uid == os.geteuid() and at.st_mode & 0o300 != 0o300:
-            os.chmod(f"{PROC}/{fd}", stat.S_IMODE(at.st_mode) | 0o700)
+        if os.geteuid() != 0 and at.st_uid == os.geteuid() and at.st_mode & self._needed != self._needed:
+            mode = stat.S_IMODE(at.st_mode)
+            os.chmod(f"{PROC}/{fd}", mode | self._needed)
             self.lifted.add(path)
+            if not self._keep:
+                self._modes[fd] = mode, mode | self._needed
+
+    def _leave(self) -> None:
+        """Close the last folder of the chain; a mode that was set meanwhile isn't put back."""
+        _, fd = self._chain.pop()
+        try:
+            mode, lifted = self._modes.pop(fd, (0, -1))
+            if stat.S_IMODE(os.fstat(fd).st_mode) == lifted:
+                os.chmod(f"{PROC}/{fd}", mode)
+        finally:
+            os.close(fd)
 
 
 def _within(path: bytes, top: bytes) -> bool:
@@ -143,12 +168,19 @@ def set_metadata(fd: int, name: bytes, goal: Entry, inode: int) -> None:
 
 
 def _set_xattrs(path: str | bytes, goal: Entry, *, follow: bool) -> None:
+    mode = 0o700 if goal.kind == "d" else 0o600  # user attributes are read and written as contents are
+    lifts = follow and os.geteuid() != 0
+    if lifts and os.stat(path).st_mode & 0o600 != 0o600:  # noqa: PTH116 (of a descriptor)
+        os.chmod(path, mode)
+        lifts = False
     there = dict(read_xattrs(path, follow=follow))
     wanted = dict(goal.xattrs)
     if there == wanted:
         return
-    if follow and os.geteuid() != 0:
-        os.chmod(path, 0o700 if goal.kind == "d" else 0o600)  # user attributes are written as contents are
+    if UNLISTED in (*there.items(), *wanted.items()):
+        raise OSError(errno.E2BIG, f"{UNLISTED[0]}, which can't be restored")
+    if lifts:
+        os.chmod(path, mode)
     for name in there.keys() - wanted.keys():
         os.removexattr(path, name, follow_symlinks=follow)
     for name, value in wanted.items():
@@ -211,23 +243,6 @@ def remove_path(path: Path) -> None:
         remove_tree(fd, os.fsencode(path.name))
 
 
-def remove_unknown(root: int, known: Manifest) -> None:
-    """Remove everything below `root` that `known` doesn't have, or has as another kind."""
-    folders = [path for path, entry in known.entries.items() if entry.kind == "d"]
-    with Handles(root) as handles:
-        for path in folders:
-            try:
-                fd = handles.folder(path)
-            except Moved:
-                continue
-            with _unlocked(fd, b".") as listing:
-                names = [os.fsencode(listed) for listed in os.listdir(listing)]
-            for name in names:
-                entry = known.entries.get(path + b"/" + name if path else name)
-                if entry is None or (entry.kind == "d") != _is_folder(fd, name):
-                    remove_tree(fd, name)
-
-
 @contextmanager
 def opened_path(path: Path) -> Iterator[int]:
     """A folder of GoEx's own, opened."""
@@ -240,11 +255,18 @@ def opened_path(path: Path) -> Iterator[int]:
 
 @contextmanager
 def _unlocked(fd: int, name: bytes) -> Iterator[int]:
+    """A folder opened for listing and working in it, whatever its mode says; that is put back."""
     with opened(fd, name, os.O_PATH | os.O_DIRECTORY) as handle:
-        if os.geteuid() != 0:
-            os.chmod(f"{PROC}/{handle}", 0o700)
-        with opened(handle, b".", os.O_RDONLY | os.O_DIRECTORY) as inner:
-            yield inner
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        lifts = os.geteuid() != 0 and mode & 0o700 != 0o700
+        if lifts:
+            os.chmod(f"{PROC}/{handle}", mode | 0o700)
+        try:
+            with opened(handle, b".", os.O_RDONLY | os.O_DIRECTORY) as inner:
+                yield inner
+        finally:
+            if lifts:
+                os.chmod(f"{PROC}/{handle}", mode)
 
 
 def _is_folder(fd: int, name: bytes) -> bool:
@@ -252,19 +274,27 @@ def _is_folder(fd: int, name: bytes) -> bool:
     return at is not None and stat.S_ISDIR(at.st_mode)
 
 
-def check_own(fd: int, name: bytes) -> None:
-    """Raise Moved unless the folder is GoEx's user's alone: the name is in a folder that isn't."""
-    at = os.fstat(fd)
-    if at.st_uid != os.geteuid() or at.st_mode & 0o077:
+def check_own(fd: int, name: bytes, above: int) -> None:
+    """Raise Moved unless the folder is GoEx's user's alone: the name is in a folder, `above`, that may not be.
+
+    A file system that keeps no modes shows others' rights on what was made without any. That does where nobody else
+    may write to either of the two: nobody else can have put this folder there.
+    """
+    at, held = os.fstat(fd), os.fstat(above)
+    alone = held.st_uid == os.geteuid() != 0 and not (at.st_mode | held.st_mode) & 0o022
+    if at.st_uid != os.geteuid() or (at.st_mode & 0o077 and not alone):
         raise Moved(name)
 
 
 def remove_flat(root: int, name: bytes) -> bool:
-    """Remove a folder of GoEx's own that holds no folders. Returns False when it wasn't there."""
+    """Remove a folder of GoEx's own that holds no folders. Returns False when it wasn't there. Raises Moved when it is
+    another user's, or others may have put in what it holds."""
     try:
         with opened(root, name, os.O_RDONLY | os.O_DIRECTORY) as fd:
-            check_own(fd, name)
-            for inner in os.listdir(fd):
+            listed = os.listdir(fd)
+            if listed or os.fstat(fd).st_uid != os.geteuid():
+                check_own(fd, name, root)
+            for inner in listed:
                 with suppress(FileNotFoundError):
                     os.unlink(inner, dir_fd=fd)
     except FileNotFoundError:

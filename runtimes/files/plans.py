@@ -191,6 +191,25 @@ def revert_plan(revert: Revert, plan: Plan, folder: Folder, changes: Sequence[st
     )
 
 
+def aside_plan(revert: Revert, plan: Plan, folder: Folder, why: str, changes: Sequence[str], seen: str) -> Plan:
+    """The plan of an undo of what was never recorded; `seen` says how the folder looks."""
+    made = revert_plan(revert, plan, folder, ())
+    lines = (
+        made.lines[0],
+        f"What the program left was never recorded: {why}",
+        "What was there before the action is put back. All else, and what was changed since by anybody, is moved into "
+        "one folder in it, .goex-left-…; nothing is deleted.",
+        *changes,
+    )
+    return replace(
+        made,
+        lines=lines,
+        undo_class=UndoClass.IRREVERSIBLE,
+        undo_text="It can't be done again; what is moved aside stays in the folder.",
+        resolved={**made.resolved, "seen": seen},
+    )
+
+
 def commit_plan(revert: Revert, plan: Plan) -> Plan:
     """The plan of a commit. It touches the snapshots alone."""
     path = str(plan.resolved["folder"])

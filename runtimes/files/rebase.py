@@ -1,13 +1,14 @@
 """The two states of an action, rebased on what others did in its folder since: an undo is of what the action changed.
 
 Rules: what the action changed must be as it left it, or nothing is touched; all else stays as it is now. The time of a
-folder isn't a change of its own: where others made or removed names in it, it keeps theirs. Names of one inode are one
-thing. A folder that the action made isn't removed while it holds what others put there, and nothing is put back into
-one that is gone.
+folder isn't a change of its own: where others made or removed names in it, it keeps theirs. Nor is a mode that a
+restore lifted before it was cut off. Names of one inode are one thing. A folder that the action made isn't removed
+while it holds what others put there, and nothing is put back into one that is gone.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Set
 
 from runtimes.files.manifest import apart
@@ -25,10 +26,13 @@ def rebased(
     own = own_paths(before, after)
     made: tuple[dict[bytes, Entry], dict[bytes, Entry]] = ({}, {})
     left = None if expected is None else expected.entries
+    ways = _ways(own) if expected is None and os.geteuid() != 0 else frozenset[bytes]()
     for path in own | now.entries.keys():
         there = now.entries.get(path)
         for side, entries in zip(made, (before, after), strict=True):
             entry = entries.get(path) if path in own else there
+            if path in ways and path not in own:
+                entry = _closed(there, entries.get(path))
             if entry is not None:
                 side[path] = _timed(entry, entries.get(path), there, None if left is None else left.get(path))
     before_now, after_now = (
@@ -47,6 +51,19 @@ def own_paths(before: Entries, after: Entries) -> Set[bytes]:
     if groups:
         own |= {path for side in (before, after) for path, entry in side.items() if entry.group in groups}
     return own
+
+
+def _ways(paths: Set[bytes]) -> Set[bytes]:
+    """The folders that these paths lie in."""
+    return {path[:end] for path in paths for end, byte in enumerate(path) if byte == 0x2F} | {b""}
+
+
+def _closed(there: Entry | None, recorded: Entry | None) -> Entry | None:
+    """A folder with its recorded mode, where a restore that was cut off has let its owner in, and did no more to it."""
+    if there is None or recorded is None or not there.kind == recorded.kind == "d":
+        return there
+    lifted = there.mode & 0o700 != recorded.mode & 0o700 and there.mode == recorded.mode | (there.mode & 0o700)
+    return there._replace(mode=recorded.mode) if lifted else there
 
 
 def orphans(goal: Manifest) -> list[bytes]:

@@ -1,7 +1,7 @@
 """What the files runtime writes down about one action, and how it reads that back.
 
 `before`, `after` and `target` name a manifest in the snapshot repository; `state` says in which of the states the
-folder is, as far as GoEx had a hand in it:
+folder is, as far as GoEx had a hand in it; `unrecorded` says why there is no `after` of a program that has ended:
 
     prepared   nothing was done
     running    a program may be working on the folder, or on its copy
@@ -58,6 +58,16 @@ def read_manifest(records: Records, label: Label) -> tuple[str, Outcome | None] 
 def write_manifest(records: Records, label: Label, oid: str, outcome: Outcome | None = None) -> None:
     noted = None if outcome is None else {**cast(dict[str, Any], outcome.to_json()), "stdout": "", "stderr": ""}
     records.put(label, canonical({"manifest": oid, "outcome": noted}))
+
+
+def write_unrecorded(records: Records, why: str) -> None:
+    records.put("unrecorded", canonical({"why": why}))
+
+
+def read_unrecorded(records: Records) -> str:
+    """Why what the program left wasn't recorded when it had ended; "" where it was, or nobody came to it."""
+    found = _read(records, "unrecorded")
+    return "" if found is None else str(found["why"])
 
 
 def _read(records: Records, name: str) -> Mapping[str, Any] | None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from runtimes.files.descriptors import PROC, Reading, opened
 from runtimes.files.handles import Handles, Moved, check_own, expect, look, remove_flat, set_metadata, sync
 from runtimes.files.manifest import apart
-from runtimes.files.tree import KINDS, Entry, Manifest, read_xattrs
+from runtimes.files.tree import KINDS, UNLISTED, Entry, Manifest, read_xattrs
 from runtimes.open_files import FileId, Hold, files_of
 
 Copy = Callable[[str, Callable[[bytes], object]], None]
@@ -58,12 +58,13 @@ class Steps:
 
 def steps(now: Manifest, goal: Manifest) -> Steps:
     """Compare two manifests. Pure."""
-    old = now.entries
+    lost = _unlisted(now.entries, goal.entries)
+    old = {path: entry for path, entry in now.entries.items() if path not in lost} if lost else now.entries
     # What is the same and has one name alone needs nothing, and is nothing that the rest could build on.
     new, missing = apart(old, goal.entries)
     changed = dict(new)
     new |= {path: entry for path, entry in goal.entries.items() if entry.group}
-    gone = missing | {path for path, entry in changed.items() if path in old and _turned(old[path], entry)}
+    gone = lost | missing | {path for path, entry in changed.items() if path in old and _turned(old[path], entry)}
     settle = [
         path
         for path, entry in sorted(changed.items())
@@ -100,6 +101,27 @@ def steps(now: Manifest, goal: Manifest) -> Steps:
     )
 
 
+def _unlisted(old: Mapping[bytes, Entry], goal: Mapping[bytes, Entry]) -> set[bytes]:
+    """The folders whose attributes can't be taken off one by one, and what they hold: they are made anew."""
+    tops = [
+        path + b"/"
+        for path, entry in old.items()
+        if path and entry.kind == "d" and UNLISTED in entry.xattrs and _essence(goal.get(path)) != entry.essence
+    ]
+    return {path for path in old for top in tops if path + b"/" == top or path.startswith(top)}
+
+
+def _essence(entry: Entry | None) -> tuple[object, ...]:
+    return () if entry is None else entry.essence
+
+
+def unreachable(todo: Steps, now: Manifest, goal: Manifest) -> list[bytes]:
+    """The paths that these steps can't bring to their goal: a state has more attributes than the system lists."""
+    lacking = [path for path in (*todo.stage, *todo.folders) if UNLISTED in goal.entries[path].xattrs]
+    kept = ((path, now.entries[path].xattrs, goal.entries[path].xattrs) for path in todo.settle)
+    return lacking + [path for path, old, new in kept if old != new and UNLISTED in (*old, *new)]
+
+
 def _turned(old: Entry, new: Entry) -> bool:
     """Whether a folder has become something else, or the other way round."""
     return (old.kind == "d") != (new.kind == "d")
@@ -128,8 +150,8 @@ def _keeps(there: Entry | None, goal: Entry, members: Mapping[int, int], claimed
 
 
 def _rights(entry: Entry) -> tuple[object, ...]:
-    """What lends an owner's or the system's rights to a content."""
-    kept = tuple(pair for pair in entry.xattrs if pair[0].startswith(("security.", "trusted.")))
+    """What lends an owner's or the system's rights to a content, and what can't be taken off it."""
+    kept = tuple(pair for pair in entry.xattrs if pair[0].startswith(("security.", "trusted.")) or pair == UNLISTED)
     return entry.uid, entry.gid, entry.mode & 0o6000, kept
 
 
@@ -183,11 +205,11 @@ class Restore:
 
     def stage(self, todo: Steps) -> None:
         """Make all new contents. Raises OSError (disk full), Unavailable (a snapshot is damaged)."""
-        with Handles(self.root) as handles:
+        with Handles(self.root, writes=True) as handles:
             remove_flat(self.root, self.name)
             os.mkdir(self.name, 0o700, dir_fd=handles.folder(b""))
             folder = handles.folder(self.name)
-            check_own(folder, self.name)  # from here on nobody else can put anything into it
+            check_own(folder, self.name, self.root)  # from here on nobody else can put anything into it
             with self.contents() as copy:
                 for number, path in enumerate(todo.stage):
                     self._make(folder, b"%d" % number, self.goal.entries[path], copy, todo.few)
@@ -202,14 +224,19 @@ class Restore:
 
     def unstage(self) -> None:
         """Take `stage` back."""
-        if remove_flat(self.root, self.name):
+        with Handles(self.root) as handles:
+            if look(handles.folder(b""), self.name) is None:
+                return
+        with Handles(self.root, writes=True):
+            remove_flat(self.root, self.name)
             set_metadata(self.root, b".", self.now.entries[b""], self.now.entries[b""].inode)
 
     def apply(self, todo: Steps) -> None:
         """Bring everything into place. Raises Moved when a name isn't what the walk saw; run again, with a new
         walk, it goes on."""
         touched: set[bytes] = {b""}
-        with Handles(self.root) as handles:
+        whole = not todo.few
+        with Handles(self.root, writes=True, keep=True) as handles:
             for path in todo.remove:
                 self._remove(handles, path, touched)
                 self.removed.add(path)
@@ -219,12 +246,12 @@ class Restore:
                     raise Moved(path)
                 os.mkdir(name, 0o700, dir_fd=folder)
                 with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as new:
-                    check_own(new, path)
+                    check_own(new, path, folder)
                     self.made[path] = os.fstat(new).st_ino
                 touched.update((path, _above(path)))
             handles.folder(b"")
             with opened(self.root, self.name, os.O_PATH | os.O_DIRECTORY) as stage:
-                check_own(stage, self.name)
+                check_own(stage, self.name, self.root)
                 for number, path in enumerate(todo.stage):
                     self._place(handles, stage, path, b"%d" % number, touched)
                 for path, anchor in todo.links:
@@ -238,11 +265,14 @@ class Restore:
             handles.folder(b"")
             remove_flat(self.root, self.name)
             self._folders(handles, touched | handles.lifted | set(todo.settle))
-            if todo.few:
+            whole = whole or bool(handles.lifted)
+        if not whole:
+            with Handles(self.root) as handles:  # closed folders are closed again
                 for path in sorted(touched | set(todo.settle)):
                     if path in self.goal.entries and self.goal.entries[path].kind in "fd":
                         self._fsync(handles, path)  # a link is brought by the folder that holds it
-        if not todo.few:
+                whole = bool(handles.lifted)
+        if whole:
             self._sync()
 
     def strays(self, todo: Steps, name: Callable[[int, os.stat_result, bytes], str]) -> list[bytes]:

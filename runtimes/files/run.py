@@ -1,24 +1,26 @@
 """One program's run on its folder: directly or on a copy, recorded, and settled after a crash.
 
 Rules: the folder was compared with its snapshot right before; whatever ends the program, what it left is recorded;
-what can't be recorded is taken back at once. The changes of a copy are applied only while the folder is still what
-was copied; once applying has begun it is finished, also after a crash.
+what can't be recorded is left as it is, since nobody can tell what in it is the program's and what the person's: an
+undo moves it aside (`aside`). The changes of a copy are applied only while the folder is still what was copied; once
+applying has begun it is finished, also after a crash.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from policies.actions import Ended, Files, Outcome, Plan
-from policies.errors import Conflict, GoexError, InvalidInput
+from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
 from runtimes.base import Context
+from runtimes.files import aside, plan_text, plans, records, rights, workcopy
 from runtimes.files import manifest as manifests
-from runtimes.files import plan_text, plans, records, rights, workcopy
 from runtimes.files.action_folder import ActionFolder, Halted, refuse_difference, stopped
 from runtimes.files.folder import mount_of, open_pinned, refuse_mounts
-from runtimes.files.handles import remove_path, remove_unknown
+from runtimes.files.handles import remove_path
 from runtimes.files.kept_copies import KeptCopies
 from runtimes.files.path_text import shown
 from runtimes.files.tree import Manifest
@@ -61,13 +63,17 @@ class Run:
         result = await self._run(self.desk.folder.path)
         swapped = ""
         try:
-            os.close(open_pinned(self.desk.folder.path, self.desk.folder.device, self.desk.folder.inode))
+            folder = self.desk.folder
+            os.close(open_pinned(folder.path, folder.device, folder.inode, closed=True))
         except Conflict as error:
             swapped = f" {error.message}"
         try:
-            oid, after, stripped = await self._record_after()
+            try:
+                oid, after, stripped = await self._record_after()
+            except (Conflict, Unavailable):  # it may be over by now
+                oid, after, stripped = await self._record_after()
         except GoexError as error:
-            return await self._take_back(error)
+            return self._unrecorded(result, error)
         outcome = plans.outcome(result, self.before, after, stripped)
         outcome = replace(outcome, ok=outcome.ok and not swapped, summary=outcome.summary + swapped)
         return self._arrive(oid, after, outcome)
@@ -207,22 +213,16 @@ class Run:
         )
         return oid, after, stripped
 
-    async def _take_back(self, cause: GoexError) -> Outcome:
-        """What the program left can't be recorded (too much, disk full): put the folder back at once."""
-        message = f"What the program left can't be recorded: {cause}"
-
-        def clear() -> Manifest:
-            remove_unknown(self.desk.root, self.before)
-            return self.desk.walk(known=self.before)
-
-        try:
-            left = await in_thread(clear, saying="Taking it back…", progress=self.desk.progress)
-            await self.desk.bring(self.before, now=left, arrive="prepared")
-        except Halted as halted:
-            return stopped(f"{message} Taking it back stopped half way.", halted.cause)
-        except GoexError as error:
-            return Outcome(ok=False, summary=f"{message} It couldn't be taken back either: {error}", touched=True)
-        return Outcome(ok=False, summary=f"{message} It was taken back.", touched=False)
+    def _unrecorded(self, result: Result, cause: GoexError) -> Outcome:
+        """What the program left can't be recorded (too much, unreadable, disk full): it stays as it is."""
+        with suppress(GoexError):  # else an undo looks whether it can be recorded by then
+            records.write_unrecorded(self.desk.records, cause.message)
+        summary = (
+            f"{plans.ending(result)}. What it left can't be recorded: {cause} It was left as it is: an undo moves what "
+            "isn't as it was before into a folder beside, and deletes nothing."
+        )
+        ended = plans.read_outcome(result)
+        return replace(ended, ok=False, summary=summary, touched=True, unsure=isinstance(cause, Conflict))
 
     def _arrive(self, oid: str, after: Manifest, outcome: Outcome) -> Outcome:
         """Note what the folder is now. Where that fails the folder has changed all the same, and settling notes it."""
@@ -238,15 +238,19 @@ class Run:
     # ---- after a crash ----
 
     async def settle(self, state: records.State) -> Outcome:
-        """Find out what a run that was cut off has done, and record it. Idempotent."""
+        """Find out what a run that was cut off has done, and record it. Idempotent. Raises Conflict, InvalidInput,
+        Unavailable where that can't be recorded; nothing in the folder is taken back then."""
         if self.plan.resolved["mode"] != "direct":
             return await self._settle_copy(state)
-        if state.at == "between":
-            return await self._take_back(Conflict("Taking it back was interrupted."))
-        try:
-            oid, after, stripped = await self._record_after()
-        except InvalidInput as error:  # it left more than is taken
-            return await self._take_back(error)
+        if state.at == "before":
+            raise Unavailable("It was undone, and what the program left was never recorded.")
+        why = aside.INTERRUPTED if state.at == "between" else records.read_unrecorded(self.desk.records)
+        if why:
+            raise Unavailable(
+                f"What the program left was never recorded: {why}",
+                next_step="Undo it: what isn't as it was before is moved into a folder beside, nothing is deleted.",
+            )
+        oid, after, stripped = await self._record_after()
         if manifests.equal(self.before, after):
             records.write_state(self.desk.records, records.State(at="prepared"))
             return interrupted()

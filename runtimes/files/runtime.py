@@ -23,7 +23,7 @@ from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from policies.grants import PERSON
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
-from runtimes.files import plan_text, plans, previews, records, rights, workcopy
+from runtimes.files import aside, plan_text, plans, previews, records, rights, workcopy
 from runtimes.files.action_folder import (
     ActionFolder,
     Halted,
@@ -34,7 +34,7 @@ from runtimes.files.action_folder import (
 )
 from runtimes.files.difference import Difference
 from runtimes.files.dryrun import Dry, Room
-from runtimes.files.folder import Folder, open_pinned, resolve
+from runtimes.files.folder import Folder, open_pinned, refuse_modeless, resolve
 from runtimes.files.folder_names import names
 from runtimes.files.handles import remove_path
 from runtimes.files.kept_copies import KeptCopies
@@ -100,6 +100,8 @@ class FilesRuntime:
         if action.preview and action.undo:
             raise InvalidInput("A proposed undo is tried by a dry run; what is applied was made by one already.")
         folder = await in_thread(lambda: resolve(action.folder, protected=self._protected))
+        if not action.reads:
+            refuse_modeless(folder.path)
         image_id = await self._sandbox.image_id(self._profile)
         root = open_pinned(folder.path, folder.device, folder.inode)
         try:
@@ -258,29 +260,33 @@ class FilesRuntime:
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         """See `Runtime.settle`. It records what it finds in the snapshot area; and where the changes of a copy were
-        being applied it finishes that, since half of them would be worse. Idempotent."""
+        being applied it finishes that, since half of them would be worse. It takes nothing back. Idempotent."""
         if _is_several(plan):
             return await self._several.settle(plan, context)
         if _only_reads(plan):
             return Settlement(outcome=interrupted())
+        try:
+            return Settlement(outcome=await self._settled(plan, context))
+        except GoexError as error:
+            return Settlement(outcome=None, evidence=(str(error), *getattr(error, "difference", ())))
+
+    async def _settled(self, plan: Plan, context: Context) -> Outcome:
+        """What the action did. Raises GoexError where it can't be known."""
         state = records.read_state(context.records)
         noted = records.read_manifest(context.records, "after")
         if noted is not None and noted[1] is not None:
             if state.at == "running" or (state.at == "between" and state.was == "running"):
                 records.write_state(context.records, records.State(at="after"))
-            return Settlement(outcome=noted[1])
+            return noted[1]
         path = str(plan.resolved["folder"])
         async with self._locks.hold(path):
             await in_thread(self._repository(path).clean)
         if state.at == "prepared":
             await in_thread(lambda: remove_path(self._work(context.action_id)))  # a copy that was being removed
-            return Settlement(outcome=interrupted())
-        try:
-            async with self._opened(plan, context.action_id, context.records, context.progress, context.agent) as desk:
-                before = await in_thread(desk.before)
-                return Settlement(outcome=await self._run(plan, context, desk, before).settle(state))
-        except GoexError as error:
-            return Settlement(outcome=None, evidence=(str(error), *getattr(error, "difference", ())))
+            return interrupted()
+        async with self._opened(plan, context.action_id, context.records, context.progress, context.agent) as desk:
+            before = await in_thread(desk.before)
+            return await self._run(plan, context, desk, before).settle(state)
 
     # ---- taking back ----
 
@@ -295,8 +301,10 @@ class FilesRuntime:
             return plans.commit_plan(revert, plan)
         _refuse_pointless(revert, state)
         if "running" in (state.at, state.was) or records.read_manifest(context.records, "after") is None:
-            await self.settle(plan, context)
+            why = await self._why_unrecorded(plan, context, state)
             _refuse_pointless(revert, records.read_state(context.records))
+            if _unrecorded(plan, context):
+                return await self._assess_aside(revert, plan, context, why)
         kept = self._repository(str(plan.resolved["folder"])).labels()
         if not any(label.startswith(f"refs/goex/{plain(context.action_id)}/") for label in kept):
             raise Unsupported("It was undone, and its snapshots have made room for others since.")
@@ -318,6 +326,8 @@ class FilesRuntime:
         if revert.verb == "commit":
             await self.forget(plan, target)
             return Outcome(ok=True, summary="Committed: the snapshots of this action are deleted.", touched=True)
+        if revert.verb == "undo" and _unrecorded(plan, target):
+            return await self._put_aside(revert_plan, target, context)
         async with self._opened(revert_plan, target.action_id, target.records, context.progress, context.agent) as desk:
             recorded = await in_thread(desk.sides)
             undo = revert.verb == "undo"
@@ -337,6 +347,54 @@ class FilesRuntime:
         return Outcome(
             ok=True,
             summary=f"{which} {what} the action: {plan_text.tally(lines)}.{others}",
+            changes=shown,
+            changes_cut=cut,
+            touched=True,
+        )
+
+    async def _why_unrecorded(self, plan: Plan, context: Context, state: records.State) -> str:
+        """Record what the action did, where it isn't yet; or why it can't be. Raises Conflict for what can't be
+        recorded just now."""
+        why = records.read_unrecorded(context.records)
+        if plan.resolved["mode"] == "direct" and (why or state.at != "running"):
+            return why or aside.INTERRUPTED
+        try:
+            await self._settled(plan, context)
+        except Conflict:
+            raise
+        except GoexError as error:
+            return error.message
+        return ""
+
+    async def _assess_aside(self, revert: Revert, plan: Plan, context: Context, why: str) -> Plan:
+        if revert.verb == "redo":
+            raise Unsupported("What the program left was never recorded, so it can't be done again.")
+        folder = await in_thread(lambda: self._still_there(plan))
+        pinned = plans.revert_plan(revert, plan, folder, ())
+        async with self._opened(pinned, context.action_id, context.records, context.progress, context.agent) as desk:
+            before = await in_thread(desk.before)
+            found = await aside.found(desk, before)
+        return plans.aside_plan(revert, plan, folder, why, found.told(before), found.mark)
+
+    async def _put_aside(self, revert_plan: Plan, target: Context, context: Context) -> Outcome:
+        """Undo what was never recorded."""
+        async with self._opened(revert_plan, target.action_id, target.records, context.progress, context.agent) as desk:
+            lines: list[str] = []
+            left = ""
+            if records.read_state(target.records).at != "before":  # else it was done, and cut off right after
+                before = await in_thread(desk.before)
+                try:
+                    lines, left = await aside.put_back(desk, before, str(revert_plan.resolved.get("seen", "")))
+                except Halted as halted:
+                    said = "The undo stopped half way; run it again to finish it. Nothing was deleted: look into "
+                    name = aside.left_folder(records.read_state(target.records).name)
+                    return stopped(f"{said}{name} in the folder.", halted.cause)
+            await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
+        shown, cut = plan_text.capped(lines)
+        kept = f" What isn't from before is in {left} in the folder; nothing was deleted." if left else ""
+        return Outcome(
+            ok=True,
+            summary=f"What was in the folder before the action is as it was.{kept}",
             changes=shown,
             changes_cut=cut,
             touched=True,
@@ -423,9 +481,10 @@ class FilesRuntime:
     ) -> AsyncIterator[ActionFolder]:
         path = str(plan.resolved["folder"])
         async with self._locks.hold(path, first=agent == PERSON):
-            root = await in_thread(lambda: open_pinned(path, plan.resolved["device"], plan.resolved["inode"]))
+            pinned = plan.resolved["device"], plan.resolved["inode"]
+            root = await in_thread(lambda: open_pinned(path, *pinned, closed=True))
             try:
-                folder = await in_thread(lambda: resolve(path, protected=self._protected))
+                folder = await in_thread(lambda: resolve(path, protected=self._protected, closed=True))
                 yield ActionFolder(
                     action_id=action_id,
                     folder=folder,
@@ -474,7 +533,7 @@ class FilesRuntime:
 
     def _still_there(self, plan: Plan) -> Folder:
         try:
-            return resolve(str(plan.resolved["folder"]), protected=self._protected)
+            return resolve(str(plan.resolved["folder"]), protected=self._protected, closed=True)
         except InvalidInput as error:
             raise Conflict(
                 "The folder isn't there as it was; nothing was touched.",
@@ -500,6 +559,11 @@ def _is_several(plan: Plan) -> bool:
 
 def _only_reads(plan: Plan) -> bool:
     return isinstance(plan.action, Files) and plan.action.reads
+
+
+def _unrecorded(plan: Plan, context: Context) -> bool:
+    """Whether a program had the folder itself, and what it left was never recorded."""
+    return plan.resolved["mode"] == "direct" and records.read_manifest(context.records, "after") is None
 
 
 def _refuse_pointless(revert: Revert, state: records.State) -> None:

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
-from policies.actions import Files, Outcome, Plan, Revert
+from policies.actions import Files, Outcome, Plan, Revert, UndoClass
 from policies.display_text import escape
 from policies.errors import GoexError, InvalidInput, Unavailable, Unsupported
 from policies.grants import PERSON
@@ -214,7 +214,11 @@ class Several:
         apart = bool(errors) or any(
             records.read_state(_part(context, number).records).at != "after" for number in range(len(done))
         )
-        if not apart:
+        unrecorded = any(
+            part.resolved["mode"] == "direct" and records.read_state(_part(context, number).records).at == "running"
+            for number, part in enumerate(_parts(plan))
+        )
+        if not apart or (unrecorded and not errors):  # what can't be recorded is left, until an undo
             return _together(plan, outcomes)
         why = [str(error) for error in errors] or [each.summary for each in outcomes if not each.ok]
         try:
@@ -274,8 +278,11 @@ class Several:
             if nothing is not None and not self._waiting(revert, plan, context):
                 raise nothing
         first = made[0]
+        worst = next((part for part in made if part.undo_class is UndoClass.IRREVERSIBLE), first)
         return replace(
             first,
+            undo_class=worst.undo_class,
+            undo_text=worst.undo_text,
             needs=tuple(need for part in made for need in part.needs),
             lines=tuple(line for part in made for line in part.lines),
             resolved={
@@ -313,10 +320,14 @@ class Several:
         for number in self._waiting(revert, plan, target):
             try:
                 outcome = await self._one(revert, pinned, plan, target, number)
-            except GoexError:
+            except GoexError as error:
                 other = Revert(verb="redo" if verb == "undo" else "undo", target=target.action_id)
-                for again in reversed(moved):
-                    await self._one(other, pinned, plan, target, again)
+                try:
+                    for again in reversed(moved):
+                        await self._one(other, pinned, plan, target, again)
+                except GoexError as stuck:
+                    said = f"{error.message} What was moved in the other folders couldn't be moved back: {stuck}"
+                    return Outcome(ok=False, summary=said, touched=True)
                 raise
             if not outcome.ok:
                 return outcome  # half way: run again, it goes on
@@ -386,6 +397,7 @@ def _together(plan: Plan, outcomes: Sequence[Outcome]) -> Outcome:
         changes=shown,
         changes_cut=cut + sum(each.changes_cut for each in outcomes),
         touched=any(each.touched for each in outcomes),
+        unsure=any(each.unsure for each in outcomes),
     )
 
 

@@ -9,8 +9,8 @@ Rules:
 * Contents are named by git's SHA-256 object id, so that a manifest is also the list of what a snapshot stores; those
   of `large` bytes and more, which Git LFS keeps, by "L" and their plain SHA-256.
 * A content hash is taken from an earlier manifest only where the inode, both times, size, mode, owner and link count
-  are the same *and* the change time was past when that manifest was taken (`_settled`). The change time can't be set
-  by anybody, so only file systems that are known to keep it are trusted.
+  are the same *and* the change time was long past when that manifest was taken (`_settled`). The change time can't be
+  set by anybody, so only file systems that are known to keep it are trusted.
 """
 
 # Descriptors and bytes, which pathlib knows nothing of.
@@ -18,12 +18,12 @@ Rules:
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
@@ -34,9 +34,12 @@ from runtimes.files.path_text import shown
 
 _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _MOST_LISTED = 300_000
-_SETTLED_NS = 2_000_000_000  # where change times may be whole seconds
-_FINE_NS = 50_000_000  # five of the slowest clock's ticks
+_SETTLED_NS = 60_000_000_000  # by then what was written through a mapping is on the disk: see `_settled`
 _CHANGE_CLOCK = 5  # CLOCK_REALTIME_COARSE: the kernel takes change times from it, and it stands still where ticks wait
+_NO_ATTRIBUTES = frozenset({errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+_NOT_FOR_US = _NO_ATTRIBUTES | {errno.ENODATA, errno.EACCES, errno.EPERM}
+# The kernel lists 64 KiB of names, while some file systems take more. No attribute has a name without a dot.
+UNLISTED = ("more attributes than can be listed", b"")
 _HASHED_ATTRIBUTES = ("security.ima", "security.evm", "trusted.overlay.")  # made by the kernel from the rest
 
 KINDS = {
@@ -132,7 +135,7 @@ class Bounds:
     depth: int = 200
 
     def grown(self) -> Bounds:
-        """What the same folder may have become: a program that makes more than this is taken back at once."""
+        """What the same folder may have become: what is more than this isn't recorded."""
         return Bounds(files=self.files * 2 + 1000, bytes=self.bytes * 2, depth=self.depth + 20)
 
 
@@ -152,7 +155,8 @@ class Walk:
     `read` gives a file's object id (None: contents are not looked at). `known` is an earlier manifest whose hashes
     may be used again. `skip` is a name directly below the root that isn't looked at. `force` lets the owner open
     what its mode forbids, putting the mode back afterwards. `strip` drops set-user-id and set-group-id bits of
-    files unless it returns True.
+    files unless it returns True. With `only`, all else than these paths, as folders or as anything else, isn't looked
+    at, nor what can't be read: `unknown` is where it is.
     """
 
     bounds: Bounds
@@ -163,6 +167,8 @@ class Walk:
     strip: Callable[[bytes, os.stat_result], bool] | None = None
     progress: Callable[[int], None] = lambda seen: None
     trusted: bool = False  # the file system keeps change times
+    only: Mapping[bytes, Entry] | None = None
+    unknown: list[bytes] = field(default_factory=list)
     _entries: dict[bytes, Entry] = field(default_factory=dict)
     _inodes: dict[tuple[int, int], list[bytes]] = field(default_factory=dict)
     _bytes: int = 0
@@ -186,10 +192,16 @@ class Walk:
                 self._known_listings = self.known.listings
         at = os.fstat(root)
         self._device = at.st_dev
-        self._entries[b""] = self._entry(at, xattrs=read_xattrs(f"{PROC}/{root}"))
-        with Reading(root, b".", at, b"", os.O_DIRECTORY, force=self.force) as fd:
-            self._folder(fd, b"", 1)
-        for paths in self._inodes.values():
+        try:
+            with Reading(root, b".", at, b"", os.O_DIRECTORY, force=self.force) as fd:
+                self._entries[b""] = self._entry(at, xattrs=read_xattrs(fd))
+                self._folder(fd, b"", 1)
+        except PermissionError as error:
+            if self.force:
+                raise
+            raise _unreadable(b"") from error
+        for found in self._inodes.values():
+            paths = [path for path in found if path in self._entries]
             if len(paths) > 1:
                 first = min(paths)
                 for path in paths:
@@ -234,16 +246,22 @@ class Walk:
         for number in todo:
             name = names[number].encode(_ENCODING, _ERRORS)
             path = above + name
+            if self.only is not None and not _meant(self.only.get(path), found[number]):
+                self.unknown.append(path)
+                continue
             try:
                 self._one(fd, name, path, depth, found[number])
             except FileNotFoundError as error:
                 raise moving(path) from error
             except PermissionError as error:
-                raise _unreadable(path) from error
+                if self.only is None:
+                    raise _unreadable(path) from error
+                self._entries.pop(path, None)
+                self.unknown.append(path)
 
     def _listings(self, taken: int) -> dict[bytes, Listing]:
         """What the next walk can go by: nothing in a folder that is larger than is worth holding twice."""
-        if not self.trusted or len(self._entries) > _MOST_LISTED:
+        if not self.trusted or self.only is not None or len(self._entries) > _MOST_LISTED:
             return {}
         made = dict(self._kept)
         for prefix, (names, marks) in self._seen.items():
@@ -367,10 +385,15 @@ class Walk:
 def _settled(ctime: int, taken: int) -> bool:
     """Whether a change after `taken` leaves another change time than this one, which was there then.
 
-    It does once the clock that change times are taken from has moved on: that of the kernel's ticks, or, on a file
-    system that keeps whole seconds, the next second. A change time with parts of a millisecond is of the former.
+    The clock that change times are taken from must have moved on, by a second where a file system keeps no less. And
+    what is written through a mapping into a page that waits for the disk moves no time at all: so that wait, 35 s as
+    the kernel comes, must be over.
     """
-    return ctime <= taken - (_FINE_NS if ctime % 1_000_000 else _SETTLED_NS)
+    return ctime <= taken - _SETTLED_NS
+
+
+def _meant(entry: Entry | None, at: os.stat_result) -> bool:
+    return entry is not None and (entry.kind == "d") == stat.S_ISDIR(at.st_mode)
 
 
 def _lone(entry: Entry) -> tuple[int, ...]:
@@ -381,18 +404,28 @@ def _lone(entry: Entry) -> tuple[int, ...]:
 
 
 def read_xattrs(path: int | str | bytes, *, follow: bool = True) -> tuple[tuple[str, bytes], ...]:
-    """The extended attributes of what a descriptor, or its path, names, sorted; () where the file system has none."""
+    """The extended attributes of what a descriptor, or its path, names, sorted; () where the file system has none,
+    UNLISTED alone where the system can't list them."""
     try:
         names = os.listxattr(path, follow_symlinks=follow)
-    except OSError:
-        return ()
+    except OSError as error:
+        if error.errno in _NO_ATTRIBUTES:
+            return ()
+        if error.errno == errno.E2BIG:
+            return (UNLISTED,)
+        raise
     if not names:
         return ()
     found = []
     for name in sorted(names):
         if not name.startswith(_HASHED_ATTRIBUTES):
-            with suppress(OSError):
+            try:
                 found.append((name, os.getxattr(path, name, follow_symlinks=follow)))
+            except OSError as error:
+                if error.errno == errno.E2BIG:
+                    return (UNLISTED,)
+                if error.errno not in _NOT_FOR_US:
+                    raise
     return tuple(found)
 
 

@@ -30,7 +30,7 @@ from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.path_text import shown
 from runtimes.files.restore import Copy, Restore, steps
 from runtimes.files.snapshot import Repository, make_private
-from runtimes.files.tree import Bounds, Entry, Manifest, Walk
+from runtimes.files.tree import UNLISTED, Bounds, Entry, Manifest, Walk
 
 _STAGE = b".goex-copy-" + secrets.token_hex(8).encode()
 _CARRIED = ("user.", "system.posix_acl_")
@@ -77,6 +77,9 @@ def target(before: Manifest, handed: Manifest, left: Manifest) -> tuple[Manifest
         if old is not None and (was is entry or (was is not None and was.essence == entry.essence)):
             made[path] = old
             continue
+        if UNLISTED in entry.xattrs:
+            refused.append(f"not applied: the attributes of {shown(path)}, which are more than can be listed")
+            entry = entry._replace(xattrs=() if was is None else was.xattrs)
         new = _owned(entry, old, owner)
         allowed = old.mode & 0o6000 if old is not None and old.body == entry.body else 0
         if new.mode & 0o6000 & ~allowed:

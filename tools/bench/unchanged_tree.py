@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from runtimes.sandbox import images
@@ -28,14 +29,15 @@ ROUNDS = 5
 _IN_A_FOLDER = 11
 _OWNER = 1000
 _MOST = 600.0  # seconds
+_AGE = 61.0  # seconds: what is younger is read anew
 
 
-async def measure(*, files: int = FILES, size: int = BYTES, rounds: int = ROUNDS) -> tuple[Row, ...]:
+async def measure(*, files: int = FILES, size: int = BYTES, rounds: int = ROUNDS, age: float = _AGE) -> tuple[Row, ...]:
     if shutil.which("restic") is None:
         print("restic isn't installed (apt), so this is left out …", end=" ", file=sys.stderr, flush=True)
         return ()
     await asyncio.to_thread(images.build, "base")
-    return await asyncio.to_thread(_measure, files, size, rounds)
+    return await asyncio.to_thread(_measure, files, size, rounds, age)
 
 
 def grow(top: Path, files: int, size: int) -> None:
@@ -53,22 +55,22 @@ def grow(top: Path, files: int, size: int) -> None:
         left -= most
 
 
-def _measure(files: int, size: int, rounds: int) -> tuple[Row, ...]:
+def _measure(files: int, size: int, rounds: int, age: float) -> tuple[Row, ...]:
     with tempfile.TemporaryDirectory(prefix="goex-bench-") as place:
         top, repository = Path(place) / "tree", Path(place) / "restic"
         top.mkdir()
         grow(top, files, size)
         _restic(repository, "init")
         if os.geteuid() != 0:
-            return (_beside(NAME, top, repository, rounds),)
+            return (_beside(NAME, top, repository, rounds, age),)
         Path(place).chmod(0o755)
-        rows = [_beside(f"{NAME}.owned_by_root", top, repository, rounds)]
+        rows = [_beside(f"{NAME}.owned_by_root", top, repository, rounds, age)]
         for path in (top, *top.rglob("*")):
             os.chown(path, _OWNER, _OWNER)
-        return (_beside(NAME, top, repository, rounds), *rows)
+        return (_beside(NAME, top, repository, rounds, age), *rows)
 
 
-def _beside(name: str, top: Path, repository: Path, rounds: int) -> Row:
+def _beside(name: str, top: Path, repository: Path, rounds: int, age: float) -> Row:
     values: list[float] = []
     floors: list[float] = []
     os.sync()
@@ -78,6 +80,7 @@ def _beside(name: str, top: Path, repository: Path, rounds: int) -> Row:
         granted = Journey(daemon, request, token=token, seconds=_MOST).approve("permanent")
         assert granted.action.state == "done", granted
         _restic(repository, "backup", str(top))
+        _wait(top, age)
         for _ in range(rounds + 1):
             with timed(values):
                 finished = Journey(daemon, request, token=token, seconds=_MOST).finished()
@@ -86,6 +89,12 @@ def _beside(name: str, top: Path, repository: Path, rounds: int) -> Row:
                 _restic(repository, "backup", str(top))
     value, floor = (Timings(tuple(each / 1000 for each in side[1:])) for side in (values, floors))
     return row(name, value, "restic backup, once more", floor, unit="s")
+
+
+def _wait(top: Path, age: float) -> None:
+    """Wait until nothing in it is younger than that."""
+    newest = max(path.lstat().st_ctime for path in top.rglob("*"))
+    time.sleep(max(0.0, newest + age - time.time()))
 
 
 def _restic(repository: Path, *arguments: str) -> None:

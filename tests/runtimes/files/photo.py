@@ -54,6 +54,11 @@ def photo(top: Path) -> Photo:
     }
 
 
+def without_left(top: Path) -> Photo:
+    """`photo`, without what an undo moved aside."""
+    return {path: facts for path, facts in photo(top).items() if not path.startswith(b"/.goex-left-")}
+
+
 def _closed(mode: int) -> bool:
     needed = 0o500 if stat.S_ISDIR(mode) else 0o400
     return (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and mode & needed != needed

@@ -11,7 +11,7 @@ import pytest
 
 from policies.errors import Unavailable
 from tests.runtimes.files.desk import Way, runtime
-from tests.runtimes.files.photo import photo
+from tests.runtimes.files.photo import photo, without_left
 
 
 @pytest.fixture
@@ -65,5 +65,9 @@ async def test_what_the_program_left_does_not_fit_on_the_disk(small: Path, owned
     before = photo(owned)
     way = Way(runtime(small / "state"), owned, "rm a; head -c 3000000 /dev/urandom > b")
     outcome = await way.do()
-    assert not outcome.ok and not outcome.touched and "taken back" in outcome.summary
-    assert photo(owned) == before
+    assert not outcome.ok and outcome.touched and "can't be recorded: The disk is full" in outcome.summary
+    assert not (owned / "a").exists() and (owned / "b").stat().st_size == 3000000
+    assert (await way.revert("undo")).ok
+    (kept,) = {path.rpartition(b"/")[0] for path in photo(owned) if path.endswith(b"/b")}
+    assert kept.startswith(b"/.goex-left-")
+    assert without_left(owned) == before

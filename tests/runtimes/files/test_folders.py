@@ -21,7 +21,7 @@ from runtimes.files.tree import Bounds, TooLarge
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import Way, context, runtime
-from tests.runtimes.files.photo import photo
+from tests.runtimes.files.photo import photo, without_left
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to set the scene")
 
@@ -254,7 +254,7 @@ async def test_a_sandbox_that_does_not_start_leaves_everything(state: Path, owne
     assert settled.outcome is not None and not settled.outcome.touched
 
 
-async def test_more_than_the_bounds_is_taken_back_at_once(state: Path, request: pytest.FixtureRequest) -> None:
+async def test_more_than_the_bounds_is_left_or_not_applied(state: Path, request: pytest.FixtureRequest) -> None:
     for which in ("owned", "roots"):
         folder = Path(request.getfixturevalue(which))
         (folder / "kept").write_text("kept")
@@ -270,8 +270,15 @@ async def test_more_than_the_bounds_is_taken_back_at_once(state: Path, request: 
         )
         way = Way(runtime(state, bounds=Bounds(files=100)), folder, program, language="python", action_id=which)
         outcome = await way.do()
-        assert not outcome.ok and not outcome.touched, outcome.summary
-        assert photo(folder) == before
+        direct = way.plan is not None and way.plan.resolved["mode"] == "direct"
+        assert not outcome.ok and outcome.touched == direct, outcome.summary
+        if direct:
+            assert (folder / "kept").read_text() == "x" * 900
+            assert (await way.revert("undo")).ok
+        assert without_left(folder) == before
+        for left in folder.glob(".goex-left-*"):
+            assert len(list(left.glob("f*"))) == 1500
+            subprocess.run(["rm", "-r", left], check=True)
 
 
 def test_too_large_is_bad_input() -> None:

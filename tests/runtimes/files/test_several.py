@@ -22,7 +22,7 @@ from runtimes.files.runtime import FilesRuntime
 from runtimes.sandbox.contract import WORK, SandboxFailed
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import DiskRecords, Way, runtime
-from tests.runtimes.files.photo import Photo, photo
+from tests.runtimes.files.photo import Photo, photo, without_left
 
 PROGRAM = "mv docs/a photos/b; echo new > docs/c; rm photos/p; mkdir music/d"
 
@@ -128,7 +128,7 @@ async def test_a_sandbox_that_does_not_begin_leaves_all_as_they_were(folders: li
     assert photos(folders) == before
 
 
-async def test_what_cannot_be_recorded_of_one_is_taken_back_in_all(folders: list[Path], state: Path) -> None:
+async def test_what_cannot_be_recorded_of_one_is_undone_in_all(folders: list[Path], state: Path) -> None:
     from runtimes.files.tree import Bounds
 
     before = photos(folders)
@@ -136,8 +136,13 @@ async def test_what_cannot_be_recorded_of_one_is_taken_back_in_all(folders: list
         runtime(state, bounds=Bounds(files=5)), folders, program="touch docs/x; cd music; seq 2000 | xargs touch"
     )
     outcome = await found.do()
-    assert not outcome.ok and not outcome.touched, outcome.summary
-    assert photos(folders) == before
+    direct = _plan(found).resolved["parts"][2]["mode"] == "direct"
+    assert not outcome.ok and outcome.touched == direct, outcome.summary
+    if direct:
+        assert (folders[0] / "x").exists() and (folders[2] / "2000").exists()
+        assert (await found.revert("undo")).ok
+        assert len(list(folders[2].glob(".goex-left-*/*"))) == 2000
+    assert [without_left(folder) for folder in folders] == before
 
 
 async def test_a_dry_run_shows_all_of_them_and_touches_none(folders: list[Path], state: Path) -> None:
