@@ -105,6 +105,10 @@ class Catalog:
         """Another number after each import and removal; 0 while nothing is imported. Raises StoreUnreadable."""
         return self.store.generation if self.store is not None else 0
 
+    def generation_of(self, service: str) -> int:
+        """`generation`, as far as it matters for this service: one of ours doesn't change with an import."""
+        return 0 if service in self._own else self.generation
+
     def service(self, name: str) -> Service:
         """The service of that name. Raises UnknownName; StoreUnreadable where the imported ones can't be read."""
         found = self._own.get(name)

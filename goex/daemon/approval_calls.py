@@ -58,14 +58,14 @@ class AskingCalls(PersonCalls):
                 yield pb.Approval()
             else:
                 async for made in self._views(approvals.pending(twins=request.twins), brief=request.brief):
-                    self._say_presence(made, peer)
+                    self._say_presence(made, peer, lasting=True)
                     yield made
             while True:
                 id = await queue.get()
                 twins = approvals.queue.duplicates(id)
                 stands = twins[0] if twins and not request.twins else id
                 made = self._warned(self._person.actions.approval(stands, brief=request.brief))
-                self._say_presence(made, peer)
+                self._say_presence(made, peer, lasting=True)
                 yield made
                 await asyncio.sleep(0)
         finally:
@@ -138,10 +138,12 @@ class AskingCalls(PersonCalls):
         done = core.grant_store.revoke(ids, by=peer.describe())
         return pb.RevokeReply(grants=[grant_view(core, grant) for grant in done])
 
-    def _say_presence(self, view: pb.Approval, peer: Peer) -> None:
+    def _say_presence(self, view: pb.Approval, peer: Peer, *, lasting: bool = False) -> None:
         """Say whether a yes needs presence of whoever looks, and by what: at the public page each one does; at a
-        terminal where presence is remembered none, so that nobody types it where it isn't asked for."""
-        view.presence = bool(peer.away) or (view.presence and not self._person.presence.holds(peer))
+        terminal where presence is remembered none, so that nobody types it where it isn't asked for. `lasting`: it is
+        looked at later, when that may have ended."""
+        held = not lasting and self._person.presence.holds(peer)
+        view.presence = bool(peer.away) or (view.presence and not held)
         by_passkey = peer.away or self._person.passkeys.required
         view.presence_by = ("passkey" if by_passkey else "passphrase") if view.presence else ""
 

@@ -20,7 +20,8 @@ from policies.errors import InvalidInput
 from policies.services import Method, Service, believed_risk
 
 _HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
-_SUFFIX = re.compile(r"\.(json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)\Z", re.IGNORECASE)
+# What servers leave out at a path's end: the form of an answer, and parameters of a segment.
+_SUFFIX = re.compile(r"(?:\.(?:json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)|;.*)+\Z", re.IGNORECASE | re.DOTALL)
 _SLASH = re.compile(r"[/\\]")
 _DECODED = 3  # times that a server may decode a path
 _SERVICES = 32  # whose paths are kept
@@ -98,17 +99,20 @@ class _Known:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[int, int, str], tuple[Catalog, _Paths]] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, str], tuple[Catalog, int, _Paths]] = OrderedDict()
 
     def of(self, catalog: Catalog, service: str) -> _Paths:
-        key = id(catalog), catalog.generation, service
+        key, generation = (id(catalog), service), catalog.generation_of(service)
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = catalog, _Paths(_Template.of(*each) for each in catalog.paths(service))
-                while len(self._kept) > _SERVICES:
-                    self._kept.popitem(last=False)
+            known = self._kept.get(key)
+        if known is None or known[1] != generation:
+            known = catalog, generation, _Paths(_Template.of(*each) for each in catalog.paths(service))
+        with self._lock:
+            self._kept[key] = known
             self._kept.move_to_end(key)
-            return self._kept[key][1]
+            while len(self._kept) > _SERVICES:
+                self._kept.popitem(last=False)
+        return known[2]
 
 
 _KNOWN = _Known()
@@ -116,15 +120,15 @@ _KNOWN = _Known()
 
 def check_path_owner(catalog: Catalog, service: Service, method: Method, path: Sequence[str]) -> None:
     """Raise InvalidInput where `path`, the segments below the service's base, is another method's."""
-    if "{" not in method.path:
-        return
+    if "{" not in method.path or _Template.of(method.name, method.http, method.path) is None:
+        return  # nothing is free, or what of it can't be told: the forms of its names hold it
     others = {
         other.name: other.http
         for segments, divided in _spellings(path)
         for other, found in _KNOWN.of(catalog, service.name).fitting(segments)
         if other.name != method.name
         and _is_closer(other, method, segments, divided)
-        and _takes(other, found, method, catalog, service)
+        and _takes(other, found, method, catalog, service, divided is not None)
     }
     if others:
         there, its = "/".join(path)[:80], min(others, key=lambda name: (others[name] != method.http, name))
@@ -143,11 +147,15 @@ def _is_closer(other: _Template, method: Method, segments: Sequence[str], divide
     return any(their > our for their, our in zip(theirs, _own_words(method, segments), strict=True))
 
 
-def _takes(other: _Template, found: re.Match[str], method: Method, catalog: Catalog, service: Service) -> bool:
-    """Whether the other method is sent so, or does more harm, and a name of several segments is one of its own."""
+def _takes(
+    other: _Template, found: re.Match[str], method: Method, catalog: Catalog, service: Service, divided: bool
+) -> bool:
+    """Whether the other method is sent so, or does more harm, and a name of several segments is one of its own. What an
+    encoded slash would divide (`group%2Fproject`) is a name of its own to most servers: there it must be both."""
     there = catalog.method(f"{service.name}.{other.name}")
     same = {"HEAD": "GET"}.get(there.http, there.http) == {"HEAD": "GET"}.get(method.http, method.http)
-    if not same and believed_risk(service, there) <= believed_risk(service, method):
+    more = believed_risk(service, there) > believed_risk(service, method)
+    if not (same and more if divided else same or more):
         return False
     pattern = there.parameters.get("properties", {}).get(other.slot, {}).get("pattern") if other.many >= 0 else None
     return not isinstance(pattern, str) or re.search(pattern, found["many"].replace("\n", "/")) is not None
@@ -157,6 +165,8 @@ def _own_words(method: Method, segments: Sequence[str]) -> tuple[int, ...]:
     """How much the method itself says of each segment, by its path and by the form of a name of several segments
     (`^projects/[^/]+/topics/[^/]+$`)."""
     own = _Template.of(method.name, method.http, method.path)
+    if own is not None and own.many < 0 and len(own.exact) == len(segments):
+        return own.exact  # also where a suffix was left out
     if own is None or not own.fits(segments):
         return (_FREE,) * len(segments)
     said = list(own.said(segments))
@@ -176,15 +186,21 @@ def _spellings(path: Sequence[str]) -> Iterator[tuple[list[str], slice | None]]:
     plain = [unicodedata.normalize("NFKC", segment) for segment in path]
     while plain and not plain[-1]:
         plain.pop()
-    yield plain, None
-    if plain and (bare := _SUFFIX.sub("", plain[-1])) != plain[-1]:
-        yield [*plain[:-1], bare], None
+    yield from _with_bare(plain, None)
     for place, segment in enumerate(plain):
         decoded = segment
         for _ in range(_DECODED):
             decoded = unquote(decoded)
         parts = [part for part in _SLASH.split(decoded) if part]
+        made = [*plain[:place], *parts, *plain[place + 1 :]]
         if len(parts) > 1:
-            yield [*plain[:place], *parts, *plain[place + 1 :]], slice(place, place + len(parts))
+            yield from _with_bare(made, slice(place, place + len(parts)))
         elif parts and parts != [segment]:
-            yield [*plain[:place], *parts, *plain[place + 1 :]], None
+            yield from _with_bare(made, None)
+
+
+def _with_bare(segments: list[str], divided: slice | None) -> Iterator[tuple[list[str], slice | None]]:
+    """The segments, and once more without what servers leave out at the end."""
+    yield segments, divided
+    if segments and (bare := _SUFFIX.sub("", segments[-1])) != segments[-1] and bare:
+        yield [*segments[:-1], bare], divided

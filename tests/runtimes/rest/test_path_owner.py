@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +63,12 @@ DOCUMENT = {
         "/items/report-{day}": {"get": operation("deleteReport", slot("day"), summary="Deletes the day's report.")},
         "/groups/{group}/items/{id}": {"get": operation("groupItem", slot("group"), ID)},
         "/groups/{group}/items/all": {"delete": operation("deleteGroupItems", slot("group"))},
+        "/posts/{id}": {"put": operation("putPost", ID)},
+        "/posts/{id}.json": {"get": operation("postAsJson", ID)},
+        "/docs/{id}": {"get": operation("getDoc", ID)},
+        "/docs/{id}.pdf": {"get": operation("docAsPdf", ID)},
+        "/docs/trash": {"get": operation("emptyDocs", summary="Deletes all docs.")},
+        "/items/{id}/users": {"get": operation("usersOfItem", ID)},
         "/photos/{id}": {"post": operation("updatePhoto", ID, body=FORM)},
     },
 }
@@ -100,9 +107,13 @@ TAKEN = {
     "an_ending": (call("getItem", id="purge.json"), "things.purgeItems"),
     "a_wide_letter": (call("getItem", id="ｐurge"), "things.purgeItems"),
     "encoded": (call("getItem", id="%70urge"), "things.purgeItems"),
+    "encoded_with_an_ending": (call("getItem", id="%70urge.json"), "things.purgeItems"),
+    "a_segments_parameter": (call("getItem", id="purge;v=1"), "things.purgeItems"),
+    "an_ending_of_ours": (call("docAsPdf", id="trash"), "things.emptyDocs"),
     "a_pattern": (call("getItem", id="report-5"), "things.deleteReport"),
     "a_post": (call("updateItem", id="purge", body={}), "things.purgeAll"),
     "a_slash": (call("updateItem", id="5/delete", body={}), "things.deleteItem"),
+    "a_slash_and_an_ending": (call("updateItem", id="5/delete.json", body={}), "things.deleteItem"),
     "an_encoded_slash": (call("updateItem", id="5%2Fdelete", body={}), "things.deleteItem"),
     "encoded_twice": (call("updateItem", id="5%252fdelete", body={}), "things.deleteItem"),
     "more_harm": (call("groupItem", group="g", id="all"), "things.deleteGroupItems"),  # a DELETE, of a GET
@@ -139,11 +150,22 @@ def test_deleting_a_file_empties_no_trash() -> None:
         call("groupItem", group="all", id="5"),
         call("deleteItem", id="purge"),
         call("purgeItems"),
+        call("postAsJson", id="5"),
+        call("docAsPdf", id="5"),
+        call("getItem", id="acme/users"),  # a project of a code host that is called like a collection
     ],
     ids=lambda asked: f"{asked.method} {asked.arguments}",
 )
 def test_its_own_path_is(catalog: Catalog, asked: Call) -> None:
     assert planned(catalog, asked).path
+
+
+def test_a_broken_catalog_stops_no_service_that_comes_with_goex(tmp_path: Path) -> None:
+    (tmp_path / "catalog.db").write_bytes(b"not a database")
+    broken = Catalog.open(tmp_path / "catalog.db")
+    assert planned(broken, call("files.get", "google_drive", fileId="abc"), on=DRIVE).path
+    with pytest.raises(InvalidInput, match="emptyTrash"):
+        planned(broken, call("files.delete", "google_drive", fileId="trash"), on=DRIVE)
 
 
 @pytest.mark.promise(46)
