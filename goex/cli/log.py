@@ -196,9 +196,9 @@ def _verify(client: Client, out: Output) -> int:
             out.say(f"Not proven: {shown(each)}.", "bold red")
     if not reply.good:
         return int(ExitStatus.FAILED)
-    if reply.unproven:
-        return _NOT_PROVEN
-    return int(ExitStatus.OK if reply.authenticated else ExitStatus.SEALED)
+    if not reply.authenticated:
+        return int(ExitStatus.SEALED)
+    return _NOT_PROVEN if reply.unproven else int(ExitStatus.OK)
 
 
 def _export(client: Client, wanted: audit.Wanted, to: str, out: Output) -> None:

@@ -174,7 +174,6 @@ class Signatures:
         self.unproven: list[str] = []
         self._whole = whole
         self._keys: dict[str, _Key] = {}  # also those that were removed: none comes back
-        self._credentials: set[str] = set()
         self._nonces: set[str] = set()
         self._confirmed: dict[str, str] = {}  # what a passkey let through of the calls `Add`, by the request's hash
         self._promised: dict[str, str] = {}  # by action: the digest that was signed
@@ -222,7 +221,9 @@ class Signatures:
             credential_id=facts["credential_id"],
             public_key=_decoded(facts["public_key"]),
         )
-        if facts["id"] in self._keys or key.credential_id in self._credentials:
+        same = [one for one in self._keys.values() if one.credential_id == key.credential_id]
+        # An earlier version took a removed one again, by another id.
+        if facts["id"] in self._keys or any(one.live or one.public_key != key.public_key for one in same):
             return "registers a passkey that is known already"
         kept = facts["passkey"]  # which the vault takes over when it is restored
         said = (kept["id"], kept["name"], kept["rp_id"], bytes.fromhex(kept["credential_id"]))
@@ -234,10 +235,9 @@ class Signatures:
             self.unproven.append(
                 f"Row {number} registers the passkey {facts['id']} ({key.name}) though no other passkey signed that: "
                 "what it approved counts only if you added it, after all others were lost, or while GoEx or its "
-                "machine broke off; compare it with: goex passkey list"
+                "machine broke off, or with an earlier version; compare it with: goex passkey list"
             )
         self._keys[facts["id"]] = key
-        self._credentials.add(key.credential_id)
         return ""
 
     def _was_confirmed(self, facts: dict[str, Any]) -> bool:

@@ -235,6 +235,15 @@ def test_one_that_was_removed_doesnt_come_back(made: Rows, key: Authenticator) -
         check(made)
 
 
+def test_one_that_an_earlier_version_took_again_is_named_and_no_forgery(made: Rows, key: Authenticator) -> None:
+    made.add("passkey-remove", {"id": "pk-1", "by": BY})
+    made.passkey("pk-2", key)
+    made.present(key)
+    made.rows[-1]["facts"]["assertion"]["passkey"] = "pk-2"
+    (said,) = check(made).unproven
+    assert "pk-2" in said
+
+
 @pytest.mark.parametrize("before", ["", "passkey-remove", "passkeys-reset"])
 def test_one_that_nobody_signed_is_named(
     made: Rows, thief: Authenticator, before: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
