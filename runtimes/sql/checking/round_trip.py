@@ -27,6 +27,7 @@ _STRINGS = {  # the token of a quoted value: what marks it
     TokenType.NATIONAL_STRING: "n'", TokenType.HEX_STRING: "x'", TokenType.BIT_STRING: "b'",
 }  # fmt: skip
 _PUNCTUATION = {"(", ")", ","}
+_BEFORE_VALUES = {"=", "<", ">", "<=", ">=", "<>", "!=", "*", "(", ",", "AND", "BETWEEN", "DEFAULT", "INTERVAL"}
 _PLAINER = "Write it in a plainer way."
 
 
@@ -65,9 +66,12 @@ def _rewritten(sent: list[Token], before: Counter[str], lost: Counter[str], adde
 def _words(tokens: list[Token], dialect: Dialect, shown: dict[str, str]) -> Counter[str]:
     """Everything but commas and round brackets, with one word for synonyms. `shown`: what the marks stand for."""
     units: list[str] = []
+    ordered = any(token.text.upper().startswith(("ORDER", "GROUP")) for token in tokens)  # BY 1 is a column, +1 none
     for at, token in enumerate(tokens):
         text, kind = token.text.casefold(), token.token_type
         before = tokens[at - 1] if at else None
+        if kind is TokenType.PLUS and not ordered and _is_sign(tokens, at):
+            continue
         if kind is TokenType.NUMBER and before is not None and before.token_type is TokenType.DOT:
             units[-1:] = [f"0.{text}"]  # .5
         elif kind in _STRINGS:
@@ -85,6 +89,13 @@ def _words(tokens: list[Token], dialect: Dialect, shown: dict[str, str]) -> Coun
     for mark in _PUNCTUATION:
         del found[mark]
     return found
+
+
+def _is_sign(tokens: list[Token], at: int) -> bool:
+    """Whether a plus is a number's sign, which says nothing: it stands behind what begins a value."""
+    if not 0 < at < len(tokens) - 1 or tokens[at + 1].token_type is not TokenType.NUMBER:
+        return False
+    return tokens[at - 1].text.upper() in _BEFORE_VALUES
 
 
 def _interval(text: str, following: str, dialect: Dialect) -> list[str]:
@@ -157,16 +168,25 @@ def _bound(node: exp.Expr) -> bool:
     return takes and not (assigned and node.arg_key == "expression") and node.arg_key != "expressions"
 
 
-def _grouping(node: exp.Expr) -> tuple[object, ...]:
-    """The kinds of nodes within each other, without brackets."""
-    while isinstance(node, exp.Paren) or (isinstance(node, exp.Schema) and not node.expressions):
-        node = node.this
-    if isinstance(node, exp.DataType):
-        return ("type",)
-    if isinstance(node, exp.Cast) and node.to.this in _TIMESTAMPS:
-        return ("call", _grouping(node.this))  # MariaDB's TIMESTAMP '…'
-    name = "call" if isinstance(node, _CALLS) else type(node).__name__
-    return (name, *(_grouping(child) for child in node.iter_expressions()))
+def _grouping(tree: exp.Expr) -> list[tuple[str, int]]:
+    """The kinds of nodes within each other, without brackets: each with how many it holds, from the outside."""
+    found: list[tuple[str, int]] = []
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        while isinstance(node, exp.Paren) or (isinstance(node, exp.Schema) and not node.expressions):
+            node = node.this
+        if isinstance(node, exp.DataType):
+            found.append(("type", 0))
+            continue
+        if isinstance(node, exp.Cast) and node.to.this in _TIMESTAMPS:
+            name, inner = "call", [node.this]  # MariaDB's TIMESTAMP '…'
+        else:
+            name = "call" if isinstance(node, _CALLS) else type(node).__name__
+            inner = list(node.iter_expressions())
+        found.append((name, len(inner)))
+        waiting += inner
+    return found
 
 
 # ---- the text as the server reads it

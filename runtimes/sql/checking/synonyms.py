@@ -52,6 +52,11 @@ _POSTGRES = (
     (r"~~", "like"),
 )
 _MARIADB = (
+    (r"constraint(?= (?:primary|unique|check|foreign) )", ""),  # without a name
+    (r"default collate", "collate"),
+    (r"(?<!as )((?:tiny|small|medium|big)?int(?:eger)?(?: \( \w+ \))?) signed", r"\1"),
+    (r"(convert \( (?:[^\s()]+ )+,) int(?:eger)?(?= \))", r"\1 signed"),
+    (r"(convert \( (?:[^\s()]+ )+,) varchar(?= [()])", r"\1 char"),
     (r"integer|int4", "int"),
     (r"int8", "bigint"),
     (r"int2", "smallint"),
@@ -104,7 +109,7 @@ _WRITTEN_OUT = frozenset({"as", "column", "into", "table"})
 MAY_BE_ADDED: Mapping[Dialect, frozenset[str]] = {
     Dialect.POSTGRESQL: _WRITTEN_OUT | {"cast"},  # date '2024-01-01'
     Dialect.MARIADB: _WRITTEN_OUT | {"cast", "="},  # BINARY name; ENGINE InnoDB
-    Dialect.SQLITE: _WRITTEN_OUT | {"cross", "join"},  # a comma between tables
+    Dialect.SQLITE: _WRITTEN_OUT | {"cross", "join", "offset"},  # a comma between tables, or behind LIMIT
 }
 
 

@@ -305,8 +305,13 @@ def _assignments(text: str) -> list[str]:
     return found
 
 
+# With two arguments it is the server's own.
+_POINT = re.compile(r"(?i)(?<![\w$`.])point\(\s*[^(),]+,\s*[^(),]+\)")
+
+
 def _known_calls(text: str) -> bool:
     """Whether all that it calls are the server's own functions, on each version."""
+    text = _POINT.sub(" ", text)
     allowed = {name.upper() for name in FUNCTIONS[Dialect.MARIADB] - MARIADB_SINCE.keys() - MARIADB_GEOMETRIES.keys()}
     if _AWAY.search(text) or any(name.upper() in _TIGHT for name in _APART.findall(text)):
         return False

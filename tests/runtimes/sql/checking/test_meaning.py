@@ -271,3 +271,38 @@ def test_another_spelling_is_of_the_same(dialect: Dialect, sent: str, made: str)
 def test_no_other_type_number_or_unit_is_made(dialect: Dialect, text: str) -> None:
     with pytest.raises((InvalidInput, Unsupported)):
         check(text, shop(dialect), database="shop")
+
+
+# ---- what people write, and what says nothing
+
+KEPT = [
+    (S, "SELECT x'00ff', X'', 0x10 + 1", "SELECT x'00ff', x'', 0x10 + 1"),
+    (S, "SELECT n FROM t LIMIT 2 * 3, 4 + 5", "SELECT n FROM t LIMIT 4 + 5 OFFSET 2 * 3"),
+    (S, "INSERT INTO t VALUES (+1, -2, +3)", "INSERT INTO t VALUES (1, -2, 3)"),
+    (M, "CREATE TABLE n (id INT, CONSTRAINT PRIMARY KEY (id))", "PRIMARY KEY (id)"),
+    (M, "CREATE TABLE n (id INT, k INT, CONSTRAINT UNIQUE (k))", "UNIQUE (k)"),
+    (M, "ALTER TABLE n ADD CONSTRAINT PRIMARY KEY (id)", "PRIMARY KEY (id)"),
+    (M, "CREATE TABLE n (id INT SIGNED)", "id INT"),
+    (M, "CREATE TABLE n (id INT) DEFAULT CHARACTER SET utf8mb4 DEFAULT COLLATE utf8mb4_bin", "COLLATE=utf8mb4_bin"),
+    (M, "SELECT CONVERT(t.a, INT), CONVERT(a, VARCHAR(10)) FROM t", "CAST(t.a AS SIGNED), CAST(a AS CHAR(10))"),
+    (M, "SELECT DATE_ADD(a, INTERVAL +7 DAY) FROM t WHERE b BETWEEN -1 AND +1", "BETWEEN -1 AND 1"),
+    (P, "UPDATE t SET n = +1 WHERE id = +2", "UPDATE t SET n = 1 WHERE id = 2"),
+]
+
+
+@pytest.mark.parametrize(("dialect", "text", "part"), KEPT, ids=[text for _, text, _ in KEPT])
+def test_ordinary_spellings_are_taken(dialect: Dialect, text: str, part: str) -> None:
+    assert part in made_of(text, dialect)
+
+
+@pytest.mark.parametrize("dialect", [P, M, S])
+@pytest.mark.parametrize("text", ["SELECT n FROM t ORDER BY +1", "SELECT n FROM t GROUP BY n, +1", "SELECT +n FROM t"])
+def test_a_plus_that_says_something_is_refused(dialect: Dialect, text: str) -> None:
+    with pytest.raises(GoexError, match=r"[+]|plainer|bracket"):
+        made_of(text, dialect)
+
+
+@pytest.mark.parametrize("dialect", [P, M, S])
+def test_a_long_chain_is_read(dialect: Dialect) -> None:
+    text = "SELECT " + " + ".join(["n"] * 450) + " FROM t"
+    assert made_of(text, dialect).count("n") >= 450
