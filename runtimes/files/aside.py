@@ -6,7 +6,7 @@ running it again, which moves what isn't as it was then.
 """
 
 # Descriptors and bytes, which pathlib knows nothing of.
-# ruff: noqa: PTH101
+# ruff: noqa: PTH101, PTH208
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -25,9 +25,9 @@ from runtimes.files import manifest as manifests
 from runtimes.files import plan_text, records
 from runtimes.files.action_folder import ActionFolder, Halted
 from runtimes.files.descriptors import PROC, opened
-from runtimes.files.handles import Handles, check_own, look, sync
+from runtimes.files.handles import Handles, Moved, check_own, look, sync
 from runtimes.files.path_text import shown
-from runtimes.files.restore import Restore, steps
+from runtimes.files.restore import FIXED, Restore, Steps, flags_of, steps, unreachable
 from runtimes.files.tree import Bounds, Manifest
 from runtimes.files.workers import in_thread, teller
 from runtimes.open_files import OPEN_FILES, files_of
@@ -68,8 +68,9 @@ async def put_back(desk: ActionFolder, before: Manifest, mark: str) -> tuple[lis
     """Bring the folder back to `before`. Returns what was done, in words, and the folder that holds what isn't from
     before ("": nothing was moved).
 
-    Raises Conflict when it isn't any more what `mark` was made of, Unavailable when the snapshot or the disk doesn't do
-    (nothing was touched in either case), Halted when it stopped half way.
+    Raises Conflict when it isn't any more what `mark` was made of, or some of it can't be moved or changed, Unavailable
+    when the snapshot or the disk doesn't do (nothing was touched in any of these cases), Halted when it stopped half
+    way.
     """
     state = records.read_state(desk.records)
     resumed = state.at == "between"
@@ -93,6 +94,13 @@ async def put_back(desk: ActionFolder, before: Manifest, mark: str) -> tuple[lis
         clone=desk.repository.clone,
         progress=teller(desk.progress),
     )
+    if blocked := await in_thread(lambda: _blocked(restore, todo, at_first.aside)):
+        lines, _ = plan_text.capped([f"can't be moved: {shown(path)}" for path in blocked], 20)
+        raise Conflict(
+            "Some of this can't be moved or changed.",
+            next_step="Move these away, or take chattr's flags off (chattr -i -a), then ask again.",
+            difference=lines,
+        )
 
     def move() -> None:
         if at_first.aside:
@@ -122,18 +130,24 @@ async def put_back(desk: ActionFolder, before: Manifest, mark: str) -> tuple[lis
         records.write_state(desk.records, records.State(at="between", name=name, was=was))
         try:
             await in_thread(lambda: restore.stage(todo), saying="Restoring contents…", progress=desk.progress)
-        except GoexError:
-            await in_thread(restore.unstage)
-            if not resumed:
-                records.write_state(desk.records, state)
-            raise
+        except GoexError as error:
+            with suppress(GoexError):  # else it stays noted that an undo was cut off
+                await in_thread(restore.unstage)
+                if not resumed:
+                    records.write_state(desk.records, state)
+            raise error
         try:
             await in_thread(move, saying="Putting everything into place…", progress=desk.progress)
             records.write_state(desk.records, records.State(at="before"))
         except GoexError as error:
             raise Halted(error) from error
+    return at_first.told(before), left_in(desk.root, name)
+
+
+def left_in(root: int, name: str) -> str:
+    """`left_folder`, where it is there; else ""."""
     left = left_folder(name)
-    return at_first.told(before), left if look(desk.root, left.encode("ascii")) is not None else ""
+    return left if look(root, left.encode("ascii")) is not None else ""
 
 
 def left_folder(name: str) -> str:
@@ -155,6 +169,31 @@ def _look(desk: ActionFolder, before: Manifest, name: str) -> Found:
     entries = {path: entry for path, entry in seen.entries.items() if path not in other}
     aside = tuple(sorted(other.union(walk.unknown) - own))
     return Found(now=Manifest(entries=entries, taken=seen.taken, settled=False), aside=aside)
+
+
+def _blocked(restore: Restore, todo: Steps, aside: tuple[bytes, ...]) -> list[bytes]:
+    """What keeps these steps from being taken, or these paths from being moved. Only looks."""
+    found = {*restore.fixed(todo), *unreachable(todo, restore.now, restore.goal)}
+    euid = os.geteuid()
+    if euid != 0:
+        found |= {path for path in todo.settle if restore.now.entries[path].uid != euid}
+    with Handles(restore.root) as handles:
+        above = {path.rpartition(b"/")[0] for path in aside}
+        for path in sorted(above | set(aside)):
+            folder, name = handles.parent(path)
+            at = look(folder, name)
+            if at is None or not (stat.S_ISDIR(at.st_mode) or stat.S_ISREG(at.st_mode)):
+                continue
+            if stat.S_ISDIR(at.st_mode) and euid not in (0, at.st_uid) and not _writable(folder, name):
+                found.add(path)  # a folder that moves is written to, and so is the one that it is moved from
+            with suppress(OSError), opened(folder, name, os.O_RDONLY) as file:
+                if flags_of(file) & FIXED:
+                    found.add(path)
+    return sorted(found)
+
+
+def _writable(folder: int, name: bytes) -> bool:
+    return os.access(name, os.W_OK, dir_fd=folder, effective_ids=True, follow_symlinks=False)
 
 
 def _interfered(there: Found) -> Conflict:
@@ -183,26 +222,34 @@ class _Aside:
                 at = look(folder, name)
                 if at is None:
                     continue
-                if stat.S_ISDIR(at.st_mode) and os.geteuid() == at.st_uid != 0 and not at.st_mode & stat.S_IWUSR:
-                    with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as moved:  # a folder that moves is written to
-                        os.chmod(f"{PROC}/{moved}", stat.S_IMODE(at.st_mode) | stat.S_IRWXU)
-                with self._free(path) as into:
+                with ExitStack() as lifted, self._free(path) as into:
+                    if stat.S_ISDIR(at.st_mode) and os.geteuid() == at.st_uid != 0 and not at.st_mode & stat.S_IWUSR:
+                        mode = stat.S_IMODE(at.st_mode)
+                        moved = lifted.enter_context(opened(folder, name, os.O_PATH | os.O_DIRECTORY))
+                        lifted.callback(os.chmod, f"{PROC}/{moved}", mode)
+                        os.chmod(f"{PROC}/{moved}", mode | stat.S_IWUSR)  # a folder that moves is written to
                     os.rename(name, name, src_dir_fd=folder, dst_dir_fd=into)
 
     @contextmanager
     def _free(self, path: bytes) -> Iterator[int]:
         """The open folder in which that path's own name is free, made if need be."""
         *above, name = path.split(b"/")
+        try:
+            os.close(self._made([self._name]))
+        except NotADirectoryError as error:
+            raise Moved(self._name) from error
         for number in count(1):
             parts = [self._name, *([b"also-%d" % number] if number > 1 else []), *above]
-            with suppress(NotADirectoryError):
+            try:
                 fd = self._made(parts)
-                try:
-                    if look(fd, name) is None:
-                        yield fd
-                        return
-                finally:
-                    os.close(fd)
+            except NotADirectoryError:
+                continue
+            try:
+                if look(fd, name) is None:
+                    yield fd
+                    return
+            finally:
+                os.close(fd)
 
     def _made(self, parts: list[bytes]) -> int:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -216,6 +263,8 @@ class _Aside:
                 try:
                     if new and os.geteuid() == 0:
                         check_own(inner, part, fd)
+                        if os.listdir(inner):  # another one was put in its place
+                            raise Moved(part)
                         os.chown(inner, *self._owner)
                 except BaseException:
                     os.close(inner)

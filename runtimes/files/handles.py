@@ -51,9 +51,14 @@ class Handles:
         self._needed = 0o300 if writes else 0o100
         self._keep = keep
         self._modes: dict[int, tuple[int, int]] = {}  # by descriptor: as it was, and as it was lifted
-        self._chain: list[tuple[bytes, int]] = [(b"", os.open(f"{PROC}/{root}", os.O_PATH | os.O_DIRECTORY))]
         self.lifted: set[bytes] = set()
-        self._lift(b"", self._chain[0][1])
+        fd = os.open(f"{PROC}/{root}", os.O_PATH | os.O_DIRECTORY)
+        self._chain: list[tuple[bytes, int]] = [(b"", fd)]
+        try:
+            self._lift(b"", fd)
+        except BaseException:
+            os.close(fd)
+            raise
 
     def __enter__(self) -> Handles:
         return self

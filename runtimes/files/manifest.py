@@ -222,7 +222,7 @@ def _between(path: bytes, now: Entry, one: Mapping[bytes, Entry], other: Mapping
     whole = [side[path] for side in (one, other) if path in side]
     known = {pair for side in whole for pair in side.xattrs}
     return (
-        any(now.mode & 0o777 == side.mode & 0o777 for side in whole)
+        any(now.mode & 0o777 in (side.mode & 0o777, 0o600) for side in whole)  # 0600: while its attributes are set
         and any(now.uid == side.uid for side in whole)
         and any(now.gid == side.gid for side in whole)
         and any(now.mtime == side.mtime for side in whole)

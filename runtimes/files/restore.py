@@ -32,7 +32,7 @@ _BLOCK = 1 << 16
 _ZEROS = bytes(_BLOCK)
 _OPEN = {"d": 0o700, "f": 0o400}
 _FS_IOC_GETFLAGS = 0x80086601  # linux/fs.h
-_FIXED = 0x10 | 0x20  # immutable, append only
+FIXED = 0x10 | 0x20  # immutable, append only
 _FEW = 40  # names that are brought to the disk one by one, and looked at once more alone
 
 
@@ -187,7 +187,7 @@ class Restore:
                 if self.now.entries[path].kind in "fd":
                     folder, name = handles.parent(path)
                     with suppress(OSError), opened(folder, name, os.O_RDONLY) as file:
-                        if _flags(file) & _FIXED:
+                        if flags_of(file) & FIXED:
                             found.append(path)
         return found
 
@@ -407,7 +407,7 @@ def _is(
     return at.st_rdev == goal.rdev if kind in "cb" else True
 
 
-def _flags(file: int) -> int:
+def flags_of(file: int) -> int:
     """The file system's own flags of an open file; 0 where it has none."""
     try:
         return int.from_bytes(fcntl.ioctl(file, _FS_IOC_GETFLAGS, bytes(8))[:4], sys.byteorder)

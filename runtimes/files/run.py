@@ -67,14 +67,15 @@ class Run:
             os.close(open_pinned(folder.path, folder.device, folder.inode, closed=True))
         except Conflict as error:
             swapped = f" {error.message}"
+        stripped: list[str] = []
         try:
             try:
-                oid, after, stripped = await self._record_after()
+                oid, after = await self._record_after(stripped)
             except (Conflict, Unavailable):  # it may be over by now
-                oid, after, stripped = await self._record_after()
+                oid, after = await self._record_after(stripped)
         except GoexError as error:
             return self._unrecorded(result, error)
-        outcome = plans.outcome(result, self.before, after, stripped)
+        outcome = plans.outcome(result, self.before, after, list(dict.fromkeys(stripped)))
         outcome = replace(outcome, ok=outcome.ok and not swapped, summary=outcome.summary + swapped)
         return self._arrive(oid, after, outcome)
 
@@ -192,9 +193,9 @@ class Run:
 
     # ---- recording ----
 
-    async def _record_after(self) -> tuple[str, Manifest, list[str]]:
-        """Snapshot what the program left, without the set-user-id bits that it made."""
-        stripped: list[str] = []
+    async def _record_after(self, stripped: list[str]) -> tuple[str, Manifest]:
+        """Snapshot what the program left, without the set-user-id bits that it made: `stripped` gets remarks on those,
+        also where it fails after it took them off."""
 
         def kept(path: bytes, at: os.stat_result) -> bool:
             old = self.before.entries.get(path)
@@ -206,16 +207,15 @@ class Run:
 
         walk = self.desk.walker(known=self.before, tell=teller(self.desk.progress))
         walk.strip = kept
-        oid, after = await in_thread(
+        return await in_thread(
             lambda: self.desk.repository.save(f"{self.desk.action_id}/after", walk, self.desk.root),
             saying="Recording what the program did…",
             progress=self.desk.progress,
         )
-        return oid, after, stripped
 
     def _unrecorded(self, result: Result, cause: GoexError) -> Outcome:
         """What the program left can't be recorded (too much, unreadable, disk full): it stays as it is."""
-        with suppress(GoexError):  # else an undo looks whether it can be recorded by then
+        with suppress(GoexError):
             records.write_unrecorded(self.desk.records, cause.message)
         summary = (
             f"{plans.ending(result)}. What it left can't be recorded: {cause} It was left as it is: an undo moves what "
@@ -250,7 +250,13 @@ class Run:
                 f"What the program left was never recorded: {why}",
                 next_step="Undo it: what isn't as it was before is moved into a folder beside, nothing is deleted.",
             )
-        oid, after, stripped = await self._record_after()
+        stripped: list[str] = []
+        try:
+            oid, after = await self._record_after(stripped)
+        except GoexError as error:
+            with suppress(GoexError):  # what comes later may be the person's
+                records.write_unrecorded(self.desk.records, error.message)
+            raise
         if manifests.equal(self.before, after):
             records.write_state(self.desk.records, records.State(at="prepared"))
             return interrupted()

@@ -165,6 +165,11 @@ class FilesRuntime:
         if revert.verb == "commit":
             said = "The snapshots of this action would be deleted; the folder wouldn't be touched."
             return DryRun(ok=True, summary=said, lines=tuple(DryLine("note", line) for line in revert_plan.lines))
+        if revert.verb == "undo" and not _is_several(plan) and _unrecorded(plan, target):
+            said = "What was there before the action would be put back, all else moved aside; nothing would be deleted."
+            now_said = "Nothing was touched. It will be refused when what is in the folder isn't the same by then."
+            told = tuple(DryLine("note", line) for line in (now_said, *revert_plan.lines))
+            return DryRun(ok=True, summary=said, lines=told)
         async with self._opened(revert_plan, target.action_id, target.records, target.progress) as desk:
             before, after = await in_thread(desk.sides)
             # Only looked at: a file that its mode closes, which undo itself would open for a moment, is said to be so.
@@ -353,11 +358,11 @@ class FilesRuntime:
         )
 
     async def _why_unrecorded(self, plan: Plan, context: Context, state: records.State) -> str:
-        """Record what the action did, where it isn't yet; or why it can't be. Raises Conflict for what can't be
-        recorded just now."""
-        why = records.read_unrecorded(context.records)
-        if plan.resolved["mode"] == "direct" and (why or state.at != "running"):
-            return why or aside.INTERRUPTED
+        """Why it was never recorded what a program did to the folder itself. It isn't recorded now, since what came
+        since may be the person's; what was made of a copy is. Raises Conflict where that can't be done just now."""
+        if _unrecorded(plan, context):
+            cut_off = aside.INTERRUPTED if state.at == "between" else "GoEx was stopped before it could be."
+            return records.read_unrecorded(context.records) or cut_off
         try:
             await self._settled(plan, context)
         except Conflict:
@@ -386,9 +391,10 @@ class FilesRuntime:
                 try:
                     lines, left = await aside.put_back(desk, before, str(revert_plan.resolved.get("seen", "")))
                 except Halted as halted:
-                    said = "The undo stopped half way; run it again to finish it. Nothing was deleted: look into "
-                    name = aside.left_folder(records.read_state(target.records).name)
-                    return stopped(f"{said}{name} in the folder.", halted.cause)
+                    left = aside.left_in(desk.root, records.read_state(target.records).name)
+                    where = f": look into {left} in the folder." if left else "."
+                    said = f"The undo stopped half way; run it again to finish it. Nothing was deleted{where}"
+                    return stopped(said, halted.cause)
             await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
         shown, cut = plan_text.capped(lines)
         kept = f" What isn't from before is in {left} in the folder; nothing was deleted." if left else ""

@@ -221,6 +221,10 @@ class Several:
         if not apart or (unrecorded and not errors):  # what can't be recorded is left, until an undo
             return _together(plan, outcomes)
         why = [str(error) for error in errors] or [each.summary for each in outcomes if not each.ok]
+        if unrecorded:  # to take it back is to move whatever is there aside, which somebody has to ask for
+            left = _together(plan, outcomes)
+            said = f"{why[0]} What the program left elsewhere was left as it is, until an undo. {left.summary}"
+            return replace(left, ok=False, summary=said, touched=True)
         try:
             await self._back(plan, context, "undo")
         except GoexError as error:

@@ -156,7 +156,7 @@ class Walk:
     may be used again. `skip` is a name directly below the root that isn't looked at. `force` lets the owner open
     what its mode forbids, putting the mode back afterwards. `strip` drops set-user-id and set-group-id bits of
     files unless it returns True. With `only`, all else than these paths, as folders or as anything else, isn't looked
-    at, nor what can't be read: `unknown` is where it is.
+    at, nor what can't be read: `unknown` is where it is. Nor is a file of another size read, which may never end.
     """
 
     bounds: Bounds
@@ -312,6 +312,8 @@ class Walk:
         cached = self._cached(path, at)
         if cached is not None:
             return cached
+        if self.only is not None and at.st_size != self.only[path].size:
+            return self._entry(at, size=at.st_size)
         if self.read is None:
             if os.geteuid() != 0 and not os.access(name, os.R_OK, dir_fd=fd, effective_ids=True, follow_symlinks=False):
                 raise _unreadable(path)

@@ -393,6 +393,36 @@ def test_a_failed_clean_up_hides_no_error(mine: Path) -> None:
     as_user(work)
 
 
+def test_an_undo_that_was_killed_while_it_set_attributes_is_finished(mine: Path) -> None:
+    """The file's mode is lifted meanwhile, to one that neither state has."""
+
+    async def begin() -> None:
+        (mine / "f").write_text("f")
+        os.chmod(mine / "f", 0o444)
+        made = way(mine, lambda top: tag(top / "f"), records=on_disk(mine))
+        (mine.parent / "state" / "before").write_bytes(pickle.dumps(photo(mine)))
+        assert (await made.do()).ok
+        keep_plan(made)
+
+    def tag(path: Path) -> None:
+        os.chmod(path, 0o644)
+        os.setxattr(path, "user.tag", b"the program's")
+
+    async def killed() -> None:
+        os.removexattr = lambda *arguments, **options: os._exit(0)
+        await after_crash(mine).revert("undo")
+        raise AssertionError("it wasn't killed")
+
+    async def undo() -> None:
+        assert mode(mine / "f") == 0o600
+        assert (await after_crash(mine).revert("undo")).ok
+        assert photo(mine) == pickle.loads((mine.parent / "state" / "before").read_bytes())
+
+    as_user(begin)
+    as_user(killed)
+    as_user(undo)
+
+
 # ---- attributes that can't be listed ----
 
 

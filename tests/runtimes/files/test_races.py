@@ -203,5 +203,7 @@ async def test_what_could_not_be_noted_is_not_said_to_be_untouched(owned: Path, 
     assert not outcome.ok and outcome.touched and "couldn't be noted" in outcome.summary
 
     records.put = put  # type: ignore[method-assign]
+    assert way.plan is not None
+    assert (await way.runtime.settle(way.plan, way.context)).outcome is not None
     assert (await way.revert("undo")).ok
     assert photo(owned) == before

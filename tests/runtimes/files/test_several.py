@@ -145,6 +145,34 @@ async def test_what_cannot_be_recorded_of_one_is_undone_in_all(folders: list[Pat
     assert [without_left(folder) for folder in folders] == before
 
 
+async def test_what_cannot_be_recorded_of_one_is_left_when_another_fails(
+    folders: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from runtimes.files import workcopy
+    from runtimes.files.tree import Bounds
+
+    before = photos(folders)
+    found = way(
+        runtime(state, bounds=Bounds(files=5)), folders, program="touch docs/x; cd music; seq 2000 | xargs touch"
+    )
+    await found.prepared()
+    modes = [part["mode"] for part in _plan(found).resolved["parts"]]
+    if modes != ["direct", "copy", "direct"]:
+        pytest.skip("needs a folder that is worked on directly, and one that isn't")
+
+    def full(*arguments: Any) -> Any:
+        raise Unavailable("The disk is full.")
+
+    monkeypatch.setattr(workcopy, "take_in", full)
+    outcome = await found.runtime.execute(_plan(found), found.context)
+    assert not outcome.ok and outcome.touched
+    assert "disk is full" in outcome.summary and "was left as it is" in outcome.summary
+    assert "couldn't be taken back" not in outcome.summary and "can't be recorded" in outcome.summary
+    assert (folders[0] / "x").exists() and (folders[2] / "2000").exists()
+    assert (await found.revert("undo")).ok
+    assert [without_left(folder) for folder in folders] == before
+
+
 async def test_a_dry_run_shows_all_of_them_and_touches_none(folders: list[Path], state: Path) -> None:
     made = runtime(state)
     before = photos(folders)
