@@ -81,7 +81,9 @@ def _pinned(report: dict[str, Any]) -> bytes:
     made = []
     for each in report["install"]:
         name, version = each["metadata"]["name"], each["metadata"]["version"]
-        digest = each["download_info"]["archive_info"]["hashes"]["sha256"]
+        archive = each["download_info"]["archive_info"]
+        # Before 23.1, as on Debian 12, pip said one hash, as `sha256=…`.
+        digest = archive["hashes"]["sha256"] if "hashes" in archive else archive["hash"].removeprefix("sha256=")
         made.append(f"{name.lower()}=={version} --hash=sha256:{digest}\n")
     return "".join(sorted(made)).encode()
 
