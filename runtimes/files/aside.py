@@ -130,12 +130,12 @@ async def put_back(desk: ActionFolder, before: Manifest, mark: str) -> tuple[lis
         records.write_state(desk.records, records.State(at="between", name=name, was=was))
         try:
             await in_thread(lambda: restore.stage(todo), saying="Restoring contents…", progress=desk.progress)
-        except GoexError as error:
+        except GoexError:
             with suppress(GoexError):  # else it stays noted that an undo was cut off
                 await in_thread(restore.unstage)
                 if not resumed:
                     records.write_state(desk.records, state)
-            raise error
+            raise
         try:
             await in_thread(move, saying="Putting everything into place…", progress=desk.progress)
             records.write_state(desk.records, records.State(at="before"))

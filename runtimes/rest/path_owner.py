@@ -1,8 +1,9 @@
-"""Whose path a call's is: a value in a slot may make it the path of another method, which nobody was asked about. Pure.
+"""Whose path a call's is: a value in a slot may make it the path of another method, which nobody was asked about.
 
 `/files/{id}` with the id "trash" is `/files/trash`, where an API may empty the trash. A path is another method's where
 that one has a word and ours has a slot, however a server reads upper and lower case, an ending like `.json` or an
 encoded slash. It counts for requests of the same HTTP method, and of any where the other method may do more harm.
+The templates of a service's paths are kept until its catalog changes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mapper.catalog import Catalog
 from policies.errors import InvalidInput
 from policies.services import Method, Service, believed_risk
 
-_HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
+HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
 # What servers leave out at a path's end: the form of an answer, and parameters of a segment.
 _SUFFIX = re.compile(r"(?:\.(?:json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)|;.*)+\Z", re.IGNORECASE | re.DOTALL)
 _SLASH = re.compile(r"[/\\]")
@@ -46,7 +47,7 @@ class _Template:
         exact: list[int] = []
         many, slot = -1, ""
         for place, segment in enumerate(part for part in path.split("/") if part):
-            hole = _HOLE.fullmatch(segment)
+            hole = HOLE.fullmatch(segment)
             if hole is not None and hole["several"]:
                 if many >= 0:
                     return None

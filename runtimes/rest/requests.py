@@ -33,13 +33,12 @@ from runtimes.gateway.plan import CredentialPlace, PlannedRequest, Ref
 from runtimes.gateway.plan_check import overriding
 from runtimes.gateway.request_headers import overrides
 from runtimes.rest.mime import letter
-from runtimes.rest.path_owner import check_path_owner
+from runtimes.rest.path_owner import HOLE, check_path_owner
 from runtimes.rest.placed_values import each, flat, parts, queries, whole
 from runtimes.rest.records import Answer
 from runtimes.rest.references import as_known, is_later, is_there, literal, refs_in, value_of
 from runtimes.rest.steps import Role, Step
 
-_HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
 _CUSTOM = re.compile(r":[A-Za-z][A-Za-z0-9_]*\Z")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -159,7 +158,7 @@ def _path(method: Method, arguments: Mapping[str, Any]) -> tuple[str | Ref, ...]
     made: list[str | Ref] = []
     segments = method.path.removeprefix("/").split("/")
     for place, segment in enumerate(segments, 1):
-        hole = _HOLE.fullmatch(segment)
+        hole = HOLE.fullmatch(segment)
         if hole is None and "{" in segment:
             made.append(mixed(method, segment, arguments, last=place == len(segments)))
         elif hole is None:
