@@ -25,7 +25,7 @@ from goex.daemon.vault_state import VaultState, WrongApproval
 from goex.daemon.waiting_calls import PasskeyDue, WaitingCalls
 from goex.engine.engine import Engine
 from goex.engine.peers import Peer, Presence
-from goex.journal.chain import JournalLocked
+from goex.journal.errors import JournalLocked
 from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account
 from policies.errors import Denied, InvalidInput

@@ -22,7 +22,8 @@ from goex.engine.engine import Engine
 from goex.engine.grant_store import GrantsAltered
 from goex.engine.recovery import recover
 from goex.engine.reversions import Reversions
-from goex.journal.chain import Journal, JournalBehind
+from goex.journal.chain import Journal
+from goex.journal.errors import JournalBehind
 from policies.errors import GoexError
 from vault.secret import Secret
 

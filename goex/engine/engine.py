@@ -32,7 +32,7 @@ from goex.engine.tasks import plan_of
 from goex.engine.timeline import Timeline
 from goex.engine.undo_policy import as_rules_want
 from goex.journal.actions import ActionRow, request_hashes
-from goex.journal.chain import JournalFailed
+from goex.journal.errors import JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
 from policies.decisions import Deny

@@ -19,7 +19,8 @@ from typing import Any
 from sqlalchemy import bindparam, delete, desc, insert, select, update
 
 from goex.engine import grant_rows
-from goex.journal.chain import Journal, JournalBroken, JournalLocked, Transaction, stamp
+from goex.journal.chain import Journal, Transaction, stamp
+from goex.journal.errors import JournalBroken, JournalLocked
 from goex.journal.schema import Prepared, agents, grant_uses, grants, journal
 from policies.actions import Need
 from policies.errors import Conflict, InvalidInput

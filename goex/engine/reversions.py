@@ -18,7 +18,8 @@ from typing import Any
 
 from sqlalchemy import delete, desc, insert, select
 
-from goex.journal.chain import Journal, JournalBroken, JournalLocked, Transaction, stamp
+from goex.journal.chain import Journal, Transaction, stamp
+from goex.journal.errors import JournalBroken, JournalLocked
 from goex.journal.schema import journal as journal_table
 from goex.journal.schema import pair_uses, pairs
 from mapper import pairs as pair_files

@@ -17,7 +17,8 @@ from datetime import datetime
 from sqlalchemy import delete, desc, insert, select
 
 from goex.engine.breaker import Counts, resting_text
-from goex.journal.chain import Journal, JournalBroken, JournalLocked, stamp
+from goex.journal.chain import Journal, stamp
+from goex.journal.errors import JournalBroken, JournalLocked
 from goex.journal.schema import journal as journal_table
 from goex.journal.schema import rulebook
 from policies.decisions import Request, Ruling

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import astuple
 
 from goex.journal.actions import ActionRow
-from goex.journal.chain import Journal, JournalBroken
+from goex.journal.chain import Journal
+from goex.journal.errors import JournalBroken
 from goex.journal.walk import Walk
 
 log = logging.getLogger("goex.engine")

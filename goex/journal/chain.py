@@ -33,10 +33,11 @@ from typing import Any
 from sqlalchemy import Connection, desc, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from goex.journal.errors import JournalBehind, JournalBroken, JournalFailed, JournalLocked
 from goex.journal.head import Head, Mark, Span
 from goex.journal.schema import ROW, Prepared, driver, journal, migrate, open_engine
 from goex.journal.walk import GENESIS, Walk, sealed
-from policies.errors import ExitStatus, GoexError, Unavailable
+from policies.errors import GoexError, Unavailable
 from policies.jsonvalue import JsonObject, canonical
 
 log = logging.getLogger("goex.journal")
@@ -45,32 +46,6 @@ _APPEND = Prepared(insert(journal))
 _END = select(journal.c.number, journal.c.hash, journal.c.mac).order_by(desc(journal.c.number)).limit(1)
 _VOUCHED = struct.Struct(">8sQ32s")
 _MAGIC = b"goexrow\0"
-
-
-class JournalBroken(GoexError):
-    """The journal isn't what was written. Nothing is appended to it any more."""
-
-    code = "journal-broken"
-    exit_status = ExitStatus.CONFLICT
-
-
-class JournalBehind(JournalBroken):
-    """The journal is whole by itself, and isn't the one that the vault knows: an older copy, another one, or none."""
-
-    code = "journal-behind"
-
-
-class JournalFailed(Unavailable):
-    """The disk or the database refused: the step wasn't written."""
-
-    code = "state"
-
-
-class JournalLocked(Unavailable):
-    """No key yet: the vault hasn't been unlocked since the daemon started."""
-
-    code = "sealed"
-    exit_status = ExitStatus.SEALED
 
 
 def utc_now() -> datetime:

@@ -17,7 +17,8 @@ from dataclasses import asdict
 from typing import Any
 
 from goex import __version__
-from goex.journal.chain import Journal, JournalBroken, Row, stamp
+from goex.journal.chain import Journal, Row, stamp
+from goex.journal.errors import JournalBroken
 from goex.journal.head import Mark
 from goex.journal.search import Wanted, walk_rows
 

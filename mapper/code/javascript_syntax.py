@@ -7,9 +7,20 @@ its number. A function that is more than an expression gets a name of its own be
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mapper.code.javascript_nodes import (
+    loaded,
+    number_value,
+    parameters_of,
+    pattern_pairs,
+    placed,
+    required_module,
+    source_text,
+    string_value,
+    unescaped,
+    unexported,
+)
 from mapper.code.sent_requests import Seen
 
 if TYPE_CHECKING:
@@ -23,7 +34,6 @@ _BINARY: dict[str, type[ast.operator]] = {
 }  # fmt: skip
 _COMPARED: dict[str, type[ast.cmpop]] = {"===": ast.Eq, "!==": ast.NotEq, "==": ast.Eq, "!=": ast.NotEq}
 _RENAMED = {"push": "append"}  # methods that change what they are called on, by Python's names
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 _UNKNOWN = "js:unknown"  # a name that nothing has
 
 
@@ -42,7 +52,7 @@ class Translation:
     def block(self, node: Node) -> list[ast.stmt]:
         """A block's statements, its functions first, as they are hoisted."""
         children = node.named_children if node.type in ("program", "statement_block", "class_body") else [node]
-        hoisted = [one for one in children if _plain(one).type.endswith("function_declaration")]
+        hoisted = [one for one in children if unexported(one).type.endswith("function_declaration")]
         rest = [one for one in children if one not in hoisted]
         made: list[ast.stmt] = []
         for child in (*hoisted, *rest):
@@ -58,13 +68,13 @@ class Translation:
         try:
             if self._depth > MAX_DEPTH:
                 raise RecursionError
-            found = self._statement(_plain(node))
+            found = self._statement(unexported(node))
             made = [*self._before[-1], *found]
         finally:
             self._before.pop()
             self._depth -= 1
         for one in made:
-            _placed(one, line)
+            placed(one, line)
         return made
 
     def _statement(self, node: Node) -> list[ast.stmt]:
@@ -76,7 +86,7 @@ class Translation:
             case "expression_statement":
                 return self._expression_statement(node.named_children[0]) if node.named_children else []
             case "function_declaration" | "generator_function_declaration":
-                return [self._function(node, _text(node.child_by_field_name("name")))]
+                return [self._function(node, source_text(node.child_by_field_name("name")))]
             case "class_declaration":
                 return [self._class(node)]
             case "return_statement":
@@ -133,14 +143,14 @@ class Translation:
             case "assignment_expression":
                 return self._assigned(node.child_by_field_name("left"), self._field(node, "right"))
             case "augmented_assignment_expression":
-                operator = _text(node.child_by_field_name("operator")).removesuffix("=")
+                operator = source_text(node.child_by_field_name("operator")).removesuffix("=")
                 target = self._target(node.child_by_field_name("left"))
                 value = self._field(node, "right")
                 if target is None:
                     return [ast.Expr(value)]
                 if operator in _BINARY:
                     return [ast.AugAssign(target, _BINARY[operator](), value)]
-                return [ast.Assign([target], ast.IfExp(self._unknown(), value, _loaded(target)))]
+                return [ast.Assign([target], ast.IfExp(self._unknown(), value, loaded(target)))]
             case "update_expression":
                 target = self._target(node.child_by_field_name("argument"))
                 return [ast.Assign([target], self._unknown())] if target is not None else []
@@ -149,17 +159,17 @@ class Translation:
         return [ast.Expr(self.expression(node))]
 
     def _import(self, node: Node) -> list[ast.stmt]:
-        source = _string(node.child_by_field_name("source"))
+        source = string_value(node.child_by_field_name("source"))
         clause = next((one for one in node.named_children if one.type == "import_clause"), None)
         made: list[ast.stmt] = []
         for child in clause.named_children if clause is not None else ():
             if child.type == "identifier":
-                made.append(self._from(source, "default", _text(child)))
+                made.append(self._from(source, "default", source_text(child)))
             elif child.type == "namespace_import":
-                made.append(self._whole(source, _text(child.named_children[0])))
+                made.append(self._whole(source, source_text(child.named_children[0])))
             for one in child.named_children if child.type == "named_imports" else ():
-                name = _text(one.child_by_field_name("name"))
-                made.append(self._from(source, name, _text(one.child_by_field_name("alias")) or name))
+                name = source_text(one.child_by_field_name("name"))
+                made.append(self._from(source, name, source_text(one.child_by_field_name("alias")) or name))
         return made
 
     def _from(self, source: str, name: str, own: str) -> ast.stmt:
@@ -179,14 +189,14 @@ class Translation:
             return []
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if value is None or name is None:
-            return [ast.Assign([ast.Name(_text(name), ast.Store())], ast.Constant(None))]
-        module = _required(value)
+            return [ast.Assign([ast.Name(source_text(name), ast.Store())], ast.Constant(None))]
+        module = required_module(value)
         if module is not None and name.type == "identifier":
-            return [self._whole(module, _text(name))]
+            return [self._whole(module, source_text(name))]
         if module is not None and name.type == "object_pattern":
-            return [self._from(module, key, own) for key, own in _pairs(name)]
+            return [self._from(module, key, own) for key, own in pattern_pairs(name)]
         if name.type == "identifier" and value.type in ("arrow_function", "function_expression", "generator_function"):
-            return [self._function(value, _text(name))]
+            return [self._function(value, source_text(name))]
         return self._assigned(name, self.expression(value))
 
     def _assigned(self, target: Node | None, value: ast.expr) -> list[ast.stmt]:
@@ -207,10 +217,10 @@ class Translation:
                     inner = self._member(inner, child.child_by_field_name("key"))
                     to = child.child_by_field_name("value")
                 case "shorthand_property_identifier_pattern":
-                    inner = ast.Attribute(inner, _text(child), ast.Load())
+                    inner = ast.Attribute(inner, source_text(child), ast.Load())
                 case "object_assignment_pattern":
                     to = child.child_by_field_name("left")
-                    inner = ast.Attribute(inner, _text(to), ast.Load())
+                    inner = ast.Attribute(inner, source_text(to), ast.Load())
                     default = self._field(child, "right")
                 case "rest_pattern":
                     to, inner = child.named_children[0], self._unknown()
@@ -229,13 +239,13 @@ class Translation:
             return None
         match node.type:
             case "identifier" | "shorthand_property_identifier_pattern":
-                return ast.Name(_text(node), ast.Store())
+                return ast.Name(source_text(node), ast.Store())
             case "member_expression" | "subscript_expression":
                 owner = self._field(node, "object")
                 if isinstance(owner, ast.Name) and owner.id == "this":
-                    return ast.Attribute(owner, _text(node.child_by_field_name("property")), ast.Store())
+                    return ast.Attribute(owner, source_text(node.child_by_field_name("property")), ast.Store())
                 place = node.child_by_field_name("property")
-                key: ast.expr = ast.Constant(_text(place)) if place is not None else self._field(node, "index")
+                key: ast.expr = ast.Constant(source_text(place)) if place is not None else self._field(node, "index")
                 return ast.Subscript(owner, key, ast.Store())
         return None
 
@@ -243,7 +253,7 @@ class Translation:
         name = self._name()
         left = node.child_by_field_name("left")
         through = self._field(node, "right")
-        if _text(node.child_by_field_name("operator")) == "in":
+        if source_text(node.child_by_field_name("operator")) == "in":
             through = ast.Call(ast.Attribute(ast.Name("Object", ast.Load()), "keys", ast.Load()), [through], [])
         begun = self._assigned(left, ast.Name(name, ast.Load()))
         body = self._body(node.child_by_field_name("body"))
@@ -268,15 +278,15 @@ class Translation:
         parameters = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
         arguments = ast.arguments([], [ast.arg("this")] if method else [], None, [], [], None, [])
         begun: list[ast.stmt] = []
-        for one in _parameters(parameters):
+        for one in parameters_of(parameters):
             default: ast.expr | None = None
             target: Node | None = one
             if one.type == "assignment_pattern":
                 target, default = one.child_by_field_name("left"), self._field(one, "right")
             if one.type == "rest_pattern":
-                arguments.vararg = ast.arg(_text(one.named_children[0]))
+                arguments.vararg = ast.arg(source_text(one.named_children[0]))
                 continue
-            own = _text(target) if target is not None and target.type == "identifier" else self._name()
+            own = source_text(target) if target is not None and target.type == "identifier" else self._name()
             arguments.args.append(ast.arg(own))
             arguments.defaults.append(default if default is not None else ast.Constant(None))
             if target is not None and target.type != "identifier":
@@ -298,13 +308,13 @@ class Translation:
         body: list[ast.stmt] = []
         for one in node.child_by_field_name("body").named_children:  # type: ignore[union-attr] # the grammar's
             if one.type == "method_definition":
-                name = _text(one.child_by_field_name("name"))
+                name = source_text(one.child_by_field_name("name"))
                 body.append(self._function(one, "__init__" if name == "constructor" else name, method=True))
             elif one.type == "field_definition" and (value := one.child_by_field_name("value")) is not None:
-                name = _text(one.child_by_field_name("property"))
+                name = source_text(one.child_by_field_name("property"))
                 body.append(ast.Assign([ast.Name(name, ast.Store())], self.expression(value)))
         return ast.ClassDef(
-            _text(node.child_by_field_name("name")) or self._name(), bases, [], body or [ast.Pass()], []
+            source_text(node.child_by_field_name("name")) or self._name(), bases, [], body or [ast.Pass()], []
         )
 
     # ---- expressions
@@ -323,15 +333,15 @@ class Translation:
     def _expression(self, node: Node) -> ast.expr:
         match node.type:
             case "identifier" | "this" | "super" | "shorthand_property_identifier":
-                return ast.Name(_text(node), ast.Load())
+                return ast.Name(source_text(node), ast.Load())
             case "undefined" | "null":
                 return ast.Constant(None)
             case "true" | "false":
                 return ast.Constant(node.type == "true")
             case "number":
-                return _number(_text(node)) or self._unknown()
+                return number_value(source_text(node)) or self._unknown()
             case "string":
-                return ast.Constant(_string(node))
+                return ast.Constant(string_value(node))
             case "template_string":
                 return self._template(node)
             case "parenthesized_expression" | "await_expression" | "non_null_expression":
@@ -358,7 +368,7 @@ class Translation:
                 return self._binary(node)
             case "unary_expression":
                 value = self._field(node, "argument")
-                operator = _text(node.child_by_field_name("operator"))
+                operator = source_text(node.child_by_field_name("operator"))
                 if operator == "!":
                     return ast.UnaryOp(ast.Not(), value)
                 self._before[-1].append(ast.Expr(value))
@@ -391,7 +401,7 @@ class Translation:
             return self._unknown()
         if name.type == "computed_property_name":
             return ast.Subscript(owner, self.expression(name.named_children[0]), ast.Load())
-        text = _string(name) if name.type == "string" else _text(name)
+        text = string_value(name) if name.type == "string" else source_text(name)
         return ast.Attribute(owner, _RENAMED.get(text, text), ast.Load())
 
     def _call(self, node: Node) -> ast.expr:
@@ -400,10 +410,10 @@ class Translation:
         if function is not None and function.type == "import":
             self._seen.note(f"Line {self._line}: imports by a name that is made while it runs.")
             return self._unknown()
-        name = _text(function)
+        name = source_text(function)
         if name in ("eval", "Function"):
             self._seen.note(f"Line {self._line}: {name} runs text as a program.")
-        module = _required(node)
+        module = required_module(node)
         if module is not None:
             own = self._name()
             self._before[-1].append(self._whole(module, own))
@@ -423,18 +433,20 @@ class Translation:
                     if key is not None and key.type == "computed_property_name":
                         keys.append(self.expression(key.named_children[0]))
                     else:
-                        keys.append(ast.Constant(_string(key) if key and key.type == "string" else _text(key)))
+                        keys.append(
+                            ast.Constant(string_value(key) if key and key.type == "string" else source_text(key))
+                        )
                     values.append(self._field(one, "value"))
                 case "shorthand_property_identifier":
-                    keys.append(ast.Constant(_text(one)))
-                    values.append(ast.Name(_text(one), ast.Load()))
+                    keys.append(ast.Constant(source_text(one)))
+                    values.append(ast.Name(source_text(one), ast.Load()))
                 case "spread_element":
                     keys.append(None)
                     values.append(self.expression(one.named_children[0]))
                 case "method_definition":
                     function = self._function(one, self._name())
                     self._before[-1].append(function)
-                    keys.append(ast.Constant(_text(one.child_by_field_name("name"))))
+                    keys.append(ast.Constant(source_text(one.child_by_field_name("name"))))
                     values.append(ast.Name(function.name, ast.Load()))
         return ast.Dict(keys, values)
 
@@ -445,11 +457,13 @@ class Translation:
                 inner = self.expression(one.named_children[0] if one.named_children else None)
                 parts.append(ast.FormattedValue(inner, -1, None))
             else:
-                parts.append(ast.Constant(_escape(_text(one)) if one.type == "escape_sequence" else _text(one)))
+                parts.append(
+                    ast.Constant(unescaped(source_text(one)) if one.type == "escape_sequence" else source_text(one))
+                )
         return ast.JoinedStr(parts)
 
     def _binary(self, node: Node) -> ast.expr:
-        operator = _text(node.child_by_field_name("operator"))
+        operator = source_text(node.child_by_field_name("operator"))
         left, right = self._field(node, "left"), self._field(node, "right")
         if operator in _BINARY:
             return ast.BinOp(left, _BINARY[operator](), right)
@@ -468,91 +482,3 @@ class Translation:
     def _name(self) -> str:
         self._made += 1
         return f"js:{self._made}"
-
-
-def _plain(node: Node) -> Node:
-    """What is exported, without that word."""
-    if node.type != "export_statement":
-        return node
-    return node.child_by_field_name("declaration") or node.child_by_field_name("value") or node
-
-
-def _placed(node: ast.AST, line: int) -> None:
-    """Give every node that has no line yet this one: what is within one that has, has one, too."""
-    found = [node]
-    while found:
-        one = found.pop()
-        if isinstance(one, ast.stmt | ast.expr | ast.arg | ast.alias | ast.ExceptHandler):
-            if hasattr(one, "lineno"):
-                continue
-            one.lineno = one.end_lineno = line
-            one.col_offset = one.end_col_offset = 0
-        found.extend(ast.iter_child_nodes(one))
-
-
-def _loaded(target: ast.expr) -> ast.expr:
-    match target:
-        case ast.Name(id=name):
-            return ast.Name(name, ast.Load())
-        case ast.Attribute(value=owner, attr=name):
-            return ast.Attribute(owner, name, ast.Load())
-        case ast.Subscript(value=owner, slice=place):
-            return ast.Subscript(owner, place, ast.Load())
-    return target
-
-
-def _parameters(node: Node | None) -> Sequence[Node]:
-    if node is None:
-        return ()
-    return [one for one in node.named_children if one.type != "comment"] if node.type == "formal_parameters" else [node]
-
-
-def _pairs(pattern: Node) -> list[tuple[str, str]]:
-    made = []
-    for one in pattern.named_children:
-        if one.type == "shorthand_property_identifier_pattern":
-            made.append((_text(one), _text(one)))
-        elif one.type == "pair_pattern":
-            made.append((_text(one.child_by_field_name("key")), _text(one.child_by_field_name("value"))))
-    return made
-
-
-def _required(node: Node) -> str | None:
-    """The module that `require('…')` names; None for anything else."""
-    if node.type != "call_expression" or _text(node.child_by_field_name("function")) != "require":
-        return None
-    arguments = node.child_by_field_name("arguments")
-    given = arguments.named_children if arguments is not None else []
-    return _string(given[0]) if len(given) == 1 and given[0].type == "string" else None
-
-
-def _text(node: Node | None) -> str:
-    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
-
-
-def _string(node: Node | None) -> str:
-    if node is None:
-        return ""
-    return "".join(
-        _escape(_text(one)) if one.type == "escape_sequence" else _text(one) for one in node.named_children
-    )  # fmt: skip
-
-
-def _escape(text: str) -> str:
-    inner = text[1:]
-    if inner[:1] in ("u", "x"):
-        try:
-            return chr(int(inner[1:].strip("{}"), 16))
-        except (ValueError, OverflowError):
-            return "\ufffd"
-    return _ESCAPED.get(inner, inner)
-
-
-def _number(text: str) -> ast.expr | None:
-    plain = text.replace("_", "").lower()
-    try:
-        return ast.Constant(
-            int(plain, 0) if not any(one in plain for one in ".en") or plain[:2] == "0x" else float(plain)
-        )
-    except ValueError:
-        return None

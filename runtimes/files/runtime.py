@@ -23,26 +23,16 @@ from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from policies.grants import PERSON
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
-from runtimes.files import aside, plan_text, plans, previews, records, rights, workcopy
-from runtimes.files.action_folder import (
-    ActionFolder,
-    Halted,
-    own_sides,
-    refuse_difference,
-    refuse_unrestorable,
-    stopped,
-)
-from runtimes.files.difference import Difference
+from runtimes.files import aside, plans, previews, records, reverts, workcopy
+from runtimes.files.action_folder import ActionFolder, refuse_difference, refuse_unrestorable
 from runtimes.files.dryrun import Dry, Room
 from runtimes.files.folder import Folder, open_pinned, refuse_modeless, resolve
 from runtimes.files.folder_names import names
 from runtimes.files.handles import remove_path
 from runtimes.files.kept_copies import KeptCopies
 from runtimes.files.manifest import Cache
-from runtimes.files.original import Kept, Original
-from runtimes.files.quota import Full, Quota, Undone, mark, unmark
+from runtimes.files.quota import Full, Quota, Undone, unmark
 from runtimes.files.read_only import ReadOnly
-from runtimes.files.records import Place
 from runtimes.files.run import Run, interrupted
 from runtimes.files.several import Several
 from runtimes.files.snapshot import LARGE_FROM, Repository, plain
@@ -165,33 +155,13 @@ class FilesRuntime:
         if revert.verb == "commit":
             said = "The snapshots of this action would be deleted; the folder wouldn't be touched."
             return DryRun(ok=True, summary=said, lines=tuple(DryLine("note", line) for line in revert_plan.lines))
-        if revert.verb == "undo" and not _is_several(plan) and _unrecorded(plan, target):
+        if revert.verb == "undo" and not _is_several(plan) and reverts.unrecorded(plan, target):
             said = "What was there before the action would be put back, all else moved aside; nothing would be deleted."
             now_said = "Nothing was touched. It will be refused when what is in the folder isn't the same by then."
             told = tuple(DryLine("note", line) for line in (now_said, *revert_plan.lines))
             return DryRun(ok=True, summary=said, lines=told)
         async with self._opened(revert_plan, target.action_id, target.records, target.progress) as desk:
-            before, after = await in_thread(desk.sides)
-            # Only looked at: a file that its mode closes, which undo itself would open for a moment, is said to be so.
-            walk = desk.walker(known=None, force=False)
-            walk.bounds = self._bounds.grown()
-            now = await in_thread(lambda: walk.run(desk.root), saying="Looking…", progress=target.progress)
-            undo = revert.verb == "undo"
-            back: Place = "before" if undo else "after"
-            sides = own_sides(now, (before, after), after if undo else before, back)
-            goal = sides[0] if undo else sides[1]
-
-            def compare() -> tuple[list[DryLine], list[str]]:
-                kept = Kept(desk.repository.contents, goal)
-                return Difference(before=now, after=goal, old=Original(desk.root, now), new=kept).run()
-
-            lines, changed = await in_thread(compare, saying="Comparing…", progress=target.progress)
-        state = "before" if undo else "after"
-        which = "The folder" if sides[0] is before else "What the action changed"
-        summary = f"{which} would be as it was {state} the action: {plan_text.tally(changed)}."
-        note = DryLine("note", "Nothing was touched. It will be refused when someone changes the same until then.")
-        granted = (DryLine("warning", line) for line in rights.told(now.entries, goal.entries))
-        return DryRun(ok=True, summary=summary, lines=(note, *granted, *lines))
+            return await reverts.dry_run(desk, revert.verb, self._bounds, target.progress)
 
     async def reap(self) -> None:
         """See `Runtime.reap`."""
@@ -304,11 +274,11 @@ class FilesRuntime:
             raise Unsupported("This action was committed: what undo needs is gone.")
         if revert.verb == "commit":
             return plans.commit_plan(revert, plan)
-        _refuse_pointless(revert, state)
+        reverts.refuse_pointless(revert, state)
         if "running" in (state.at, state.was) or records.read_manifest(context.records, "after") is None:
             why = await self._why_unrecorded(plan, context, state)
-            _refuse_pointless(revert, records.read_state(context.records))
-            if _unrecorded(plan, context):
+            reverts.refuse_pointless(revert, records.read_state(context.records))
+            if reverts.unrecorded(plan, context):
                 return await self._assess_aside(revert, plan, context, why)
         kept = self._repository(str(plan.resolved["folder"])).labels()
         if not any(label.startswith(f"refs/goex/{plain(context.action_id)}/") for label in kept):
@@ -331,36 +301,16 @@ class FilesRuntime:
         if revert.verb == "commit":
             await self.forget(plan, target)
             return Outcome(ok=True, summary="Committed: the snapshots of this action are deleted.", touched=True)
-        if revert.verb == "undo" and _unrecorded(plan, target):
-            return await self._put_aside(revert_plan, target, context)
+        moves_aside = revert.verb == "undo" and reverts.unrecorded(plan, target)
         async with self._opened(revert_plan, target.action_id, target.records, context.progress, context.agent) as desk:
-            recorded = await in_thread(desk.sides)
-            undo = revert.verb == "undo"
-            what: Place = "before" if undo else "after"
-            await in_thread(lambda: unmark(desk.repository, desk.action_id))
-            now, sides = await desk.compare_own(recorded, what)
-            try:
-                lines = await desk.bring(sides[0] if undo else sides[1], now=now, arrive=what)
-            except Halted as halted:
-                return stopped(f"The {revert.verb} stopped half way; run it again to finish it.", halted.cause)
-            if undo:
-                await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
-        shown, cut = plan_text.capped(lines)
-        alone = sides[0] is recorded[0]
-        which = "The folder is as it was" if alone else "What the action changed is as it was"
-        others = "" if alone else " What others changed since is left as it is."
-        return Outcome(
-            ok=True,
-            summary=f"{which} {what} the action: {plan_text.tally(lines)}.{others}",
-            changes=shown,
-            changes_cut=cut,
-            touched=True,
-        )
+            if moves_aside:
+                return await reverts.put_aside(desk, target.records, str(revert_plan.resolved.get("seen", "")))
+            return await reverts.execute(desk, revert.verb)
 
     async def _why_unrecorded(self, plan: Plan, context: Context, state: records.State) -> str:
         """Why it was never recorded what a program did to the folder itself. It isn't recorded now, since what came
         since may be the person's; what was made of a copy is. Raises Conflict where that can't be done just now."""
-        if _unrecorded(plan, context):
+        if reverts.unrecorded(plan, context):
             cut_off = aside.INTERRUPTED if state.at == "between" else "GoEx was stopped before it could be."
             return records.read_unrecorded(context.records) or cut_off
         try:
@@ -380,31 +330,6 @@ class FilesRuntime:
             before = await in_thread(desk.before)
             found = await aside.found(desk, before)
         return plans.aside_plan(revert, plan, folder, why, found.told(before), found.mark)
-
-    async def _put_aside(self, revert_plan: Plan, target: Context, context: Context) -> Outcome:
-        """Undo what was never recorded."""
-        async with self._opened(revert_plan, target.action_id, target.records, context.progress, context.agent) as desk:
-            lines: list[str] = []
-            left = ""
-            if records.read_state(target.records).at != "before":  # else it was done, and cut off right after
-                before = await in_thread(desk.before)
-                try:
-                    lines, left = await aside.put_back(desk, before, str(revert_plan.resolved.get("seen", "")))
-                except Halted as halted:
-                    left = aside.left_in(desk.root, records.read_state(target.records).name)
-                    where = f": look into {left} in the folder." if left else "."
-                    said = f"The undo stopped half way; run it again to finish it. Nothing was deleted{where}"
-                    return stopped(said, halted.cause)
-            await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
-        shown, cut = plan_text.capped(lines)
-        kept = f" What isn't from before is in {left} in the folder; nothing was deleted." if left else ""
-        return Outcome(
-            ok=True,
-            summary=f"What was in the folder before the action is as it was.{kept}",
-            changes=shown,
-            changes_cut=cut,
-            touched=True,
-        )
 
     async def footprint(self, plan: Plan, context: Context) -> Footprint:
         """See `Runtime.footprint`: a program may have read all of its folder, and changed it if it isn't as before."""
@@ -565,17 +490,3 @@ def _is_several(plan: Plan) -> bool:
 
 def _only_reads(plan: Plan) -> bool:
     return isinstance(plan.action, Files) and plan.action.reads
-
-
-def _unrecorded(plan: Plan, context: Context) -> bool:
-    """Whether a program had the folder itself, and what it left was never recorded."""
-    return plan.resolved["mode"] == "direct" and records.read_manifest(context.records, "after") is None
-
-
-def _refuse_pointless(revert: Revert, state: records.State) -> None:
-    if state.at == "prepared":
-        raise Unsupported("This action changed nothing, so there is nothing to take back.")
-    if revert.verb == "undo" and state.at == "before":
-        raise Unsupported("This action is undone already.")
-    if revert.verb == "redo" and state.at in ("after", "running"):
-        raise Unsupported("This action isn't undone, so there is nothing to do again.")

@@ -22,6 +22,8 @@ VAGUE = frozenset({
 })  # fmt: skip
 GERUND_LIKE = frozenset({"string"})  # nouns that end so
 MOST_GERUNDS = 10
+MOST_LINES = 500
+STANDS_ALONE = "goex.journal.verify"  # one file, so that an auditor can copy it and run it with nothing of GoEx
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
@@ -51,3 +53,12 @@ def test_modules_are_named_for_what_is_in_them() -> None:
     last = {module: module.rpartition(".")[2].split("_")[-1] for module in modules(ROOT)}
     gerunds = [module for module, word in last.items() if word.endswith("ing") and word not in GERUND_LIKE]
     assert len(gerunds) <= MOST_GERUNDS, gerunds
+
+
+def test_no_module_is_longer_than_one_can_read() -> None:
+    lines = {
+        module: len(file.read_text().splitlines())
+        for module, file in modules(ROOT).items()
+        if not module.startswith("goex.rpc.") and module != STANDS_ALONE
+    }
+    assert [(module, count) for module, count in lines.items() if count > MOST_LINES] == []

@@ -18,8 +18,8 @@ from runtimes.sql.bounds import beyond
 from runtimes.sql.contract import Job, Reached, Result, RowChange, Statement, Verb
 from runtimes.sql.postgres.errors import translated
 from runtimes.sql.postgres.link import Link
+from runtimes.sql.postgres.relations import Catalog, Relation
 from runtimes.sql.postgres.rows import Gathered, Sample, escaped
-from runtimes.sql.postgres.schema import Catalog, Relation
 from runtimes.sql.postgres.strategy import Strategy, catching
 
 _CAUGHT = "pg_temp.goex_caught"

@@ -8,7 +8,7 @@ import re
 from policies.errors import GoexError
 from runtimes.sql.postgres.errors import Locked
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.schema import Catalog
+from runtimes.sql.postgres.relations import Catalog
 
 _PREFIX = "goex-"
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]{1,120}")

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Job
-from runtimes.sql.postgres import schema as catalogs
+from runtimes.sql.postgres import schema
 from runtimes.sql.postgres.capture import Books
 from runtimes.sql.postgres.errors import Again, Locked
 from runtimes.sql.postgres.link import Link
+from runtimes.sql.postgres.reach import Reach
+from runtimes.sql.postgres.relations import BEFORE, UPDATE, Catalog, Relation, calls
 from runtimes.sql.postgres.restore import Loose, Restoring, replaceable
-from runtimes.sql.postgres.schema import BEFORE, UPDATE, Catalog, Relation, calls
-from runtimes.sql.postgres.strategy import Reach, Strategy
+from runtimes.sql.postgres.strategy import Strategy
 from runtimes.sql.records import read_image
 
 IMAGE = "rows"
@@ -90,7 +91,7 @@ def rehearse(link: Link, catalog: Catalog, strategy: Strategy, job: Job) -> None
         trying.load(read_image(job.records, IMAGE))
         trying.compare()
         trying.apply(Books.open(link))
-        if not trying.done and catalogs.load(link).schema.hash != catalog.schema.hash:
+        if not trying.done and schema.load(link).schema.hash != catalog.schema.hash:
             raise Conflict("The tables' definitions wouldn't be as they were.")
     except (Again, Locked):
         raise

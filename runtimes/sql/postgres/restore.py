@@ -18,8 +18,8 @@ from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Column, Ran, Reached, RowChange
 from runtimes.sql.postgres.capture import Books, Counts
 from runtimes.sql.postgres.link import Link
+from runtimes.sql.postgres.relations import Catalog, Relation, literal, quoted
 from runtimes.sql.postgres.rows import SHOWN, Sample, values
-from runtimes.sql.postgres.schema import Catalog, Relation, literal, quoted
 from runtimes.sql.postgres.scratch import Queries, Scratch, Temporary
 
 Loose = tuple[str, str, str]  # table, name and definition of a CHECK

@@ -13,7 +13,7 @@ import psycopg
 from policies.jsonvalue import JsonValue
 from runtimes.sql.bounds import ResultRows
 from runtimes.sql.contract import Limits, RowChange
-from runtimes.sql.postgres.schema import Relation
+from runtimes.sql.postgres.relations import Relation
 
 SHOWN = 50  # rows of a sample
 _LONGEST = 200  # characters of one shown value

@@ -26,14 +26,13 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.postgres import held, records, survey
-from runtimes.sql.postgres import schema as catalogs
+from runtimes.sql.postgres import held, records, schema, survey
 from runtimes.sql.postgres.capture import Books, Running, select
 from runtimes.sql.postgres.errors import Again, Locked, Lost
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.records import Did, Step
 from runtimes.sql.postgres.rehearsal import doubtful, loose, rehearse
-from runtimes.sql.postgres.schema import Catalog
+from runtimes.sql.postgres.relations import Catalog, literal
 from runtimes.sql.postgres.settle import IMAGE, Settling, recorded_rows, server
 from runtimes.sql.postgres.strategy import choose
 from runtimes.sql.records import write_image
@@ -54,13 +53,13 @@ class PostgresSession:
     def schema(self) -> Schema:
         with self._ending():
             self._link.begin("READ ONLY")
-            self._seen = catalogs.load(self._link)
+            self._seen = schema.load(self._link)
             return self._seen.schema
 
     def survey(self, program: Program, policy: Policy, limits: Limits) -> Survey:
         with self._ending():
             self._link.begin("READ ONLY")
-            seen = self._seen if self._seen is not None else catalogs.load(self._link)
+            seen = self._seen if self._seen is not None else schema.load(self._link)
             return survey.survey(self._link, seen, program, policy)
 
     def trial(self, job: Job) -> Ran:
@@ -89,7 +88,7 @@ class PostgresSession:
                     return
                 raise Conflict("Its transaction isn't held any more: it was rolled back.", next_step="Ask for it anew.")
             records.keep_step(job.records, Step("commit", step.xid, step.gid, server(self._link)))
-            self._finish(f"COMMIT PREPARED {catalogs.literal(step.gid)}")
+            self._finish(f"COMMIT PREPARED {literal(step.gid)}")
 
     def settle(self, job: Job) -> Settled:
         with self._ending():
@@ -106,7 +105,7 @@ class PostgresSession:
                 return Ran(reached=state.ran.reached, sample=state.ran.sample)
             if state.made:
                 self._link.begin()
-                self._made(catalogs.load(self._link), state, verb)
+                self._made(schema.load(self._link), state, verb)
                 return _of_table(state, verb)
             self._link.begin()
             restoring = recorded_rows(self._link, job, state, verb)
@@ -160,7 +159,7 @@ class PostgresSession:
         tables = {use.table for one in job.program.statements for use in one.uses if use.verb != "select"}
         try:
             with self._ending():
-                catalog = catalogs.load(self._link)
+                catalog = schema.load(self._link)
                 tables |= set(choose(catalog, job.program, job.policy).tables)
                 # Also those whose rows are looked at for a foreign key.
                 near = {
@@ -197,13 +196,13 @@ class PostgresSession:
         emptied = {one.table for one in job.program.statements if one.verb == "truncate"}
         names = []
         if emptied:
-            known = catalogs.load(self._link).relations
+            known = schema.load(self._link).relations
             names = [known[name].sql for name in sorted(emptied) if name in known]
         self._link.begin()
         for name in names:
             # Before this transaction sees anything: rows that come after its first look would go uncaught.
             self._link.do(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
-        catalog = catalogs.load(self._link)
+        catalog = schema.load(self._link)
         if catalog.schema.hash != job.schema_hash:
             raise Conflict("The database's tables changed since this was planned.", next_step="Ask for it again.")
         strategy = choose(catalog, job.program, job.policy)
@@ -211,7 +210,7 @@ class PostgresSession:
 
     def _read(self, job: Job) -> Ran:
         self._link.begin("READ ONLY")
-        if catalogs.load(self._link).schema.hash != job.schema_hash:
+        if schema.load(self._link).schema.hash != job.schema_hash:
             raise Conflict("The database's tables changed since this was planned.", next_step="Ask for it again.")
         return Ran(reached=(), results=tuple(select(self._link, one.sql, job) for one in job.program.statements))
 
@@ -277,11 +276,11 @@ class PostgresSession:
             if job.policy == "versioning":
                 return "", ""
             name = job.program.statements[0].table
-            made = catalogs.load(self._link).relations.get(name)
+            made = schema.load(self._link).relations.get(name)
             if made is None:
                 raise Conflict("The table wasn't made. Nothing was touched.")
             return name, made.definition
-        if strategy.triggers and catalogs.load(self._link).schema.hash != job.schema_hash:
+        if strategy.triggers and schema.load(self._link).schema.hash != job.schema_hash:
             raise Conflict("A trigger changed the database's definitions on the way. Nothing was touched.")
         return "", ""
 
@@ -289,7 +288,7 @@ class PostgresSession:
         gid = held.gid_of(job.id)
         self._step(job, did, gid)
         try:
-            self._finish(f"PREPARE TRANSACTION {catalogs.literal(gid)}")
+            self._finish(f"PREPARE TRANSACTION {literal(gid)}")
         except (Unsupported, InvalidInput) as error:
             raise Unsupported(
                 f"The server can't hold this transaction. {error.message}",
@@ -352,7 +351,7 @@ class PostgresSession:
             return restoring.ran((_ALREADY,))
         books = Books.open(self._link)
         restoring.apply(books)
-        if restoring.catalog.schema.hash != catalogs.load(self._link).schema.hash:
+        if restoring.catalog.schema.hash != schema.load(self._link).schema.hash:
             raise Conflict("The tables' definitions wouldn't be as they were. Nothing was touched.")
         ran = restoring.ran()
         if held:
@@ -365,7 +364,7 @@ class PostgresSession:
     def _roll_back(self, job: Job, state: records.State) -> Ran:
         step = next(each for each in reversed(records.steps(job.records)) if each.gid)
         records.keep_step(job.records, Step("undo", step.xid, step.gid, server(self._link)))
-        self._finish(f"ROLLBACK PREPARED {catalogs.literal(step.gid)}")
+        self._finish(f"ROLLBACK PREPARED {literal(step.gid)}")
         return Ran(reached=turned(state.ran.reached), sample=(), notes=("Its transaction was rolled back.",))
 
     # ---- a table that was created
@@ -384,18 +383,18 @@ class PostgresSession:
             raise Conflict("The table has rows now. Nothing was touched.", difference=(f"{state.made}: has rows",))
 
     def _revert_table(self, job: Job, state: records.State, verb: Literal["undo", "redo"]) -> Ran:
-        relation = catalogs.load(self._link).relations.get(state.made)
+        relation = schema.load(self._link).relations.get(state.made)
         if verb == "undo" and relation is not None:
             self._link.rollback()
             self._link.begin()
             self._link.do(f"LOCK TABLE {relation.sql} IN ACCESS EXCLUSIVE MODE")  # before it sees anything
-        self._made(catalogs.load(self._link), state, verb)
+        self._made(schema.load(self._link), state, verb)
         if verb == "undo":
             assert relation is not None
             self._link.do(f"DROP TABLE {relation.sql} RESTRICT")
         else:
             self._link.do(job.program.statements[0].sql)
-            again = catalogs.load(self._link).relations.get(state.made)
+            again = schema.load(self._link).relations.get(state.made)
             if again is None or again.definition != state.definition:
                 raise Conflict(f"{state.made} wouldn't be as it was. Nothing was touched.")
         self._step(job, verb)

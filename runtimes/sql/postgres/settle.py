@@ -12,8 +12,7 @@ from typing import Literal
 
 from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Job, Settled, State
-from runtimes.sql.postgres import held, records
-from runtimes.sql.postgres import schema as catalogs
+from runtimes.sql.postgres import held, records, schema
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.records import Step
 from runtimes.sql.postgres.restore import Restoring, prepared_for
@@ -39,7 +38,7 @@ def recorded_rows(
             f"{state.why or 'Its rows were not kept.'} It can't be {again}.",
             next_step="Ask for a new action.",
         )
-    catalog = catalogs.load(link)
+    catalog = schema.load(link)
     relations = prepared_for(catalog, state.tables, state.shapes, state.keys)
     loose = frozenset(state.loose) if verb == "undo" else frozenset()
     made = Restoring(link, catalog, relations, verb == "undo", held, loose)
@@ -122,7 +121,7 @@ class Settling:
     def _by_rows(self, job: Job, state: records.State, evidence: tuple[str, ...], step: Step | None = None) -> Settled:
         """What the rows themselves say."""
         if state.made:
-            made = catalogs.load(self.link).relations.get(state.made)
+            made = schema.load(self.link).relations.get(state.made)
             if made is None:
                 return Settled(state="nothing", evidence=(*evidence, f"{state.made} isn't there"))
             same = made.definition == state.definition

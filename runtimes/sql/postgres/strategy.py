@@ -1,9 +1,4 @@
-"""Which tables a program reaches, how their rows can be caught, and what refuses it beforehand. Pure.
-
-A table is reached by a statement, by what foreign keys do (CASCADE, SET NULL, SET DEFAULT), or by the text of a trigger
-function that names it, or of one that is called there. What isn't foreseen here shows when the program runs: the server
-counts the rows that a transaction writes in each table, and more than was caught rolls everything back.
-"""
+"""How the rows of the tables that a program reaches can be caught, and what refuses it beforehand. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +15,11 @@ from policies.jsonvalue import JsonObject
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Policy, Program, Statement, Verb
 from runtimes.sql.postgres.helpers import Function
-from runtimes.sql.postgres.schema import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Relation, Trigger, literal, quoted
+from runtimes.sql.postgres.reach import DATA, EVENTS, Reach, Why, closure, writes
+from runtimes.sql.postgres.relations import TRUNCATE, Catalog, Relation, Trigger, literal, quoted
 
-Why = Literal["statement", "cascade", "trigger"]
 Method = Literal["none", "returning", "triggers"]
 
-_EVENTS: dict[Verb, int] = {"insert": INSERT, "update": UPDATE, "delete": DELETE}
-_DATA: frozenset[Verb] = frozenset({"insert", "update", "delete", "truncate"})
 _LANGUAGES = ("plpgsql", "sql", "internal")
 _KNOWN_C = ("moddatetime", "autoinc", "insert_username", "citext_eq")
 # Extensions whose functions in C compute, and do no more, also where they give another value each time.
@@ -45,17 +38,6 @@ _NOTIFIES = re.compile(r"\b(pg_notify|notify|listen)\b", re.I)
 _VOLATILE = re.compile(r"\b(random|clock_timestamp|timeofday|gen_random_uuid|statement_timestamp)\b", re.I)
 _HOLD = "Ask for it with the policy versioning: its transaction is then held, and undo rolls it back."
 _REVERSE = "Ask for it with the policy reversal."
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """One table and what is done to it. `columns` (): all."""
-
-    table: str
-    verb: Verb
-    why: Why
-    columns: frozenset[str] = frozenset()
-    source: str = ""  # the table whose change brings it
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +66,14 @@ class Strategy:
 def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     """Raises Unsupported with the reason, and the policy that would do."""
     _not_shadowed(catalog, program)
-    reaches = tuple(_closure(catalog, program))
-    tables = tuple(sorted({each.table for each in reaches if each.verb in _DATA and each.table in catalog.relations}))
-    definitions = any(each.verb not in _DATA for each in reaches)
+    reaches = tuple(closure(catalog, program))
+    tables = tuple(sorted({each.table for each in reaches if each.verb in DATA and each.table in catalog.relations}))
+    definitions = any(each.verb not in DATA for each in reaches)
     firing = [
         (one.name, trigger)
         for table in tables
         for one, trigger in catalog.firing(catalog.relations[table])
-        if any(trigger.events & _EVENTS.get(each.verb, 0) for each in reaches if each.table == table)
+        if any(trigger.events & EVENTS.get(each.verb, 0) for each in reaches if each.table == table)
     ]
     notes = [
         f"The trigger {trigger.name} of {table} fires; what it writes is taken back too, and where that would reach a "
@@ -148,92 +130,6 @@ def _not_shadowed(catalog: Catalog, program: Program) -> None:
                 f"The schema public has an operator {sorted(signs & catalog.operators)[0]} of its own.",
                 next_step="Have it moved to another schema.",
             )
-
-
-# ---- what is reached
-
-
-def _closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
-    waiting = [
-        Reach(use.table, use.verb, "statement", frozenset(use.columns))
-        for statement in program.statements
-        for use in statement.uses
-        if use.verb != "select"
-    ]
-    seen: set[Reach] = set()
-    while waiting:
-        reach = waiting.pop(0)
-        if reach in seen:
-            continue
-        seen.add(reach)
-        yield reach
-        waiting += _cascades(catalog, reach)
-        waiting += _stands_for(catalog, reach)
-        relation = catalog.relations.get(reach.table)
-        if relation is not None:
-            for _, trigger in catalog.firing(relation):
-                if trigger.events & _EVENTS.get(reach.verb, 0):
-                    waiting += _written_by(catalog, trigger, reach.table)
-
-
-def _stands_for(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
-    """What is written in its place, or with it: of a partition the whole table, of a table those that inherit from it,
-    of a view that writes the tables that it is made of."""
-    relation = catalog.relations.get(reach.table)
-    if relation is None or reach.verb not in _DATA:
-        return
-    others = [one for one in catalog.relations.values() if one.parent == relation.oid and not one.partition]
-    if relation.partition:
-        others.append(catalog.root(relation))
-    verbs: tuple[Verb, ...] = (reach.verb,)
-    instead = any(trigger.events & _EVENTS.get(reach.verb, 0) for trigger in relation.firing)  # its text says what
-    if relation.kind == "v" and not instead:
-        others += [catalog.by_oid[oid] for oid in relation.stands_on if oid in catalog.by_oid]
-        verbs = ("insert", "update", "delete") if relation.rules else verbs
-    for other in others:
-        for verb in verbs:
-            yield Reach(other.name, verb, "cascade", frozenset(), reach.table)
-
-
-def _cascades(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
-    for key in catalog.pointing_to(reach.table):
-        if reach.verb == "truncate" and key.child != reach.table:  # CASCADE; without it the server refuses
-            yield Reach(key.child, "truncate", "cascade", frozenset(), reach.table)
-            continue
-        if reach.verb == "delete" and key.on_delete in "cnd":
-            verb: Verb = "delete" if key.on_delete == "c" else "update"
-        elif (
-            reach.verb == "update"
-            and key.on_update in "cnd"
-            and (not reach.columns or reach.columns & set(key.parent_columns))
-        ):
-            verb = "update"
-        else:
-            continue
-        columns = frozenset(key.columns) if verb == "update" else frozenset[str]()
-        yield Reach(key.child, verb, "cascade", columns, reach.table)
-
-
-def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:
-    for text in trigger.texts:
-        for relation in catalog.relations.values():
-            for verb in _writes(text, relation.plain):
-                yield Reach(relation.name, verb, "trigger", frozenset(), table)
-
-
-def _writes(source: str, plain: str) -> Iterator[Verb]:
-    """How a function's text writes a table of that name; in every way, where it runs texts that it makes."""
-    text, name = source.lower().replace('"', ""), re.escape(plain.lower())
-    if not re.search(rf"\b{name}\b", text):
-        return
-    dynamic = re.search(r"\bexecute\b", text) is not None
-    for verb, pattern in (
-        ("insert", rf"\binsert\s+into\s+(?:\w+\.)?{name}\b"),
-        ("update", rf"\bupdate\s+(?:only\s+)?(?:\w+\.)?{name}\b|\binto\s+(?:\w+\.)?{name}\b[^;]*\bdo\s+update\b"),
-        ("delete", rf"\bdelete\s+from\s+(?:only\s+)?(?:\w+\.)?{name}\b"),
-    ):
-        if dynamic or re.search(pattern, text):
-            yield verb  # type: ignore[misc]
 
 
 def _computing(catalog: Catalog, reaches: tuple[Reach, ...]) -> list[tuple[str, Function]]:
@@ -294,7 +190,7 @@ def _unseen(said: str) -> Unsupported:
 def _reaches_out(catalog: Catalog, source: str) -> bool:
     if _OUTSIDE.search(source) or _DEFINES.search(source):
         return True
-    return any(True for name in catalog.far for _ in _writes(source, name))  # nothing counts what is written there
+    return any(True for name in catalog.far for _ in writes(source, name))  # nothing counts what is written there
 
 
 def _notifies(trigger: Trigger) -> bool:

@@ -13,8 +13,9 @@ from policies.errors import GoexError, InvalidInput, Unsupported
 from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
 from runtimes.sql.contract import Policy, Program, Reached, Statement, Survey, Verb
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.schema import Catalog, literal
-from runtimes.sql.postgres.strategy import Strategy, Why, choose
+from runtimes.sql.postgres.reach import Why
+from runtimes.sql.postgres.relations import Catalog, literal
+from runtimes.sql.postgres.strategy import Strategy, choose
 
 _ROW_BYTES = 28  # that a row takes of its page at least: its header and its line pointer
 

@@ -21,7 +21,8 @@ from goex.daemon.reversions_service import ReversionsService
 from goex.daemon.rules_service import RulesService
 from goex.daemon.vault_service import VaultService
 from goex.daemon.vault_state import VaultState
-from goex.journal.chain import Journal, JournalBehind, JournalLocked
+from goex.journal.chain import Journal
+from goex.journal.errors import JournalBehind, JournalLocked
 from goex.journal.head import Mark
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import rules_pb2 as rb

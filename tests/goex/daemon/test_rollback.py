@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from goex.daemon import rollback
-from goex.journal.chain import Journal, JournalBroken
+from goex.journal.chain import Journal
+from goex.journal.errors import JournalBroken
 from policies.errors import Conflict
 from policies.jsonvalue import parse
 from tests.vault.support import APPROVAL, CHEAP, create, protector

@@ -10,7 +10,7 @@ import pytest
 
 from goex.engine.core import Core, Request
 from goex.journal.actions import ActionRow
-from goex.journal.chain import JournalFailed
+from goex.journal.errors import JournalFailed
 from goex.journal.states import State
 from policies.actions import Outcome, Plan, Revert, UndoClass
 from policies.errors import Conflict

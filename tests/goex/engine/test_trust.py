@@ -10,7 +10,8 @@ import pytest
 
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow, Actions
-from goex.journal.chain import Journal, JournalBroken
+from goex.journal.chain import Journal
+from goex.journal.errors import JournalBroken
 from goex.journal.states import Event, State
 from policies.actions import Files, Need, Plan, UndoClass
 from policies.services import Risk

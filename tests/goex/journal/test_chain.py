@@ -15,7 +15,8 @@ import pytest
 from sqlalchemy import Connection, func, inspect, select
 
 from goex.journal.actions import Actions
-from goex.journal.chain import Journal, JournalBroken, JournalFailed, JournalLocked, Row, _mac
+from goex.journal.chain import Journal, Row, _mac
+from goex.journal.errors import JournalBroken, JournalFailed, JournalLocked
 from goex.journal.head import Head, Mark, Span
 from goex.journal.schema import MIGRATIONS, migrate, schema_version
 from goex.journal.schema import journal as journal_table

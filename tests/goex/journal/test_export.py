@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goex.journal import verify as verifier
-from goex.journal.chain import Journal, JournalBroken
+from goex.journal.chain import Journal
+from goex.journal.errors import JournalBroken
 from goex.journal.export import export
 from goex.journal.search import AT_ONCE, Wanted
 from goex.journal.verify import Altered, check

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goex.journal.chain import Journal, JournalBroken, Row
+from goex.journal.chain import Journal, Row
+from goex.journal.errors import JournalBroken
 from goex.journal.search import Wanted, find_rows
 from goex.journal.walk import GENESIS, Walk, body, sealed
 from policies.jsonvalue import canonical

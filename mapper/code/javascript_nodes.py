@@ -1,0 +1,106 @@
+"""What single nodes of JavaScript's tree say, and what they are as Python's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
+
+
+def unexported(node: Node) -> Node:
+    """What is exported, without that word."""
+    if node.type != "export_statement":
+        return node
+    return node.child_by_field_name("declaration") or node.child_by_field_name("value") or node
+
+
+def placed(node: ast.AST, line: int) -> None:
+    """Give every node that has no line yet this one: what is within one that has, has one, too."""
+    found = [node]
+    while found:
+        one = found.pop()
+        if isinstance(one, ast.stmt | ast.expr | ast.arg | ast.alias | ast.ExceptHandler):
+            if hasattr(one, "lineno"):
+                continue
+            one.lineno = one.end_lineno = line
+            one.col_offset = one.end_col_offset = 0
+        found.extend(ast.iter_child_nodes(one))
+
+
+def loaded(target: ast.expr) -> ast.expr:
+    """What is assigned to, as an expression that reads it."""
+    match target:
+        case ast.Name(id=name):
+            return ast.Name(name, ast.Load())
+        case ast.Attribute(value=owner, attr=name):
+            return ast.Attribute(owner, name, ast.Load())
+        case ast.Subscript(value=owner, slice=place):
+            return ast.Subscript(owner, place, ast.Load())
+    return target
+
+
+def parameters_of(node: Node | None) -> Sequence[Node]:
+    """A function's parameters, also the one of an arrow function that stands without parentheses."""
+    if node is None:
+        return ()
+    return [one for one in node.named_children if one.type != "comment"] if node.type == "formal_parameters" else [node]
+
+
+def pattern_pairs(pattern: Node) -> list[tuple[str, str]]:
+    """The (key, own name) pairs of an object pattern; without those that have defaults or patterns of their own."""
+    made = []
+    for one in pattern.named_children:
+        if one.type == "shorthand_property_identifier_pattern":
+            made.append((source_text(one), source_text(one)))
+        elif one.type == "pair_pattern":
+            made.append((source_text(one.child_by_field_name("key")), source_text(one.child_by_field_name("value"))))
+    return made
+
+
+def required_module(node: Node) -> str | None:
+    """The module that `require('…')` names; None for anything else."""
+    if node.type != "call_expression" or source_text(node.child_by_field_name("function")) != "require":
+        return None
+    arguments = node.child_by_field_name("arguments")
+    given = arguments.named_children if arguments is not None else []
+    return string_value(given[0]) if len(given) == 1 and given[0].type == "string" else None
+
+
+def source_text(node: Node | None) -> str:
+    """As it is written; "" for no node."""
+    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
+
+
+def string_value(node: Node | None) -> str:
+    """A string literal's, with its escape sequences replaced."""
+    if node is None:
+        return ""
+    parts = ((one.type, source_text(one)) for one in node.named_children)
+    return "".join(unescaped(text) if kind == "escape_sequence" else text for kind, text in parts)
+
+
+def unescaped(text: str) -> str:
+    """The character that an escape sequence stands for."""
+    inner = text[1:]
+    if inner[:1] in ("u", "x"):
+        try:
+            return chr(int(inner[1:].strip("{}"), 16))
+        except (ValueError, OverflowError):
+            return "\ufffd"
+    return _ESCAPED.get(inner, inner)
+
+
+def number_value(text: str) -> ast.expr | None:
+    """A number literal's; None for a BigInt and the like."""
+    plain = text.replace("_", "").lower()
+    try:
+        return ast.Constant(
+            int(plain, 0) if not any(one in plain for one in ".en") or plain[:2] == "0x" else float(plain)
+        )
+    except ValueError:
+        return None

@@ -1,0 +1,109 @@
+"""What undo and redo do with a folder: looked at beforehand, done, or, where what a program left was never recorded,
+done by moving aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from policies.actions import Outcome, Plan, Revert
+from policies.errors import Unsupported
+from runtimes.base import Context, DryLine, DryRun, Records
+from runtimes.files import aside, plan_text, records, rights
+from runtimes.files.action_folder import ActionFolder, Halted, own_sides, stopped
+from runtimes.files.difference import Difference
+from runtimes.files.original import Kept, Original
+from runtimes.files.quota import mark, unmark
+from runtimes.files.records import Place
+from runtimes.files.tree import Bounds
+from runtimes.files.workers import in_thread
+
+
+async def dry_run(desk: ActionFolder, verb: str, bounds: Bounds, progress: Callable[[str], None]) -> DryRun:
+    """What undo or redo would change now. Raises Conflict naming every path that someone changed since."""
+    before, after = await in_thread(desk.sides)
+    # Only looked at: a file that its mode closes, which undo itself would open for a moment, is said to be so.
+    walk = desk.walker(known=None, force=False)
+    walk.bounds = bounds.grown()
+    now = await in_thread(lambda: walk.run(desk.root), saying="Looking…", progress=progress)
+    undo = verb == "undo"
+    back: Place = "before" if undo else "after"
+    sides = own_sides(now, (before, after), after if undo else before, back)
+    goal = sides[0] if undo else sides[1]
+
+    def compare() -> tuple[list[DryLine], list[str]]:
+        kept = Kept(desk.repository.contents, goal)
+        return Difference(before=now, after=goal, old=Original(desk.root, now), new=kept).run()
+
+    lines, changed = await in_thread(compare, saying="Comparing…", progress=progress)
+    state = "before" if undo else "after"
+    which = "The folder" if sides[0] is before else "What the action changed"
+    summary = f"{which} would be as it was {state} the action: {plan_text.tally(changed)}."
+    note = DryLine("note", "Nothing was touched. It will be refused when someone changes the same until then.")
+    granted = (DryLine("warning", line) for line in rights.told(now.entries, goal.entries))
+    return DryRun(ok=True, summary=summary, lines=(note, *granted, *lines))
+
+
+async def execute(desk: ActionFolder, verb: str) -> Outcome:
+    """Bring the folder to the state before (undo) or after the action, and say what changed."""
+    recorded = await in_thread(desk.sides)
+    undo = verb == "undo"
+    what: Place = "before" if undo else "after"
+    await in_thread(lambda: unmark(desk.repository, desk.action_id))
+    now, sides = await desk.compare_own(recorded, what)
+    try:
+        lines = await desk.bring(sides[0] if undo else sides[1], now=now, arrive=what)
+    except Halted as halted:
+        return stopped(f"The {verb} stopped half way; run it again to finish it.", halted.cause)
+    if undo:
+        await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
+    shown, cut = plan_text.capped(lines)
+    alone = sides[0] is recorded[0]
+    which = "The folder is as it was" if alone else "What the action changed is as it was"
+    others = "" if alone else " What others changed since is left as it is."
+    return Outcome(
+        ok=True,
+        summary=f"{which} {what} the action: {plan_text.tally(lines)}.{others}",
+        changes=shown,
+        changes_cut=cut,
+        touched=True,
+    )
+
+
+async def put_aside(desk: ActionFolder, recorded: Records, seen: str) -> Outcome:
+    """Undo what was never recorded. `seen` is the mark of what the person was shown (`aside.Found`)."""
+    lines: list[str] = []
+    left = ""
+    if records.read_state(recorded).at != "before":  # else it was done, and cut off right after
+        before = await in_thread(desk.before)
+        try:
+            lines, left = await aside.put_back(desk, before, seen)
+        except Halted as halted:
+            left = aside.left_in(desk.root, records.read_state(recorded).name)
+            where = f": look into {left} in the folder." if left else "."
+            said = f"The undo stopped half way; run it again to finish it. Nothing was deleted{where}"
+            return stopped(said, halted.cause)
+    await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
+    shown, cut = plan_text.capped(lines)
+    others = f" What isn't from before is in {left} in the folder; nothing was deleted." if left else ""
+    return Outcome(
+        ok=True,
+        summary=f"What was in the folder before the action is as it was.{others}",
+        changes=shown,
+        changes_cut=cut,
+        touched=True,
+    )
+
+
+def unrecorded(plan: Plan, context: Context) -> bool:
+    """Whether a program had the folder itself, and what it left was never recorded."""
+    return plan.resolved["mode"] == "direct" and records.read_manifest(context.records, "after") is None
+
+
+def refuse_pointless(revert: Revert, state: records.State) -> None:
+    """Raises Unsupported where there is nothing to undo, or to redo."""
+    if state.at == "prepared":
+        raise Unsupported("This action changed nothing, so there is nothing to take back.")
+    if revert.verb == "undo" and state.at == "before":
+        raise Unsupported("This action is undone already.")
+    if revert.verb == "redo" and state.at in ("after", "running"):
+        raise Unsupported("This action isn't undone, so there is nothing to do again.")

@@ -1,0 +1,116 @@
+"""Which tables a program reaches, and what is done to each. Pure.
+
+A table is reached by a statement, by what foreign keys do (CASCADE, SET NULL, SET DEFAULT), or by the text of a trigger
+function that names it, or of one that is called there. What isn't foreseen here shows when the program runs: the server
+counts the rows that a transaction writes in each table, and more than was caught rolls everything back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from runtimes.sql.contract import Program, Verb
+from runtimes.sql.postgres.relations import DELETE, INSERT, UPDATE, Catalog, Trigger
+
+Why = Literal["statement", "cascade", "trigger"]
+
+EVENTS: dict[Verb, int] = {"insert": INSERT, "update": UPDATE, "delete": DELETE}
+DATA: frozenset[Verb] = frozenset({"insert", "update", "delete", "truncate"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """One table and what is done to it. `columns` (): all."""
+
+    table: str
+    verb: Verb
+    why: Why
+    columns: frozenset[str] = frozenset()
+    source: str = ""  # the table whose change brings it
+
+
+def closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
+    """What `program` writes, and what that writes in turn; each once."""
+    waiting = [
+        Reach(use.table, use.verb, "statement", frozenset(use.columns))
+        for statement in program.statements
+        for use in statement.uses
+        if use.verb != "select"
+    ]
+    seen: set[Reach] = set()
+    while waiting:
+        reach = waiting.pop(0)
+        if reach in seen:
+            continue
+        seen.add(reach)
+        yield reach
+        waiting += _cascades(catalog, reach)
+        waiting += _stands_for(catalog, reach)
+        relation = catalog.relations.get(reach.table)
+        if relation is not None:
+            for _, trigger in catalog.firing(relation):
+                if trigger.events & EVENTS.get(reach.verb, 0):
+                    waiting += _written_by(catalog, trigger, reach.table)
+
+
+def _stands_for(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
+    """What is written in its place, or with it: of a partition the whole table, of a table those that inherit from it,
+    of a view that writes the tables that it is made of."""
+    relation = catalog.relations.get(reach.table)
+    if relation is None or reach.verb not in DATA:
+        return
+    others = [one for one in catalog.relations.values() if one.parent == relation.oid and not one.partition]
+    if relation.partition:
+        others.append(catalog.root(relation))
+    verbs: tuple[Verb, ...] = (reach.verb,)
+    instead = any(trigger.events & EVENTS.get(reach.verb, 0) for trigger in relation.firing)  # its text says what
+    if relation.kind == "v" and not instead:
+        others += [catalog.by_oid[oid] for oid in relation.stands_on if oid in catalog.by_oid]
+        verbs = ("insert", "update", "delete") if relation.rules else verbs
+    for other in others:
+        for verb in verbs:
+            yield Reach(other.name, verb, "cascade", frozenset(), reach.table)
+
+
+def _cascades(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
+    for key in catalog.pointing_to(reach.table):
+        if reach.verb == "truncate" and key.child != reach.table:  # CASCADE; without it the server refuses
+            yield Reach(key.child, "truncate", "cascade", frozenset(), reach.table)
+            continue
+        if reach.verb == "delete" and key.on_delete in "cnd":
+            verb: Verb = "delete" if key.on_delete == "c" else "update"
+        elif (
+            reach.verb == "update"
+            and key.on_update in "cnd"
+            and (not reach.columns or reach.columns & set(key.parent_columns))
+        ):
+            verb = "update"
+        else:
+            continue
+        columns = frozenset(key.columns) if verb == "update" else frozenset[str]()
+        yield Reach(key.child, verb, "cascade", columns, reach.table)
+
+
+def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:
+    for text in trigger.texts:
+        for relation in catalog.relations.values():
+            for verb in writes(text, relation.plain):
+                yield Reach(relation.name, verb, "trigger", frozenset(), table)
+
+
+def writes(source: str, plain: str) -> Iterator[Verb]:
+    """How a function's text writes a table of that name; in every way, where it runs texts that it makes."""
+    text, name = source.lower().replace('"', ""), re.escape(plain.lower())
+    if not re.search(rf"\b{name}\b", text):
+        return
+    dynamic = re.search(r"\bexecute\b", text) is not None
+    for verb, pattern in (
+        ("insert", rf"\binsert\s+into\s+(?:\w+\.)?{name}\b"),
+        ("update", rf"\bupdate\s+(?:only\s+)?(?:\w+\.)?{name}\b|\binto\s+(?:\w+\.)?{name}\b[^;]*\bdo\s+update\b"),
+        ("delete", rf"\bdelete\s+from\s+(?:only\s+)?(?:\w+\.)?{name}\b"),
+    ):
+        if dynamic or re.search(pattern, text):
+            yield verb  # type: ignore[misc]
