@@ -5,7 +5,7 @@ well be right and still leaves open what would be done, or under which scope:
 
 * another reading stands close behind and needs other scopes;
 * an argument with a few values decides which scope is least, and as it stands it takes more than another value would;
-* the request goes on to a second wish, which the reading doesn't serve;
+* the request goes on to something else, which the reading doesn't serve;
 * the call changes something, and says nothing of what to change; or it only looks, where a change is what is asked for.
 
 None of it is about one service. Each gives a sentence for the person.
@@ -68,18 +68,18 @@ class Rival:
 
 
 def doubts(
-    catalog: Catalog, method: Method, calls: Sequence[Call], rivals: Sequence[Rival], wish: str, words: str
+    catalog: Catalog, method: Method, calls: Sequence[Call], rivals: Sequence[Rival], phrase: str, words: str
 ) -> tuple[str, ...]:
     """Why to ask before these calls of `method` are made; () where nothing speaks against it.
 
-    `wish` is the request without what somebody wants said, `words` are all of it.
+    `phrase` is the request without what somebody wants said, `words` are all of it.
     """
     found = []
-    if len(calls) == 1 and goes_on(wish):
+    if len(calls) == 1 and goes_on(phrase):
         found.append(f"{method.id} would do a part of this; what comes after it is for another call.")
     if any(changes_nothing(catalog.method(call.id), call) for call in calls):
         found.append(f"{method.id} would change something, but the request doesn't give what.")
-    if method.risk is Risk.READ and asks_for_change(wish):
+    if method.risk is Risk.READ and asks_for_change(phrase):
         found.append(f"{method.id} only looks, and a change seems to be asked for.")
     if method.risk is not Risk.READ and asks(words):
         found.append(f"{method.id} may change something, and a question was asked.")
@@ -141,9 +141,9 @@ def _api(catalog: Catalog, method: Method) -> str:
     return service.provider_name or service.name
 
 
-def goes_on(wish: str) -> bool:
+def goes_on(phrase: str) -> bool:
     """Whether a request has a second thing to be done: "make a list and put … on it"."""
-    return _SECOND.search(wish) is not None
+    return _SECOND.search(phrase) is not None
 
 
 def asks(words: str) -> bool:
@@ -151,9 +151,9 @@ def asks(words: str) -> bool:
     return _QUESTION.match(words) is not None
 
 
-def asks_for_change(wish: str) -> bool:
+def asks_for_change(phrase: str) -> bool:
     """Whether the request begins with a verb for changing something."""
-    first = _FIRST.match(wish)
+    first = _FIRST.match(phrase)
     return first is not None and first[1].lower() in _CHANGING
 
 

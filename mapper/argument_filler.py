@@ -61,7 +61,7 @@ class Filler:
         self._catalog = catalog
         self._method = method
         self._found = found
-        self._wish = found.wish[:_MOST_CHARACTERS]
+        self._phrase = found.phrase[:_MOST_CHARACTERS]
         self._said = list(found.said)
         self._left = list(found.slots)
         self._moments = list(moments)
@@ -173,7 +173,7 @@ class Filler:
         segments = _SEGMENT.findall(pattern)
         if not segments or not pattern.startswith("^"):
             return None
-        whole = re.search(rf"(?<![\w/])(?:{pattern.strip('^$')})(?![\w/])", self._wish)
+        whole = re.search(rf"(?<![\w/])(?:{pattern.strip('^$')})(?![\w/])", self._phrase)
         if whole:
             return self._claim(whole[0])
         if _SEGMENT.sub("", pattern).strip("^$/"):
@@ -205,7 +205,7 @@ class Filler:
 
     def _beside(self, noun: str) -> str | None:
         """The name or id right after a noun ("topic orders", "event 2rb8"), or right before it ("the orders topic")."""
-        text = self._wish
+        text = self._phrase
         after_noun, before_noun = _around(noun)
         after = after_noun.search(text)
         if after and after[1].lower() not in _NO_NAMES and (_looks_named(after[1]) or _called(text, after)):
@@ -217,7 +217,7 @@ class Filler:
 
     def _only_token(self) -> str | None:
         """The one id in the request, if there is exactly one that nothing else took."""
-        text = self._wish
+        text = self._phrase
         for moment in self._moments:
             text = text.replace(moment.words, " ")
         tokens = {token.rstrip(".") for token in re.findall(rf"(?<![\w/@]){_ID}(?![\w/@])", text)}

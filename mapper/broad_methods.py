@@ -40,7 +40,7 @@ def narrowed(readings: Sequence[_R], found: Slots) -> tuple[_R, ...]:
     others where an argument could say that one thing; the first is never a broad one."""
     if not names_one(found):
         return tuple(readings)
-    said = frozenset(words(found.wish))
+    said = frozenset(words(found.phrase))
     broad = [reading for reading in readings if is_broad(reading.method, said)]
     kept = [reading for reading in readings if not is_broad(reading.method, said)]
     return (*kept, *(reading for reading in broad if reading.method.parameters.get("required"))) if kept else ()
@@ -48,7 +48,7 @@ def narrowed(readings: Sequence[_R], found: Slots) -> tuple[_R, ...]:
 
 def names_one(found: Slots) -> bool:
     """Whether a request names one thing, and doesn't speak of all."""
-    return not _ALL.search(found.wish) and bool(found.slots or found.said or _ONE.search(found.wish))
+    return not _ALL.search(found.phrase) and bool(found.slots or found.said or _ONE.search(found.phrase))
 
 
 def is_broad(method: Method, said: frozenset[str] = frozenset()) -> bool:

@@ -184,14 +184,14 @@ class EmbeddedProposer:
         found, named = self._meant(text)
         if named.absent:
             return (), {}
-        ranked = self._within(found.wish, named, connected, explain)
+        ranked = self._within(found.phrase, named, connected, explain)
         readings, signs = self._read_all(ranked, found, now or datetime.now().astimezone())
         kept = narrowed(readings, found)
         return kept, signs if kept else {}
 
-    def named(self, wish: str) -> Named:
+    def named(self, phrase: str) -> Named:
         """The services that a request's own words name."""
-        return self._service_names().of(wish)
+        return self._service_names().of(phrase)
 
     def _service_names(self) -> ServiceNames:
         with self._lock:
@@ -231,18 +231,18 @@ class EmbeddedProposer:
             if set(_PARTS.findall(addressed[1].lower())) <= own | STOP:  # "file a stripe issue: …" asks already
                 return self._extracted(addressed[2]), named
         found = self._extracted(text)
-        return found, self.named(found.wish)
+        return found, self.named(found.phrase)
 
-    def _within(self, wish: str, named: Named, connected: frozenset[str], explain: bool) -> Found:
+    def _within(self, phrase: str, named: Named, connected: frozenset[str], explain: bool) -> Found:
         """The ranking of a request; of the services alone that it names, where it names some."""
         here, names = named.here, named.stems
         untold = self.index.untold(here)
         if untold:
             return self.index.find(
-                wish, connected=connected, limit=_CANDIDATES, explain=explain, chooser=lambda *_: tuple(here),
+                phrase, connected=connected, limit=_CANDIDATES, explain=explain, chooser=lambda *_: tuple(here),
                 names=names,
             )  # fmt: skip
-        ranked = self.index.find(wish, connected=connected, limit=_CANDIDATES, explain=explain)
+        ranked = self.index.find(phrase, connected=connected, limit=_CANDIDATES, explain=explain)
         if not here:
             return ranked
         apis = {
@@ -254,7 +254,7 @@ class EmbeddedProposer:
         if own and own[0] is ranked.hits[0]:
             return replace(ranked, hits=own)
         ranked = self.index.find(
-            wish, connected=connected, limit=_CANDIDATES, explain=explain, chooser=lambda *_: tuple(here)
+            phrase, connected=connected, limit=_CANDIDATES, explain=explain, chooser=lambda *_: tuple(here)
         )
         return replace(ranked, hits=self._own(ranked, apis))
 
@@ -285,9 +285,9 @@ class EmbeddedProposer:
         """Lines that say which services and methods the request's words point to, likeliest first, and why."""
         found = self._extracted(text)
         lines = []
-        if found.wish != text:
-            lines.append(f"read as: {found.wish}")
-        for name, score, words in self.index.services(found.wish, _OFFERED, connected=connected):
+        if found.phrase != text:
+            lines.append(f"read as: {found.phrase}")
+        for name, score, words in self.index.services(found.phrase, _OFFERED, connected=connected):
             lines.append(f"service {name} ({score:.1f}): {', '.join(words) or 'no word alone'}")
         proposed = self.propose(text, connected=connected, explain=True)
         for reading in proposed.readings[:_OFFERED]:
@@ -313,8 +313,8 @@ class EmbeddedProposer:
             Rival(each.method, each.calls, best.score - each.score, told and each.method.service != best.method.service)
             for each in readings[1:]
         ]
-        wish = self._extracted(text).wish
-        return doubts(self._catalog, best.method, best.calls, rivals, wish, text)
+        phrase = self._extracted(text).phrase
+        return doubts(self._catalog, best.method, best.calls, rivals, phrase, text)
 
     def _extracted(self, text: str) -> Slots:
         if self._spellings is None:
@@ -331,7 +331,7 @@ class EmbeddedProposer:
 
     def _read_all(self, ranked: Found, found: Slots, now: datetime) -> tuple[tuple[Reading, ...], dict[str, float]]:
         hinted = {service for slot in found.slots for service in self._services_of.get(slot.kind, ())}
-        moments = dates.find(found.wish, now)
+        moments = dates.find(found.phrase, now)
         floor = ranked.hits[0].score - _GAP if ranked.hits else 0.0
         made = []
         for hit in ranked.hits:
@@ -344,7 +344,7 @@ class EmbeddedProposer:
         spread = [math.exp((reading.score - made[0][0].score) / _SHARPER) for reading, _ in made]
         total = sum(spread)
         best, filled = made[0]
-        words = set(re.findall(r"[a-z0-9]+", found.wish.lower()))
+        words = set(re.findall(r"[a-z0-9]+", found.phrase.lower()))
         named = {service for spelling, service in (self._spellings or {}).items() if spelling in words}
         by_id = {reading.method.id: reading.method for reading, _ in made}
         worded = next((by_id[hit.method_id] for hit in ranked.hits if hit.method_id in by_id), best.method)

@@ -98,7 +98,7 @@ class Mapper:
         *,
         connected: frozenset[str] = frozenset(),
         granted: frozenset[ScopeId] = frozenset(),
-        asker: str = "",
+        agent: str = "",
         context: Context = NOTHING_TOLD,
     ) -> IntentMapping:
         """The calls that `intent` asks for. `connected`: services that have an account, preferred among equals, so that
@@ -131,7 +131,7 @@ class Mapper:
             return self.found(words, connected)
 
         return await self._asked(
-            self.model, self.plan, intent, text, methods, granted, self._experience_of(asker), context, find
+            self.model, self.plan, intent, text, methods, granted, self._experience_of(agent), context, find
         )
 
     def found(self, words: str, connected: frozenset[str] = frozenset()) -> Iterator[Method]:
@@ -143,12 +143,12 @@ class Mapper:
                 seen.add(method.id)
                 yield method
 
-    def _experience_of(self, asker: str) -> Experience:
+    def _experience_of(self, agent: str) -> Experience:
         """What was learned from this asker's requests; whoever asked least recently is forgotten."""
-        found = self._experience.pop(asker, None) or Experience()
+        found = self._experience.pop(agent, None) or Experience()
         while len(self._experience) >= _ASKERS:
             del self._experience[next(iter(self._experience))]
-        self._experience[asker] = found
+        self._experience[agent] = found
         return found
 
     async def _asked(

@@ -35,14 +35,14 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """What a request names. `rest` is what remains of it: what is to be done, in words. `wish` is the same with the
+    """What a request names. `rest` is what remains of it: what is to be done, in words. `phrase` is the same with the
     things that were named in their places, and … where something is said."""
 
     slots: tuple[Slot, ...]
     said: tuple[Said, ...]
     settings: tuple[tuple[str, str], ...]  # key=value as written
     rest: str
-    wish: str
+    phrase: str
 
     def of(self, kind: str) -> list[str]:
         """The values of one kind, in the order of the request."""
@@ -127,9 +127,9 @@ class _Extraction:
         if not self.said and len(self.text) <= _MOST_WORDS:
             self._take_words()
         rest = re.sub(_PLACE, " ", self.text)
-        wish = re.sub(_PLACE, lambda match: "…" if match[0] in self._said_at else self._places[match[0]], self.text)
-        rest, wish = (re.sub(rf"(?:\s|{_PLACE})+", " ", text).strip() for text in (rest, wish))
-        return Slots(tuple(self.slots), tuple(self.said), tuple(self.settings), rest, wish)
+        phrase = re.sub(_PLACE, lambda match: "…" if match[0] in self._said_at else self._places[match[0]], self.text)
+        rest, phrase = (re.sub(rf"(?:\s|{_PLACE})+", " ", text).strip() for text in (rest, phrase))
+        return Slots(tuple(self.slots), tuple(self.said), tuple(self.settings), rest, phrase)
 
     def _place(self, original: str) -> str:
         mark = chr(_BASE + min(len(self._places), 6000))

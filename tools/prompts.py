@@ -116,7 +116,7 @@ def asked(case: Case, catalog: Catalog) -> pb.Approval:
     decision = decide(wanted, (), NoRules(), NOW)
     assert isinstance(decision, Ask), decision
     offered = grant_issue.choices(plan, decision)
-    view = Asked(row=row, plan=plan, needs=decision.needs, twins=0, now=NOW, unused=timedelta(days=90))
+    view = Asked(row=row, plan=plan, needs=decision.needs, duplicates=0, now=NOW, unused=timedelta(days=90))
     standing = Standing(decision=decision, given=lambda need: 0, target=case.target, last=case.last)
     return escaped(
         pb.Approval(

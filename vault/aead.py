@@ -65,7 +65,7 @@ def bound_to_master(vault_id: str, keyed_by: str, parameters: JsonValue) -> list
 
 
 def bound_to_record_index(vault_id: str, generation: int) -> list[JsonValue]:
-    """Associated data of the ledger: one that was sealed for another state of the file doesn't open."""
+    """Associated data of the record index: one that was sealed for another state of the file doesn't open."""
     return ["goex vault v1 ledger", vault_id, generation]
 
 

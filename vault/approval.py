@@ -1,7 +1,7 @@
 """The approval passphrase: how it is kept, compared, and protected against guessing.
 
-Rules: its verifier (Argon2id) lies in the sealed ledger, so a stolen file gives nothing to guess against without the
-vault's key. An attempt is counted, on disk, before it is looked at: killing the daemon doesn't win a guess. Three
+Rules: its verifier (Argon2id) lies in the sealed record index, so a stolen file gives nothing to guess against without
+the vault's key. An attempt is counted, on disk, before it is looked at: killing the daemon doesn't win a guess. Three
 mistakes are free; after each further one the wait doubles, up to five minutes.
 """
 

@@ -128,21 +128,21 @@ def keep(now: Unsealed, at: datetime) -> Kept:
     good, damage = now.compared()
     for each in damage:
         raise each.error()
-    ledger = now.ledger.used(now.uses)
+    record_index = now.record_index.used(now.uses)
     return Kept(
         made=at.astimezone(UTC),
         generation=now.header.generation,
-        root=ledger.root,
-        payload=ledger.payload,
-        approval=ledger.approval.proved(),
-        passkeys=ledger.passkeys,
+        root=record_index.root,
+        payload=record_index.payload,
+        approval=record_index.approval.proved(),
+        passkeys=record_index.passkeys,
         records=tuple(
             KeptRecord(
                 account=row.account,
                 secret=row.open(now.master, now.header.vault_id),
                 created=row.created,
                 updated=row.updated,
-                last_used=ledger.entries[key].last_used,
+                last_used=record_index.entries[key].last_used,
             )
             for key, row in good.items()
         ),
@@ -254,7 +254,7 @@ def restore(
                 random=random,
             )
             rows[row.id], last_used[row.id] = row, each.last_used
-        ledger = RecordIndex(
+        record_index = RecordIndex(
             root=kept.root,
             payload=kept.payload,
             approval=kept.approval,
@@ -270,8 +270,8 @@ def restore(
             wrapped_master=seal(
                 wrapping.key, master, bound_to_master(vault_id, wrapping.keyed_by, dict(wrapping.parameters)), random
             ),
-            ledger=b"",
-        ).next(master, ledger, random)
+            record_index=b"",
+        ).next(master, record_index, random)
 
         def work(connection: Connection) -> None:
             for row in rows.values():
@@ -282,7 +282,9 @@ def restore(
     except BaseException:
         discard(wrapping)
         raise
-    return Unsealed(file=file, header=header, master=master, wrapping=wrapping, ledger=ledger, random=random)
+    return Unsealed(
+        file=file, header=header, master=master, wrapping=wrapping, record_index=record_index, random=random
+    )
 
 
 def _account_to_json(account: Account) -> JsonObject:

@@ -1,9 +1,9 @@
-"""The header: what must be read before there is a key, and the sealed ledger behind it.
+"""The header: what must be read before there is a key, and the sealed record index behind it.
 
 Rules: the checksum tells a damaged header from a wrong passphrase (anyone can compute it, so it proves nothing more).
-What must not change is bound by keys: the parameters to the wrapped master key, everything else in the ledger, which
-is sealed under the master key for one generation of the file. The ledger lists every record with a digest of its
-row, so that a row that was changed, put back, added or removed shows when the vault is unlocked.
+What must not change is bound by keys: the parameters to the wrapped master key, everything else in the record index,
+which is sealed under the master key for one generation of the file. The record index lists every record with a
+digest of its row, so that a row that was changed, put back, added or removed shows when the vault is unlocked.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Header:
     keyed_by: KeyedBy
     parameters: JsonObject
     wrapped_master: bytes
-    ledger: bytes
+    record_index: bytes
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> Header:
         """Parse and check the row. Raises VaultBroken."""
-        one, vault_id, generation, keyed_by, parameters, wrapped, ledger, checksum = row
+        one, vault_id, generation, keyed_by, parameters, wrapped, record_index, checksum = row
         types = (int, str, int, str, str, bytes, bytes, bytes)
         if one != 1 or any(type(value) is not kind for value, kind in zip(row, types, strict=True)):
             raise broken("The vault's header is damaged.")
@@ -59,7 +59,7 @@ class Header:
             keyed_by=keyed_by,
             parameters=read,
             wrapped_master=wrapped,
-            ledger=ledger,
+            record_index=record_index,
         )
 
     def to_row(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class Header:
             "keyed_by": self.keyed_by,
             "parameters": canonical(dict(self.parameters)).decode("utf-8"),
             "wrapped_master": self.wrapped_master,
-            "ledger": self.ledger,
+            "ledger": self.record_index,
         }
         return {**columns, "checksum": _checksum(tuple(columns.values()))}
 
@@ -80,24 +80,24 @@ class Header:
         return unseal(key, self.wrapped_master, bound_to_master(self.vault_id, self.keyed_by, self.parameters))
 
     def open_record_index(self, master: Secret) -> RecordIndex:
-        """Raises VaultBroken: with the right master key only an altered ledger stays closed."""
+        """Raises VaultBroken: with the right master key only an altered record index stays closed."""
         try:
             return RecordIndex.from_secret(
-                unseal(master, self.ledger, bound_to_record_index(self.vault_id, self.generation))
+                unseal(master, self.record_index, bound_to_record_index(self.vault_id, self.generation))
             )
         except (Unopened, InvalidInput, KeyError, TypeError, ValueError):
-            raise broken("The vault's ledger was altered.") from None
+            raise broken("The vault's record index was altered.") from None
 
-    def next(self, master: Secret, ledger: RecordIndex, random: Random) -> Header:
-        """The header of the next generation, with `ledger` in it."""
+    def next(self, master: Secret, record_index: RecordIndex, random: Random) -> Header:
+        """The header of the next generation, with `record_index` in it."""
         number = self.generation + 1
-        sealed = seal(master, ledger.to_secret(), bound_to_record_index(self.vault_id, number), random)
-        return replace(self, generation=number, ledger=sealed)
+        sealed = seal(master, record_index.to_secret(), bound_to_record_index(self.vault_id, number), random)
+        return replace(self, generation=number, record_index=sealed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What the ledger knows of one record: whose it is, which version, a digest of its row, its last use."""
+    """What the record index knows of one record: whose it is, which version, a digest of its row, its last use."""
 
     service: str
     name: str
@@ -170,7 +170,7 @@ class RecordIndex:
         return None
 
     def used(self, uses: Mapping[str, datetime]) -> RecordIndex:
-        """The ledger with last uses noted."""
+        """The record index with last uses noted."""
         if not uses:
             return self
         noted = {
@@ -205,7 +205,7 @@ class RecordIndex:
 
     @classmethod
     def from_secret(cls, secret: Secret) -> RecordIndex:
-        read = parse(secret.reveal(), limit=_LEDGER_LIMIT, what="The ledger")
+        read = parse(secret.reveal(), limit=_LEDGER_LIMIT, what="The record index")
         root = Secret(bytes.fromhex(read["root"]))
         payload = tuple(Secret(bytes.fromhex(key)) for key in read.get("payload", ()))
         if any(len(key) != KEY_BYTES for key in (root, *payload)):

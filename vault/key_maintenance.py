@@ -62,7 +62,7 @@ class Keeping:
         approval passphrase: being told that the new one equals it would otherwise be a guess without a wait.
         """
         with self._lock:
-            approval = self._need().ledger.approval
+            approval = self._need().record_index.approval
         if protector is not None and protector.rests_on(approval.matches):
             raise errors.one_passphrase_twice()
         established = protector.establish() if protector is not None else None
@@ -82,18 +82,18 @@ class Keeping:
     def derive(self, purpose: str) -> bytes:
         """A 32-byte key for `purpose`: the same for the life of the vault, over every rotation."""
         with self._lock:
-            return derive(self._need().ledger.root, purpose)
+            return derive(self._need().record_index.root, purpose)
 
     def seal_payload(self, name: str, data: bytes) -> bytes:
         """Seal bytes that are kept elsewhere, bound to `name`; they open over every rotation."""
         with self._lock:
-            key = self._need().ledger.payload_keys[0]
+            key = self._need().record_index.payload_keys[0]
         return seal_payload(key, name, data, self._random)
 
     def open_payload(self, name: str, sealed: bytes) -> bytes:
         """Open what `seal_payload` made for the same name. Raises PayloadAltered, VaultSealed."""
         with self._lock:
-            keys = self._need().ledger.payload_keys
+            keys = self._need().record_index.payload_keys
         for key in keys:
             try:
                 return open_payload(key, name, sealed)
@@ -105,8 +105,8 @@ class Keeping:
         """Keep only the newest: what was sealed with an older one, and not sealed anew since, is lost."""
         with self._lock:
             now = self._need()
-            if len(now.ledger.payload_keys) > 1:
-                self._write(now, dataclasses.replace(now.ledger, payload=now.ledger.payload_keys[:1]))
+            if len(now.record_index.payload_keys) > 1:
+                self._write(now, dataclasses.replace(now.record_index, payload=now.record_index.payload_keys[:1]))
 
     # ---- backups ----
 
@@ -118,7 +118,7 @@ class Keeping:
         """
         check_passphrase(passphrase, "backup passphrase")
         with self._lock:
-            approval = self._need().ledger.approval
+            approval = self._need().record_index.approval
         if approval.matches(passphrase):
             raise errors.backup_is_approval()
         with self._lock:
@@ -128,7 +128,7 @@ class Keeping:
     def fits(self, kept: Kept) -> bool:
         """Whether a backup is of this vault: then whatever hangs on its keys (log, grants, undo data) stays valid."""
         with self._lock:
-            return self._need().ledger.root == kept.root
+            return self._need().record_index.root == kept.root
 
     @property
     def id(self) -> str:
@@ -139,7 +139,7 @@ class Keeping:
     def restored(self) -> Restored | None:
         """How this vault came back from a backup, if it did. Raises VaultSealed."""
         with self._lock:
-            return self._need().ledger.restored
+            return self._need().record_index.restored
 
     # ---- the log ----
 
@@ -147,13 +147,13 @@ class Keeping:
     def reached(self) -> Reached | None:
         """How far the log had come when it was noted last. Raises VaultSealed."""
         with self._lock:
-            return self._need().ledger.reached
+            return self._need().record_index.reached
 
     def note_reached(self, reached: Reached) -> None:
         """Note how far the log has come. On disk when it returns. Raises VaultUnwritable, VaultSealed, VaultChanged."""
         with self._lock:
             now = self._need()
-            self._write(now, dataclasses.replace(now.ledger, reached=reached))
+            self._write(now, dataclasses.replace(now.record_index, reached=reached))
 
     # ---- the approval passphrase ----
 
@@ -167,16 +167,16 @@ class Keeping:
             with self._lock:
                 now = self._need()
                 at = self._clock()
-                wait = now.ledger.approval.wait(at)
+                wait = now.record_index.approval.wait(at)
                 if wait > 0:
                     raise ApprovalBackoff(wait)
-                approval = now.ledger.approval.attempted(at)
-                self._write(now, dataclasses.replace(now.ledger, approval=approval))
+                approval = now.record_index.approval.attempted(at)
+                self._write(now, dataclasses.replace(now.record_index, approval=approval))
             if not approval.matches(passphrase):
                 return False
             with self._lock:
                 now = self._need()
-                self._write(now, dataclasses.replace(now.ledger, approval=approval.proved()))
+                self._write(now, dataclasses.replace(now.record_index, approval=approval.proved()))
             return True
 
     def change_approval(self, current: Secret, new: Secret, *, cost: Cost | None = None) -> None:
@@ -191,7 +191,7 @@ class Keeping:
         approval = Approval.of(new, cost or Cost(), self._random)
         with self._lock:
             now = self._need()
-            self._write(now, dataclasses.replace(now.ledger, approval=approval))
+            self._write(now, dataclasses.replace(now.record_index, approval=approval))
 
     # ---- passkeys ----
 
@@ -199,16 +199,16 @@ class Keeping:
     def passkeys(self) -> Passkeys:
         """The registered passkeys. Raises VaultSealed."""
         with self._lock:
-            return self._need().ledger.passkeys
+            return self._need().record_index.passkeys
 
     def change_passkeys(self, change: Callable[[Passkeys], Passkeys]) -> Passkeys:
         """Change them, on disk when it returns. Raises VaultUnwritable, VaultSealed, VaultChanged, and what `change`
         raises: then nothing was changed."""
         with self._lock:
             now = self._need()
-            passkeys = change(now.ledger.passkeys)
-            if passkeys != now.ledger.passkeys:
-                self._write(now, dataclasses.replace(now.ledger, passkeys=passkeys))
+            passkeys = change(now.record_index.passkeys)
+            if passkeys != now.record_index.passkeys:
+                self._write(now, dataclasses.replace(now.record_index, passkeys=passkeys))
             return passkeys
 
     def _need(self) -> Unsealed:
@@ -216,6 +216,6 @@ class Keeping:
             raise VaultSealed("The vault is sealed.", next_step="Run: goex vault unlock.")
         return self._unsealed
 
-    def _write(self, now: Unsealed, ledger: RecordIndex, work: Work = nothing) -> None:
-        now.write(ledger, work)
+    def _write(self, now: Unsealed, record_index: RecordIndex, work: Work = nothing) -> None:
+        now.write(record_index, work)
         self._header = now.header

@@ -1,6 +1,6 @@
-"""The person's passkeys as the sealed ledger holds them, beside the approval passphrase's verifier.
+"""The person's passkeys as the sealed record index holds them, beside the approval passphrase's verifier.
 
-Rules: public keys are no secret, but which of them count is what the vault vouches for: an older ledger doesn't open,
+Rules: public keys are no secret, but which of them count is what the vault vouches for: an older index doesn't open,
 so a passkey that was removed doesn't come back with a file. `required` is set once config.toml asked for passkeys while
 there was one, and stays until none is left: whoever can edit that file can't go back to the passphrase by it.
 """

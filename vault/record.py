@@ -2,8 +2,8 @@
 
 Rules: each record has a data key of its own, wrapped by the master key and bound to the record's id and version. The
 secret is sealed under it, bound to everything that says where it may go. A record that doesn't open, or whose row
-isn't the one that the ledger knows, is `RecordAltered`: its parts are never used. What may be stored is decided here,
-before it is sealed.
+isn't the one that the record index knows, is `RecordAltered`: its parts are never used. What may be stored is decided
+here, before it is sealed.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class SealedRecord:
         )
 
     def entry(self, last_used: datetime | None) -> Entry:
-        """What the ledger keeps of this row."""
+        """What the record index keeps of this row."""
         return Entry(
             service=self.account.service,
             name=self.account.name,

@@ -76,14 +76,14 @@ class Renewing(Keeping):
                 updated=self._clock().astimezone(UTC).isoformat(),
                 random=self._random,
             )
-            entry = row.entry(now.ledger.entries[record.id].last_used)
-            ledger = dataclasses.replace(now.ledger, entries={**now.ledger.entries, record.id: entry})
+            entry = row.entry(now.record_index.entries[record.id].last_used)
+            record_index = dataclasses.replace(now.record_index, entries={**now.record_index.entries, record.id: entry})
 
             def work(connection: Connection) -> None:
                 delete_rows(connection, record.id, account.service, account.name)
                 connection.execute(insert(schema.records), row.to_row())
 
-            self._write(now, ledger, work)
+            self._write(now, record_index, work)
             return Opened(account=account, secret=secret, stamp=(record.id, record.version + 1))
 
     def note_lease(self, opened: Opened, *, action_id: str, expires: datetime) -> None:

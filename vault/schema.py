@@ -43,7 +43,7 @@ from vault.errors import (
     VaultUnwritable,
 )
 
-# 2: the ledger may hold payload keys and the note of a restore; records may be of more formats. 3: the ledger may hold
+# 2: the record index may hold payload keys and the note of a restore; records may be of more formats. 3: it may hold
 # how far the log had come. An older file opens as it is, and the first write makes it one of the newest, so that an
 # older GoEx doesn't write away what it can't read.
 SCHEMA_VERSION = 3

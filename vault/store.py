@@ -2,8 +2,9 @@
 
 Rules: sealed, it shows which accounts there are, unproven, and nothing else. Unsealed, it holds the master key, the
 root secret and the wrapping key in memory, and no record's secret. Each write is one transaction: old state or new.
-A row that isn't the one that the ledger knows is never used, and is told apart from a wrong key and a broken file.
-What can't be noticed is the whole file put back as it was at an earlier time: `generation` lets the caller compare.
+A row that isn't the one that the record index knows is never used, and is told apart from a wrong key and a broken
+file. What can't be noticed is the whole file put back as it was at an earlier time: `generation` lets the caller
+compare.
 
 All calls are safe from several threads. `create`, `unlock`, `rotate` and the approval passphrase take as long as
 Argon2id or the keyring does, and others write to disk: call them from a thread, never on an event loop. `lease` reads
@@ -160,7 +161,7 @@ class Vault(Renewing):
         check_secret(account, secret)
         with self._lock:
             now = self._need()
-            known = now.ledger.find(account.service, account.name)
+            known = now.record_index.find(account.service, account.name)
             good, damage = now.compared(account.service)
             there = known is not None or any(each.names(account.service, account.name) for each in damage)
             if there and not replace:
@@ -181,28 +182,28 @@ class Vault(Renewing):
                 random=self._random,
             )
             entry = row.entry(known[1].last_used if known else None)
-            ledger = dataclasses.replace(now.ledger, entries={**now.ledger.entries, record_id: entry})
+            record_index = dataclasses.replace(now.record_index, entries={**now.record_index.entries, record_id: entry})
 
             def work(connection: Connection) -> None:
                 delete_rows(connection, record_id, account.service, account.name)
                 connection.execute(insert(schema.records), row.to_row())
 
-            self._write(now, ledger, work)
+            self._write(now, record_index, work)
 
     def remove(self, service: str, name: str) -> None:
         """Remove an account and its secret (also an altered one). A lease that was handed out isn't recalled by this:
         end its action. Raises NoAccount, VaultUnwritable, VaultSealed."""
         with self._lock:
             now = self._need()
-            known = now.ledger.find(service, name)
+            known = now.record_index.find(service, name)
             damage = now.compared(service)[1]
             if known is None and not any(each.names(service, name) for each in damage):
                 raise errors.no_account(service, name)
             record_id = known[0] if known else ""
-            entries = {key: entry for key, entry in now.ledger.entries.items() if key != record_id}
+            entries = {key: entry for key, entry in now.record_index.entries.items() if key != record_id}
             self._write(
                 now,
-                dataclasses.replace(now.ledger, entries=entries),
+                dataclasses.replace(now.record_index, entries=entries),
                 lambda connection: delete_rows(connection, record_id, service, name),
             )
 
@@ -214,8 +215,10 @@ class Vault(Renewing):
             if now is None:
                 return self._unproven()
             good = now.compared()[0]
-            ledger = now.ledger.used(now.uses)
-            shown = [row.show(last_used=ledger.entries[key].last_used, verified=True) for key, row in good.items()]
+            record_index = now.record_index.used(now.uses)
+            shown = [
+                row.show(last_used=record_index.entries[key].last_used, verified=True) for key, row in good.items()
+            ]
         return by_name(shown)
 
     def damage(self) -> tuple[Damage, ...]:
@@ -282,7 +285,7 @@ class Vault(Renewing):
         with self._lock:
             now = self._need()
             if now.uses:
-                self._write(now, now.ledger)
+                self._write(now, now.record_index)
 
     # ---- inside ----
 

@@ -63,7 +63,7 @@ class Unsealed:
     header: Header
     master: Secret
     wrapping: Wrapping
-    ledger: RecordIndex
+    record_index: RecordIndex
     random: Random
     leases: list[LiveLease] = field(default_factory=list)
     uses: dict[str, datetime] = field(default_factory=dict)  # by record id; not yet on disk
@@ -73,12 +73,12 @@ class Unsealed:
     def compared(self, service: str | None = None) -> Compared:
         """The records (of one service, or all) that are as they were written, by id, and what is wrong with others."""
         if service is None:
-            return compare(read_rows(self.file), self.ledger.entries)
+            return compare(read_rows(self.file), self.record_index.entries)
         version = (self.file.version(), self.header.generation)
         known = self.known.get(service)
         if known is not None and known[0] == version:  # each step of an action asks for its accounts
             return known[1]
-        entries = {key: entry for key, entry in self.ledger.entries.items() if entry.service == service}
+        entries = {key: entry for key, entry in self.record_index.entries.items() if entry.service == service}
         found = compare(read_rows(self.file, service, tuple(entries)), entries)
         if entries:
             self.known[service] = (version, found)
@@ -86,7 +86,7 @@ class Unsealed:
 
     def fetch(self, service: str, name: str) -> SealedRecord:
         """One record, proven by its row's digest. Raises NoAccount, RecordAltered, VaultChanged."""
-        known = self.ledger.find(service, name)
+        known = self.record_index.find(service, name)
         if known is None:
             raise errors.no_account(service, name)
         record_id, entry = known
@@ -98,18 +98,23 @@ class Unsealed:
         return SealedRecord.from_row(tuple(row))
 
     def write(
-        self, ledger: RecordIndex, work: Work = nothing, *, header: Header | None = None, master: Secret | None = None
+        self,
+        record_index: RecordIndex,
+        work: Work = nothing,
+        *,
+        header: Header | None = None,
+        master: Secret | None = None,
     ) -> None:
-        """One transaction: `work`, and a header of the next generation with `ledger` and the noted uses in it."""
-        ledger = ledger.used(self.uses)
-        following = (header or self.header).next(master or self.master, ledger, self.random)
+        """One transaction: `work`, and a header of the next generation with `record_index` and the noted uses in it."""
+        record_index = record_index.used(self.uses)
+        following = (header or self.header).next(master or self.master, record_index, self.random)
         with self.file.writing() as connection:
             self._check_header(connection)
             work(connection)
             connection.execute(update(schema.header), following.to_row())
             self.file.mark_format(connection)
         self.header = following
-        self.ledger = ledger
+        self.record_index = record_index
         self.master = master or self.master
         self.uses.clear()
 
@@ -128,10 +133,10 @@ class Unsealed:
             carry = row.reseal if anew else row.rewrap
             rows[key] = carry(self.master, master, vault_id, self.random)
             progress(len(rows), len(good))
-        ledger = replace(
-            self.ledger,
-            entries={key: row.entry(self.ledger.entries[key].last_used) for key, row in rows.items()},
-            payload=(new_key(self.random), *self.ledger.payload_keys) if anew else self.ledger.payload,
+        record_index = replace(
+            self.record_index,
+            entries={key: row.entry(self.record_index.entries[key].last_used) for key, row in rows.items()},
+            payload=(new_key(self.random), *self.record_index.payload_keys) if anew else self.record_index.payload,
         )
         bound = bound_to_master(vault_id, wrapping.keyed_by, dict(wrapping.parameters))
         header = replace(
@@ -145,7 +150,7 @@ class Unsealed:
             for row in rows.values():
                 connection.execute(update(schema.records).where(schema.records.c.id == row.id), row.to_row())
 
-        self.write(ledger, work, header=header, master=master)
+        self.write(record_index, work, header=header, master=master)
         self.wrapping = wrapping
 
     def check_header(self) -> None:
@@ -158,9 +163,9 @@ class Unsealed:
         passphrase takes long enough for another process to write. Raises VaultChanged, VaultBroken."""
         with self.file.reading() as connection:
             header = read_header(connection)
-        if replace(header, generation=0, ledger=b"") != replace(self.header, generation=0, ledger=b""):
+        if replace(header, generation=0, record_index=b"") != replace(self.header, generation=0, record_index=b""):
             raise self._changed()
-        self.ledger, self.header = header.open_record_index(self.master), header
+        self.record_index, self.header = header.open_record_index(self.master), header
 
     def _check_header(self, connection: Connection) -> None:
         if read_header(connection) != self.header:
@@ -186,7 +191,7 @@ _HEADER = select(schema.header)
 
 
 def compare(rows: Rows, entries: Mapping[str, Entry]) -> Compared:
-    """Hold the rows against the ledger's entries."""
+    """Hold the rows against the record index's entries."""
     good: dict[str, SealedRecord] = {}
     damage: list[Damage] = []
     for record_id, entry in entries.items():
@@ -250,21 +255,23 @@ def make(path: Path, protector: Protector, approval_passphrase: Secret, *, cost:
         vault_id = random(16).hex()
         master = new_key(random)
         bound = bound_to_master(vault_id, wrapping.keyed_by, dict(wrapping.parameters))
-        ledger = RecordIndex(root=new_key(random), approval=approval)
+        record_index = RecordIndex(root=new_key(random), approval=approval)
         header = Header(
             vault_id=vault_id,
             generation=0,
             keyed_by=wrapping.keyed_by,
             parameters=wrapping.parameters,
             wrapped_master=seal(wrapping.key, master, bound, random),
-            ledger=b"",
-        ).next(master, ledger, random)
+            record_index=b"",
+        ).next(master, record_index, random)
         place(path, header, random)
         file = VaultFile(path)
     except BaseException:
         discard(wrapping)
         raise
-    return Unsealed(file=file, header=header, master=master, wrapping=wrapping, ledger=ledger, random=random)
+    return Unsealed(
+        file=file, header=header, master=master, wrapping=wrapping, record_index=record_index, random=random
+    )
 
 
 def unlock_file(path: Path, protector: Protector, random: Random) -> Unsealed:
@@ -285,11 +292,13 @@ def unlock_file(path: Path, protector: Protector, random: Random) -> Unsealed:
             master = header.open_master(wrapping.key)
         except Unopened:
             raise errors.wrong_key(header.keyed_by) from None
-        ledger = header.open_record_index(master)
+        record_index = header.open_record_index(master)
     except BaseException:
         file.close()
         raise
-    return Unsealed(file=file, header=header, master=master, wrapping=wrapping, ledger=ledger, random=random)
+    return Unsealed(
+        file=file, header=header, master=master, wrapping=wrapping, record_index=record_index, random=random
+    )
 
 
 def discard(wrapping: Wrapping) -> None:

@@ -135,7 +135,7 @@ def login(
             return
         from goex.cli.login import LoginOptions, run, say_done
 
-        wish = LoginOptions(
+        options = LoginOptions(
             service=service,
             account=account,
             scopes=tuple(dict.fromkeys(scope or ())),
@@ -146,7 +146,7 @@ def login(
             client_id=client_id,
             secret=_secret(client_secret or client_credentials, client_secret_fd),
         )
-        say_done(run(client, wish, out), out)
+        say_done(run(client, options, out), out)
 
 
 @app.command("logout")

@@ -47,33 +47,33 @@ class LoginOptions:
     seconds: int = 0
 
 
-def run(client: Client, wish: LoginOptions, out: Output) -> ab.LoginDone:
+def run(client: Client, options: LoginOptions, out: Output) -> ab.LoginDone:
     """One login, to its end. Raises GoexError when nothing came of it, KeyboardInterrupt after calling it off."""
     from goex.rpc import accounts_pb2 as ab
 
     terminal = None if out.as_json else Terminal.find()
     request = ab.LoginRequest(
-        service=wish.service,
-        account=wish.account,
-        server=ab.AuthorizationServer(**wish.server),
-        place=ab.AccountPlace(**wish.place),
-        client_id=wish.client_id,
-        scopes=wish.scopes,
-        flow=wish.flow,
-        seconds=wish.seconds,
+        service=options.service,
+        account=options.account,
+        server=ab.AuthorizationServer(**options.server),
+        place=ab.AccountPlace(**options.place),
+        client_id=options.client_id,
+        scopes=options.scopes,
+        flow=options.flow,
+        seconds=options.seconds,
     )
     offer = _agreed(client, request, out, terminal)
-    registers = offer.registers and wish.flow == "code"
+    registers = offer.registers and options.flow == "code"
     if not (request.client_id or offer.client_id or registers):
         request.client_id = _client_id(offer, terminal)
-    if wish.secret is not None:
-        request.client_secret = wish.secret()
+    if options.secret is not None:
+        request.client_secret = options.secret()
     elif offer.client == "confidential" and not (offer.client_id or registers) and terminal:
         request.client_secret = terminal.secret("Client secret (Enter: it has none): ").encode("utf-8")
     events = with_presence(lambda passphrase: _Events(client, request, passphrase), terminal)
     pasting = _Pasting()
     try:
-        return _follow(client, events, wish, out, pasting)
+        return _follow(client, events, options, out, pasting)
     finally:
         pasting.end()
         events.close()
@@ -144,7 +144,7 @@ class _Events:
         return found
 
 
-def _follow(client: Client, events: _Events, wish: LoginOptions, out: Output, pasting: _Pasting) -> ab.LoginDone:
+def _follow(client: Client, events: _Events, options: LoginOptions, out: Output, pasting: _Pasting) -> ab.LoginDone:
     for event in events:
         if out.as_json:
             out.json(to_json(event))
@@ -152,20 +152,20 @@ def _follow(client: Client, events: _Events, wish: LoginOptions, out: Output, pa
             case "progress":
                 out.progress(event.progress)
             case "open":
-                _open(client, event.open, wish, out, pasting)
+                _open(client, event.open, options, out, pasting)
             case "code":
-                _enter(event.code, wish, out)
+                _enter(event.code, options, out)
             case "done":
                 return event.done
     raise Denied("The login ended without a word.", next_step="See daemon.log, whose place goex doctor names.")
 
 
-def _open(client: Client, opened: ab.OpenBrowser, wish: LoginOptions, out: Output, pasting: _Pasting) -> None:
+def _open(client: Client, opened: ab.OpenBrowser, options: LoginOptions, out: Output, pasting: _Pasting) -> None:
     out.progress(f"Asked for: {', '.join(opened.scopes) or 'no scope'}.")
     if not out.as_json:
         out.progress("Log in at this address:")
         _address(opened.url)
-    if wish.browser and _browse(opened.url):
+    if options.browser and _browse(opened.url):
         out.progress("Your browser was told to open it.")
     if out.as_json:
         return
@@ -174,14 +174,14 @@ def _open(client: Client, opened: ab.OpenBrowser, wish: LoginOptions, out: Outpu
     pasting.begin(client, opened.login_id, out)
 
 
-def _enter(code: ab.EnterCode, wish: LoginOptions, out: Output) -> None:
+def _enter(code: ab.EnterCode, options: LoginOptions, out: Output) -> None:
     out.progress(f"Asked for: {', '.join(code.scopes) or 'no scope'}.")
     if not out.as_json:
         out.progress("Open this address, on any machine:")
         _address(code.verification_url)
         out.progress(f"and enter this code, before {local(code.deadline)}:")
         _address(code.user_code)
-    if wish.browser and _browse(code.verification_url_complete or code.verification_url):
+    if options.browser and _browse(code.verification_url_complete or code.verification_url):
         out.progress("Your browser was told to open it.")
 
 

@@ -37,7 +37,7 @@ class AddOptions:
     browser: bool
 
 
-def add(out: Output, wish: AddOptions) -> Server:
+def add(out: Output, options: AddOptions) -> Server:
     """Connect its account, ask for its tools, and agree to them. Raises GoexError; nothing stays where nothing was
     connected, and `goex mcp review` goes on where its tools couldn't be asked for."""
     from goex.cli.connect import connect, paths
@@ -50,35 +50,35 @@ def add(out: Output, wish: AddOptions) -> Server:
     from runtimes.servers.definition import Server, Servers
     from vault.oauth.provider import check_url
 
-    check_url(wish.url, private=wish.private, what="The server's address")
-    if "?" in wish.url:
+    check_url(options.url, private=options.private, what="The server's address")
+    if "?" in options.url:
         raise InvalidInput("A server's address has no query.", next_step="Leave it out.")
     place = paths()
-    mcp_install.check_name(place.catalog, wish.name, replace_own=False)
+    mcp_install.check_name(place.catalog, options.name, replace_own=False)
     images.build(packages.IMAGE, out.progress)
-    oauth = None if wish.bearer else _logins(out, wish)
+    oauth = None if options.bearer else _logins(out, options)
     draft = Server(
-        name=wish.name,
-        command=(wish.url,),
+        name=options.name,
+        command=(options.url,),
         argv=(),
         image=packages.IMAGE,
         lock="",
         tools=(),
-        url=wish.url,
+        url=options.url,
     )
-    placement = Placement(header=wish.header, format="{secret}") if wish.header else Placement()
+    placement = Placement(header=options.header, format="{secret}") if options.header else Placement()
     with connect(out) as client:
         require_open(client, out)
         Servers(place.servers).put(draft)
-        about = f"An MCP server: {wish.url}"
-        mcp_install.announce(place.catalog, wish.name, draft.version, about, draft.base_url, placement, oauth)
+        about = f"An MCP server: {options.url}"
+        mcp_install.announce(place.catalog, options.name, draft.version, about, draft.base_url, placement, oauth)
         try:
-            _connect(client, out, wish, draft, oauth)
+            _connect(client, out, options, draft, oauth)
         except BaseException:
-            remove(place.catalog, wish.name)
-            Servers(place.servers).remove(wish.name)
+            remove(place.catalog, options.name)
+            Servers(place.servers).remove(options.name)
             raise
-        return draft.having(tools_of(client, wish.name))
+        return draft.having(tools_of(client, options.name))
 
 
 def tools_of(client: Client, name: str) -> tuple[dict[str, Any], ...]:
@@ -91,22 +91,22 @@ def tools_of(client: Client, name: str) -> tuple[dict[str, Any], ...]:
     return tuple(tools)
 
 
-def _logins(out: Output, wish: AddOptions) -> OAuth | None:
+def _logins(out: Output, options: AddOptions) -> OAuth | None:
     """How a login to it goes, as it says itself; None where it says nothing of logins."""
     from policies.services import OAuth
     from vault.oauth import protected_resource
     from vault.oauth.http import Http
 
-    out.progress(shown(f"Asking {wish.url} where logins happen."))
-    found = protected_resource.find(wish.url, Http(private=wish.private, ca_pem=wish.ca_pem))
+    out.progress(shown(f"Asking {options.url} where logins happen."))
+    found = protected_resource.find(options.url, Http(private=options.private, ca_pem=options.ca_pem))
     if found is None:
         out.progress("It says nothing of logins: it gets no credential of yours. For a token that you have: --bearer.")
         return None
-    scopes = wish.scopes or found.scopes
+    scopes = options.scopes or found.scopes
     return OAuth(issuer=found.issuer, always=scopes, resource=found.resource, source="imported")
 
 
-def _connect(client: Client, out: Output, wish: AddOptions, draft: Server, oauth: OAuth | None) -> None:
+def _connect(client: Client, out: Output, options: AddOptions, draft: Server, oauth: OAuth | None) -> None:
     """Seal its account: by a login, with a token, or with what is worth nothing where it has none."""
     from goex.cli import login
     from goex.cli.prompt import with_presence
@@ -114,19 +114,21 @@ def _connect(client: Client, out: Output, wish: AddOptions, draft: Server, oauth
     from goex.rpc import goex_pb2 as pb
 
     where: dict[str, Any] = {
-        "base_url": wish.url,
+        "base_url": options.url,
         "origins": [draft.mark],
-        "private": wish.private,
-        "ca_pem": wish.ca_pem,
+        "private": options.private,
+        "ca_pem": options.ca_pem,
     }
     if oauth is not None:
-        asked = login.LoginOptions(service=wish.name, place=where, client_id=wish.client_id, browser=wish.browser)
+        asked = login.LoginOptions(
+            service=options.name, place=where, client_id=options.client_id, browser=options.browser
+        )
         login.say_done(login.run(client, asked, out), out)
         return
     secret = secrets.token_urlsafe(32).encode()
-    if wish.bearer:
-        secret = read_secret(f"Credential for {shown(wish.name)}: ", what="The credential").reveal()
-    request = pb.VaultPutRequest(service=wish.name, account=_ACCOUNT, format="string", secret=secret, **where)
+    if options.bearer:
+        secret = read_secret(f"Credential for {shown(options.name)}: ", what="The credential").reveal()
+    request = pb.VaultPutRequest(service=options.name, account=_ACCOUNT, format="string", secret=secret, **where)
 
     def send(passphrase: str) -> pb.AccountView:
         request.passphrase = passphrase

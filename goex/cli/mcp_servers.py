@@ -94,7 +94,7 @@ def add(
                 "A server at a URL has no folder, variables, packages or other origins.",
                 next_step="Leave them out; one of that name is removed first: goex mcp remove NAME",
             )
-        wish = mcp_address.AddOptions(
+        options = mcp_address.AddOptions(
             name=name,
             url=command[0],
             bearer=bearer,
@@ -105,7 +105,7 @@ def add(
             scopes=tuple(scope or ()),
             browser=not no_browser,
         )
-        server = mcp_address.add(out, wish)
+        server = mcp_address.add(out, options)
         for line in _told(server):
             out.progress(line)
         _agree(out, server)

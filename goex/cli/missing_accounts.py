@@ -44,8 +44,8 @@ def offer(client: Client, ended: Ended, out: Output) -> bool:
         said = terminal.ask(f"Log in to {shown(label)} now, for {shown(', '.join(consent.scopes))}? (yes/no) [no]: ")
         if (said or "").lower() not in _YES:
             return False
-        wish = LoginOptions(service=consent.service, account=consent.account, scopes=tuple(consent.scopes))
-        done = run(client, wish, out)
+        options = LoginOptions(service=consent.service, account=consent.account, scopes=tuple(consent.scopes))
+        done = run(client, options, out)
         say_done(done, out)
         if set(consent.scopes) & set(done.dropped):
             return False

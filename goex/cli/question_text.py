@@ -146,8 +146,12 @@ def choices(approval: pb.Approval, width: int) -> list[Line]:
     for text in every:
         if text in common:
             lines += words(f"  For all but once: {text[:1].lower()}{text[1:]}", width)
-    twins = approval.count - 1
-    rest = f", nor {'the identical one' if twins == 1 else f'any of the {twins} identical ones'}" if twins > 0 else ""
+    duplicates = approval.count - 1
+    rest = (
+        f", nor {'the identical one' if duplicates == 1 else f'any of the {duplicates} identical ones'}"
+        if duplicates > 0
+        else ""
+    )
     lines += _choice("no", f"don't run it{rest} (Enter is no; words after it tell the agent why)", width)
     lines += _choice("later", "leave it open for now", width)
     if approval.presence_by == "passkey":

@@ -83,7 +83,7 @@ class _Terms:
     provider: Provider
     client: Client | None  # None: GoEx registers itself
     flow: str
-    wishes: tuple[str, ...]
+    scope_names: tuple[str, ...]
     scopes: frozenset[str]  # as the server spells them
 
     @property
@@ -311,7 +311,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             )
         offline = found.provider.offline and flow != "client_credentials"
         core = self._person.engine.core
-        wishes, scopes = scopes_for(core, service, name, request.scopes, earlier, offline=offline)
+        names, scopes = scopes_for(core, service, name, request.scopes, earlier, offline=offline)
         return _Terms(
             service=service,
             account=account,
@@ -320,7 +320,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             provider=found.provider,
             client=client,
             flow=flow,
-            wishes=wishes,
+            scope_names=names,
             scopes=scopes,
         )
 
@@ -413,7 +413,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
         }
         self._person.engine.core.journal.append("account-login", facts=facts)
         dropped = login_facts(terms.service)
-        missing = [wish for wish in terms.wishes if not tokens.granted.issuperset(dropped.spell(wish))]
+        missing = [scope for scope in terms.scope_names if not tokens.granted.issuperset(dropped.spell(scope))]
         return ab.LoginEvent(done=ab.LoginDone(account=self._view(account.service, account.name), dropped=missing))
 
     def _note(self, kind: str, terms: _Terms, peer: Peer, **more: Any) -> None:

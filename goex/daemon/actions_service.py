@@ -105,18 +105,20 @@ class ActionsService(rpc.ActionsServicer):
         quotas.take(principal.agent, principal.session, request.ByteSize())
         if (earlier := earlier_program(self._engine, request, principal)) is not None:
             quotas.more(principal.agent, principal.session, len(earlier.action.program))
-        wish = parse_execute(request, earlier)
-        await self._confirm_away(context, wish, principal, "Running this")
-        async for event in self._journey(replace(wish, action=await self._filled(wish.action, principal)), principal):
+        parsed = parse_execute(request, earlier)
+        await self._confirm_away(context, parsed, principal, "Running this")
+        async for event in self._journey(
+            replace(parsed, action=await self._filled(parsed.action, principal)), principal
+        ):
             yield event
 
     @streaming
     async def Revert(self, request: pb.RevertRequest, context: Any) -> AsyncIterator[pb.Event]:
         principal = self._callers.principal(context)
         self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
-        wish = parse_revert(request)
-        await self._confirm_away(context, wish, principal, f"{_REVERTING[request.verb]} {request.action_id}")
-        async for event in self._journey(wish, principal):
+        parsed = parse_revert(request)
+        await self._confirm_away(context, parsed, principal, f"{_REVERTING[request.verb]} {request.action_id}")
+        async for event in self._journey(parsed, principal):
             yield event
 
     @unary
@@ -226,11 +228,11 @@ class ActionsService(rpc.ActionsServicer):
         with core.quotas.doing(principal.agent, principal.session):
             return await preview(self._engine, action, target, principal)
 
-    async def _confirm_away(self, context: Any, wish: Request, principal: Principal, what: str) -> None:
+    async def _confirm_away(self, context: Any, parsed: Request, principal: Principal, what: str) -> None:
         """Raise PasskeyDue for a call from the public page until a passkey has confirmed that very call, and what
         `Engine.wanted` raises: no passkey is asked for what would be refused."""
         if self._callers.peer(context).away:
-            self._engine.wanted(wish, principal)
+            self._engine.wanted(parsed, principal)
             await self._present(context, what)
 
     def _owned(self, id: str, principal: Principal) -> ActionRow:

@@ -35,7 +35,7 @@ class AskingCalls(PersonCalls):
         if request.approval_id:
             found: tuple[Approval, ...] = (approvals.get(request.approval_id),)
         else:
-            found = approvals.recent() if request.settled else approvals.pending(twins=request.twins)
+            found = approvals.recent() if request.settled else approvals.pending(duplicates=request.duplicates)
         reply, size = pb.ApprovalsReply(), 0
         async for made in self._views(found, brief=request.brief):
             self._say_presence(made, peer)
@@ -57,13 +57,13 @@ class AskingCalls(PersonCalls):
             if request.news:
                 yield pb.Approval()
             else:
-                async for made in self._views(approvals.pending(twins=request.twins), brief=request.brief):
+                async for made in self._views(approvals.pending(duplicates=request.duplicates), brief=request.brief):
                     self._say_presence(made, peer, lasting=True)
                     yield made
             while True:
                 id = await queue.get()
-                twins = approvals.queue.duplicates(id)
-                stands = twins[0] if twins and not request.twins else id
+                duplicates = approvals.queue.duplicates(id)
+                stands = duplicates[0] if duplicates and not request.duplicates else id
                 made = self._warned(self._person.actions.approval(stands, brief=request.brief))
                 self._say_presence(made, peer, lasting=True)
                 yield made

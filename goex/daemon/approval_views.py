@@ -42,13 +42,18 @@ _IN_LINES = frozenset({"lines", "undo_text"})  # where a line break means one
 def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, decision: Decision) -> pb.Approval:
     """A question with all that the person is shown. `decision` is what would be decided now."""
     queue = core.approvals.queue
-    twins = queue.duplicates(approval.id)
+    duplicates = queue.duplicates(approval.id)
     missing = decision.needs if isinstance(decision, Ask) else plan.required
     covered = core.grant_store.standing(row.agent, row.session)
     # One that an earlier GoEx asked may have been given more.
     offered = tuple(one for one in approval.widths if one == Choice.ONCE or not plan.unseen)
     asked = Asked(
-        row=row, plan=plan, needs=missing, twins=max(len(twins) - 1, 0), now=core.clock(), unused=core.grant_store.lapse
+        row=row,
+        plan=plan,
+        needs=missing,
+        duplicates=max(len(duplicates) - 1, 0),
+        now=core.clock(),
+        unused=core.grant_store.lapse,
     )
     made = pb.Approval(
         id=approval.id,
@@ -76,8 +81,8 @@ def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, de
         session=row.session,
         place=queue.place(approval.id),
         waiting=len(queue),
-        count=max(len(twins), 1),
-        same_as=[id for id in twins if id != approval.id],
+        count=max(len(duplicates), 1),
+        same_as=[id for id in duplicates if id != approval.id],
         choices=widths(asked, offered, core.catalog),
         kind=row.kind,
         task=_task(plan),
@@ -108,7 +113,7 @@ def _standing(core: Core, row: ActionRow, plan: Plan, decision: Decision, asked:
     return Standing(
         decision=decision,
         given=lambda need: core.grant_store.given(row.agent, need),
-        twins=asked.twins,
+        duplicates=asked.duplicates,
         target=target,
         last=last,
         remarks=(directions,) if directions else (),

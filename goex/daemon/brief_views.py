@@ -86,9 +86,9 @@ def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan | None
 def _placed(core: Core, made: pb.Approval) -> pb.Approval:
     """With where it stands now."""
     queue = core.approvals.queue
-    twins = queue.duplicates(made.id)
-    made.place, made.waiting, made.count = queue.place(made.id), len(queue), max(len(twins), 1)
-    made.same_as[:] = [id for id in twins if id != made.id]
+    duplicates = queue.duplicates(made.id)
+    made.place, made.waiting, made.count = queue.place(made.id), len(queue), max(len(duplicates), 1)
+    made.same_as[:] = [id for id in duplicates if id != made.id]
     return made
 
 

@@ -38,12 +38,12 @@ _WORST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is asked, as the words are made of it: `needs` aren't granted yet, `twins` are identical to it and wait."""
+    """What is asked, as the words are made of it: `needs` aren't granted yet, `duplicates` are identical to it and wait."""
 
     row: ActionRow
     plan: Plan
     needs: tuple[Need, ...]
-    twins: int
+    duplicates: int
     now: datetime
     unused: timedelta | None
 
@@ -76,8 +76,8 @@ def _once(asked: Asked) -> list[str]:
             "Narrower: y 2=1 3=0 10m is line 2 once, line 3 not at all, all of it for 10 minutes.",
         ]
     said = ["This very action, a single time. Whatever differs from what is shown here is asked for again."]
-    if asked.twins:
-        more = "another identical one waits" if asked.twins == 1 else f"{asked.twins} identical ones wait"
+    if asked.duplicates:
+        more = "another identical one waits" if asked.duplicates == 1 else f"{asked.duplicates} identical ones wait"
         said.append(f"Of the identical requests it is for one: {more}, and will be asked for after it.")
     if why := filled_later(asked.plan.unseen):
         said.append(why)

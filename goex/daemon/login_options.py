@@ -117,27 +117,25 @@ def scopes_for(
     """
     facts = login_facts(service)
     granted = earlier.granted if earlier is not None else frozenset()
-    wishes = tuple(dict.fromkeys(named)) or tuple(sorted(wanted_by_person(core, service.name, name)))
+    names = tuple(dict.fromkeys(named)) or tuple(sorted(wanted_by_person(core, service.name, name)))
     spelled: set[str] = set()
-    for wish in wishes:
-        if wish in _PROTOCOL and wish not in service.scopes:
-            spelled.add(wish)
+    for requested in names:
+        if requested in _PROTOCOL and requested not in service.scopes:
+            spelled.add(requested)
             continue
-        scope = core.catalog.scope(service.name, wish)
+        scope = core.catalog.scope(service.name, requested)
         if scope.virtual:
             raise InvalidInput(
-                f"{service.name}'s {wish} is cut by GoEx's gateway itself: no provider has it to grant.",
+                f"{service.name}'s {requested} is cut by GoEx's gateway itself: no provider has it to grant.",
                 next_step="Leave it out, or name another one.",
             )
-        spelled.update(facts.spell(wish))
-    if not wishes and not granted and own_scopes(service):
+        spelled.update(facts.spell(requested))
+    if not names and not granted and own_scopes(service):
         raise InvalidInput(
             f"Which of {service.name}'s scopes should be asked for?",
             next_step="Name them with --scope; or run what you want to have done: GoEx asks for what that needs.",
         )
-    return wishes, frozenset(spelled) | granted | frozenset(facts.always) | (
-        PROTOCOL_SCOPES if offline else frozenset()
-    )
+    return names, frozenset(spelled) | granted | frozenset(facts.always) | (PROTOCOL_SCOPES if offline else frozenset())
 
 
 def wanted_by_person(core: Core, service: str, name: str) -> frozenset[str]:

@@ -3,7 +3,7 @@
 Rules: a challenge is over one statement, for one of the page's origins, serves one attempt and ends after five minutes;
 none outlives the daemon. An assertion counts for exactly the call whose statement it signed. Its signature count must
 grow: one that doesn't is a copy of the authenticator, which is refused and journaled. Which passkeys count is in the
-vault's ledger; the journal says when each came and went, so that a backup that is restored brings none back.
+vault's record index; the journal says when each came and went, so that a backup that is restored brings none back.
 
 Once passkeys are required they stay so until none is left (see `vault.passkeys`). Whoever lost all asks for a reset
 with the approval passphrase; it can be done a day later, is said wherever the person looks, and any assertion ends it.

@@ -55,7 +55,7 @@ class Standing:
 
     decision: Decision
     given: Callable[[Need], int]
-    twins: int = 0
+    duplicates: int = 0
     target: str = ""
     last: bool = False
     remarks: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ def question(row: ActionRow, plan: Plan, offered: Sequence[str], catalog: Catalo
         worst=question_facts.worst(plan, catalog),
         undo=question_facts.undo(plan, catalog),
         fresh=_fresh(row, plan, standing),
-        notes=[*question_facts.notes(plan, catalog), *_asked_often(standing.twins), *standing.remarks],
+        notes=[*question_facts.notes(plan, catalog), *_asked_often(standing.duplicates), *standing.remarks],
         irreversible=irreversible,
         answers=answers,
     )
@@ -133,7 +133,7 @@ def _is_own_last_undo(row: ActionRow, plan: Plan, standing: Standing) -> bool:
         and plan.undo_class is not UndoClass.IRREVERSIBLE
         and not plan.unseen
         and not standing.remarks
-        and standing.twins == 0
+        and standing.duplicates == 0
         and not (isinstance(standing.decision, Ask) and standing.decision.rules)
     )
 
@@ -241,10 +241,10 @@ def _fresh(row: ActionRow, plan: Plan, standing: Standing) -> str:
     return f"nothing; allowed {'once' if before == 1 else f'{before} times'} before, each by itself"
 
 
-def _asked_often(twins: int) -> tuple[str, ...]:
-    if not twins:
+def _asked_often(duplicates: int) -> tuple[str, ...]:
+    if not duplicates:
         return ()
-    return (f"Asked {twins + 1} times: a yes is for one of them, a no for all.",)
+    return (f"Asked {duplicates + 1} times: a yes is for one of them, a no for all.",)
 
 
 def _spellings(value: object) -> dict[str, str]:

@@ -102,14 +102,14 @@ class Approvals:
 
     def announce(self, id: str) -> None:
         """This one was settled: wake whoever waits for it, and tell the watchers. After the commit only."""
-        twins = self.queue.duplicates(id)
+        duplicates = self.queue.duplicates(id)
         self.queue.leave(id)
         for waiting in self._waiting.pop(id, ()):
             if not waiting.done():
                 waiting.set_result(None)
         self._tell(id)
-        if twins and twins[0] == id and len(twins) > 1:
-            self._tell(twins[1])  # which is asked now
+        if duplicates and duplicates[0] == id and len(duplicates) > 1:
+            self._tell(duplicates[1])  # which is asked now
 
     def _tell(self, id: str) -> None:
         for queue in self._watchers:
@@ -132,11 +132,11 @@ class Approvals:
             raise InvalidInput(f"There is no request {id[:40]!r}.", next_step="goex approve lists them.")
         return _approval(row)
 
-    def pending(self, *, twins: bool = False) -> tuple[Approval, ...]:
-        """In the order of the queue, identical ones by the one that stands for them; with `twins` after it, too."""
+    def pending(self, *, duplicates: bool = False) -> tuple[Approval, ...]:
+        """In the order of the queue, identical ones by the one that stands for them; with `duplicates` after it, too."""
         found = {question.id: question for question in self._pending()}
         stand = self.queue.order()
-        order = [id for first in stand for id in self.queue.duplicates(first)] if twins else stand
+        order = [id for first in stand for id in self.queue.duplicates(first)] if duplicates else stand
         return tuple(found[id] for id in order if id in found)
 
     def of_action(self, action_id: str) -> tuple[Approval, ...]:

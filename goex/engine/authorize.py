@@ -253,8 +253,8 @@ class Asking:
     def deny(self, question: str, *, by: str, reason: str = "", same_as: Iterable[str] = ()) -> Answered:
         """Settle a question with no, and with it those of `same_as` that are identical to it and still wait. Raises
         AlreadySettled when another was first."""
-        twins = self.core.approvals.queue.duplicates(question)
-        also = tuple(dict.fromkeys(id for id in same_as if id in twins and id != question))
+        duplicates = self.core.approvals.queue.duplicates(question)
+        also = tuple(dict.fromkeys(id for id in same_as if id in duplicates and id != question))
         first = self.core.approvals.get(question)
         if first.state != "pending":
             raise AlreadySettled.of(question)

@@ -58,13 +58,13 @@ class DryRuns:
         return await self._run(row, row.the_plan(), PERSON, by=by, question=question, progress=progress)
 
     async def of_request(
-        self, wish: Request, principal: Principal, *, by: str, progress: Progress, keep: bool = False
+        self, request: Request, principal: Principal, *, by: str, progress: Progress, keep: bool = False
     ) -> tuple[Plan, DryRun]:
         """Plan what is asked for, and what it would do. Raises what planning raises; nothing is asked or begun.
 
         With `keep` what a program made of its copy is kept for a while, to be applied."""
         core = self._ready()
-        action = self.engine.wanted(wish, principal)
+        action = self.engine.wanted(request, principal)
         now = stamp(core.clock())
         row = ActionRow(
             id=f"dry-{secrets.token_hex(6)}",
@@ -75,7 +75,7 @@ class DryRuns:
             state=State.RECEIVED,
             created=now,
             updated=now,
-            intent=wish.intent,
+            intent=request.intent,
             request="",
             plan="",
             digest="",
@@ -86,7 +86,7 @@ class DryRuns:
             detached=False,
         )
         if action is None:
-            action = await self.engine.mapping.action_for(row, wish)
+            action = await self.engine.mapping.action_for(row, request)
         _, plan = await self.engine.assess(row, at_once(action) if isinstance(action, ApiCalls) else action)
         return plan, await self._run(row, plan, row.agent, by=by, question="", progress=progress, keep=keep)
 
@@ -94,14 +94,14 @@ class DryRuns:
         self,
         row: ActionRow,
         plan: Plan,
-        asker: str,
+        takes_slot_of: str,
         *,
         by: str,
         question: str,
         progress: Progress,
         keep: bool = False,
     ) -> DryRun:
-        core, slots = self.engine.core, self.engine.running.slots(asker)
+        core, slots = self.engine.core, self.engine.running.slots(takes_slot_of)
         id = f"dry-{secrets.token_hex(6)}"
         facts = {"dry_run": id, "by": by, "question": question, "digest": digest(plan, agent=row.agent)}
         core.journal.append("dry-run", action_id=row.id, agent=row.agent, facts=facts)

@@ -71,12 +71,12 @@ class Arrived:
     answer: str = ""
 
 
-def _id(wish: Request, principal: Principal) -> str:
+def _id(request: Request, principal: Principal) -> str:
     """A new action's id; with a key always the same, and no other asker's."""
-    if not wish.key:
+    if not request.key:
         return f"a-{secrets.token_hex(6)}"
     session = principal.session if principal.agent == ANONYMOUS else ""
-    return f"a-{hashlib.sha256(canonical([principal.agent, session, wish.key])).hexdigest()[:24]}"
+    return f"a-{hashlib.sha256(canonical([principal.agent, session, request.key])).hexdigest()[:24]}"
 
 
 @dataclass(slots=True)
@@ -109,39 +109,39 @@ class Engine:
 
     # ---- in
 
-    def begin(self, wish: Request, principal: Principal) -> str:
+    def begin(self, request: Request, principal: Principal) -> str:
         """Record a wish and start it on its path; returns the action's id. Raises before anything is recorded."""
         if self.draining:
             raise Denied("The daemon is stopping.", next_step="Ask again when it is back: goex daemon start")
-        id = _id(wish, principal)
-        action = self.wanted(wish, principal)
+        id = _id(request, principal)
+        action = self.wanted(request, principal)
         with self.core.journal.transaction(lasting=False) as transaction:
             row = self.core.actions.create(
                 transaction,
                 id=id,
                 agent=principal.agent,
                 session=principal.session,
-                intent=wish.intent,
+                intent=request.intent,
                 action=action,
                 source=principal.source,
                 process=principal.process,
-                detached=wish.detach,
+                detached=request.detach,
             )
-        self.start(row, self._travel(row, wish))
+        self.start(row, self._travel(row, request))
         return row.id
 
-    def already(self, wish: Request, principal: Principal) -> str:
+    def already(self, request: Request, principal: Principal) -> str:
         """The id of the action that this principal began with this key; "" where there is none. Raises InvalidInput
         when that was another request."""
-        if not wish.key:
+        if not request.key:
             return ""
-        id = _id(wish, principal)
+        id = _id(request, principal)
         if (found := self.core.actions.those((id,)).get(id)) is None:
             return ""
         (received,) = self.core.journal.rows(action_id=id, kind="receive", limit=1)
         facts = parse(received.facts)
-        action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
-        asked = request_hashes(wish.intent, action)
+        action = self.mapping.proposed(request.proposal) if request.proposal else request.action
+        asked = request_hashes(request.intent, action)
         if (
             not principal.owns(found)
             or received.agent != principal.agent
@@ -152,15 +152,15 @@ class Engine:
             )
         return id
 
-    def wanted(self, wish: Request, principal: Principal) -> Action | None:
+    def wanted(self, request: Request, principal: Principal) -> Action | None:
         """The action that a wish is for; None for one in words. Raises for what can't be wished for, and for an agent
         that was removed since its call came."""
         self.core.check_named(principal)
         self.core.rules.counts.refuse_resting(principal.agent, principal.session)
-        action = self.mapping.proposed(wish.proposal) if wish.proposal else wish.action
+        action = self.mapping.proposed(request.proposal) if request.proposal else request.action
         if isinstance(action, ApiCalls) and not action.calls:
             raise InvalidInput("There is no call in this request.", next_step="goex exec --call SERVICE.METHOD …")
-        if action is None and not wish.intent.strip():
+        if action is None and not request.intent.strip():
             raise InvalidInput("There is nothing to do in this request.", next_step='goex exec "send …"')
         if isinstance(action, Revert):
             self.reverting.check(action, principal)
@@ -226,15 +226,15 @@ class Engine:
 
     # ---- the path
 
-    async def _travel(self, row: ActionRow, wish: Request) -> Arrived:
+    async def _travel(self, row: ActionRow, request: Request) -> Arrived:
         self.core.vault.require_open()
         asked = row.action()
-        staged = self.stages.answered(row, wish)
+        staged = self.stages.answered(row, request)
         async with self._turn(row):
-            action: Action = staged.action if staged else asked or await self.mapping.action_for(row, wish)
+            action: Action = staged.action if staged else asked or await self.mapping.action_for(row, request)
             lead = self.stages.lead(action) if staged is None and isinstance(action, ApiCalls) else 0
             if lead and isinstance(action, ApiCalls):
-                self._check_whole(row, wish, (await self.assess(row, at_once(action)))[1])
+                self._check_whole(row, request, (await self.assess(row, at_once(action)))[1])
         if lead and isinstance(action, ApiCalls):
             staged = await self.stages.run(row, action, lead)
             action = staged.action
@@ -245,23 +245,23 @@ class Engine:
                 runtime, plan = await self._assess_unseen(row, action)
             else:
                 runtime, plan = await self.assess(row, action)
-        self._check_reads(wish, plan)
+        self._check_reads(request, plan)
         row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
         self.core.check_consent(plan)  # before the person is asked: what they allow must be able to run
-        row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), wish.ask_seconds)
+        row = await self.asking.settle(row, plan, lambda: self._plan_again(row, action), request.ask_seconds)
         return await self.go_on(row, runtime, plan, before=staged.results if staged else ())
 
-    def _check_whole(self, row: ActionRow, wish: Request, plan: Plan) -> None:
+    def _check_whole(self, row: ActionRow, request: Request, plan: Plan) -> None:
         """Nothing is read for a request that would be refused, whatever the answers are."""
-        self._check_reads(wish, plan)
+        self._check_reads(request, plan)
         self.core.check_consent(plan)
         decision = self.asking.decision(replace(row, digest=digest(plan, agent=row.agent)), plan)
         if isinstance(decision, Deny):
             raise Denied(decision.reason)
 
     @staticmethod
-    def _check_reads(wish: Request, plan: Plan) -> None:
-        if wish.reads_only and plan.risk > Risk.READ:
+    def _check_reads(request: Request, plan: Plan) -> None:
+        if request.reads_only and plan.risk > Risk.READ:
             raise InvalidInput("This doesn't only read.", next_step="Ask for it as what it is: a change.")
 
     async def _read(self, row: ActionRow, calls: ApiCalls, answers: dict[str, JsonValue]) -> ActionRow:

@@ -75,7 +75,7 @@ class Mappings:
             mapping = await _beside(read, principal)
         else:
             mapping = await mapper.map(
-                Intent(text=text), connected=connected, granted=granted, asker=principal.agent, context=context
+                Intent(text=text), connected=connected, granted=granted, agent=principal.agent, context=context
             )
         self._shown.pop((principal.session, text), None)
         if len(self._shown) >= CHOICES_KEPT:
@@ -110,33 +110,33 @@ class Mappings:
         """The calls in a model's own proposal. Raises InvalidInput with every rejection."""
         return ApiCalls(calls=self.mapper().parse(text))
 
-    async def action_for(self, row: ActionRow, wish: Request) -> Action:
+    async def action_for(self, row: ActionRow, request: Request) -> Action:
         """The action for an action's intent: calls, or what the words are said to be about. Every vote is journaled."""
-        if (wish.database or wish.code_services or wish.folder) and self.mapper().model is not None:
+        if (request.database or request.code_services or request.folder) and self.mapper().model is not None:
             self.core.quotas.model(row.agent, row.session, self.core.settings.model_calls)
-        if wish.database:
-            return await self.wording.statements(row, wish)
-        if wish.code_services:
-            return await self.wording.code(row, wish)
-        if wish.folder:
-            return await self.wording.program(row, wish)
-        return await self.calls_for(row, wish)
+        if request.database:
+            return await self.wording.statements(row, request)
+        if request.code_services:
+            return await self.wording.code(row, request)
+        if request.folder:
+            return await self.wording.program(row, request)
+        return await self.calls_for(row, request)
 
-    async def calls_for(self, row: ActionRow, wish: Request) -> ApiCalls:
+    async def calls_for(self, row: ActionRow, request: Request) -> ApiCalls:
         """The calls for an action's intent. Raises Ambiguous or NothingFits; every vote is journaled."""
-        if wish.choice:
-            shown = self._shown.get((row.session, wish.intent))
-            if shown is None or not 1 <= wish.choice <= len(shown.alternatives):
+        if request.choice:
+            shown = self._shown.get((row.session, request.intent))
+            if shown is None or not 1 <= request.choice <= len(shown.alternatives):
                 raise InvalidInput("There is no such candidate for these words.", next_step="Map them again: goex map")
-            chosen = shown.alternatives[wish.choice - 1]
+            chosen = shown.alternatives[request.choice - 1]
             self.core.journal.append(
-                "choice", action_id=row.id, agent=row.agent, facts={"choice": wish.choice, **_votes(shown)}
+                "choice", action_id=row.id, agent=row.agent, facts={"choice": request.choice, **_votes(shown)}
             )
             return ApiCalls(calls=chosen.calls)
         principal = Principal(agent=row.agent, session=row.session, source=row.source)
-        mapping = await self.map(wish.intent, principal, wish.answer)
+        mapping = await self.map(request.intent, principal, request.answer)
         self.core.hub.publish(row.id, Mapped(mapping))
-        facts = _votes(mapping) | ({"answer": wish.answer} if wish.answer else {})
+        facts = _votes(mapping) | ({"answer": request.answer} if request.answer else {})
         self.core.journal.append("votes", action_id=row.id, agent=row.agent, facts=facts)
         if mapping.clarification is not None:
             raise Ambiguous(

@@ -67,7 +67,7 @@ class Wording:
     mapper: Callable[[], Mapper]
     _experience: dict[str, Experience] = field(default_factory=dict)
 
-    async def statements(self, row: ActionRow, wish: Request) -> Sql:
+    async def statements(self, row: ActionRow, request: Request) -> Sql:
         """Raises Unclear, Unsupported (no model), InvalidInput, Unavailable."""
         from mapper import databases, programs
         from runtimes.sql import schema_summary
@@ -76,12 +76,12 @@ class Wording:
         if mapper.model is None or mapper.plan is None:
             raise Unsupported(
                 "Words about a database take a model, and none is configured.",
-                next_step=f'Say it in SQL: goex exec --db {wish.database} --sql "…". Or set up [model] in config.toml.',
+                next_step=f'Say it in SQL: goex exec --db {request.database} --sql "…". Or configure a [model].',
             )
         runtime = self.core.runtimes.get("sql")
         if not isinstance(runtime, Describes):
             raise Unsupported("Statements don't run here.", next_step="goex doctor")
-        schema, place, lease = await runtime.described(wish.database, row.id)
+        schema, place, lease = await runtime.described(request.database, row.id)
         pair = lease.terms is not None and lease.terms.policy == "pairs"
 
         checked = await asyncio.to_thread(_checker)
@@ -94,16 +94,16 @@ class Wording:
             return programs.Program(code=made[0], undo=made[1])
 
         self.core.hub.publish(row.id, Progressed(f"asking the model {mapper.model.name}"))
-        shown = databases.shown(schema.dialect.value, schema_summary.tables(schema), wish.intent)
+        shown = databases.shown(schema.dialect.value, schema_summary.tables(schema), request.intent)
         choice = await databases.propose(
-            mapper.model, mapper.plan, self._of(row.agent), wish.intent, shown, check, pair=pair
+            mapper.model, mapper.plan, self._of(row.agent), request.intent, shown, check, pair=pair
         )
         self._journal(row, choice)
-        best = _best(choice, f"goex exec --db {wish.database} --sql")
+        best = _best(choice, f"goex exec --db {request.database} --sql")
         policy: UndoPolicy = "pairs" if best.undo else ""
-        return Sql(database=wish.database, statements=best.code, undo=best.undo, policy=policy)
+        return Sql(database=request.database, statements=best.code, undo=best.undo, policy=policy)
 
-    async def program(self, row: ActionRow, wish: Request) -> Files:
+    async def program(self, row: ActionRow, request: Request) -> Files:
         """Raises Denied (an agent), Unclear, Unsupported (no model), InvalidInput (a folder that GoEx doesn't work on),
         Conflict. What the model makes of the names comes back before anybody is asked, so only the person may have it
         made: an agent would learn names that nobody showed it."""
@@ -123,16 +123,16 @@ class Wording:
         runtime = self.core.runtimes.get("files")
         if not isinstance(runtime, Lists):
             raise Unsupported("Programs on folders don't run here.", next_step="goex doctor")
-        names, more = await runtime.names(wish.folder)
+        names, more = await runtime.names(request.folder)
         self.core.hub.publish(row.id, Progressed(f"asking the model {mapper.model.name}"))
         tree = folders.bounded(names, more)
-        choice = await folders.propose(mapper.model, mapper.plan, self._of(row.agent), wish.intent, tree)
+        choice = await folders.propose(mapper.model, mapper.plan, self._of(row.agent), request.intent, tree)
         self._journal(row, choice)
         best = _best(choice, "goex exec --folder DIR --shell")
         language = "python" if best.language == "python" else "shell"
-        return Files(folder=wish.folder, language=language, program=best.code, undo=best.undo)
+        return Files(folder=request.folder, language=language, program=best.code, undo=best.undo)
 
-    async def code(self, row: ActionRow, wish: Request) -> Code:
+    async def code(self, row: ActionRow, request: Request) -> Code:
         """A program for the services that were named. Raises Unclear, Unsupported (no model), InvalidInput (a service
         that isn't there), Unavailable."""
         from mapper.code import program_proposals
@@ -144,11 +144,11 @@ class Wording:
                 "Words for a program take a model, and none is configured.",
                 next_step="Write it yourself: goex exec --code FILE --service …. Or set up [model] in config.toml.",
             )
-        empty = self.core.resolved(Code(language="python", program="", services=wish.code_services))
+        empty = self.core.resolved(Code(language="python", program="", services=request.code_services))
         services = empty.services if isinstance(empty, Code) else ()
         self.core.hub.publish(row.id, Progressed(f"asking the model {mapper.model.name}"))
         choice = await program_proposals.propose(
-            mapper.model, mapper.plan, self._of(row.agent), wish.intent, self.core.catalog, services
+            mapper.model, mapper.plan, self._of(row.agent), request.intent, self.core.catalog, services
         )
         self._journal(row, choice)
         best = _best(choice, "goex exec --code FILE --service")

@@ -35,7 +35,7 @@ class Waiting:
 
 @dataclass(slots=True)
 class _Line:
-    """What one agent waits for: by session, the numbers of the questions that stand for their twins, sorted."""
+    """What one agent waits for: by session, the numbers of the questions that stand for their duplicates, sorted."""
 
     sessions: dict[str, list[int]] = field(default_factory=dict)
     turns: dict[str, int] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Queue:
         self._turn = 0
         self._waiting: dict[str, tuple[int, Waiting]] = {}
         self._ids: dict[int, str] = {}
-        self._twins: dict[tuple[str, str, str], dict[int, str]] = {}
+        self._duplicates: dict[tuple[str, str, str], dict[int, str]] = {}
         self._lines: dict[str, _Line] = {}
         self._turns: dict[str, int] = {}
         self._of: dict[str, dict[str, None]] = {}
@@ -76,9 +76,9 @@ class Queue:
         self._waiting[waiting.id] = self._number, waiting
         self._ids[self._number] = waiting.id
         self._of.setdefault(waiting.agent, {})[waiting.id] = None
-        twins = self._twins.setdefault(_alike(waiting), {})
-        twins[self._number] = waiting.id
-        if len(twins) == 1:
+        duplicates = self._duplicates.setdefault(_alike(waiting), {})
+        duplicates[self._number] = waiting.id
+        if len(duplicates) == 1:
             self._stand(waiting, self._number)
 
     def leave(self, id: str) -> None:
@@ -87,18 +87,18 @@ class Queue:
         if waiting is None:
             return
         del self._ids[number], self._of[waiting.agent][id]
-        twins = self._twins[_alike(waiting)]
-        stood = min(twins) == number
-        del twins[number]
+        duplicates = self._duplicates[_alike(waiting)]
+        stood = min(duplicates) == number
+        del duplicates[number]
         line = self._lines[waiting.agent]
         if stood:
             line.sessions[waiting.session].remove(number)
-            if twins:
-                self._stand(waiting, min(twins))
+            if duplicates:
+                self._stand(waiting, min(duplicates))
         self._turn += 1
         self._turns[waiting.agent] = line.turns[waiting.session] = self._turn
-        if not twins:
-            del self._twins[_alike(waiting)]
+        if not duplicates:
+            del self._duplicates[_alike(waiting)]
         if not line.sessions[waiting.session]:
             del line.sessions[waiting.session], line.turns[waiting.session]
         if not line.sessions:
@@ -107,7 +107,7 @@ class Queue:
             del self._of[waiting.agent]
 
     def order(self) -> tuple[str, ...]:
-        """The questions that stand for themselves and their twins: the first is to be answered next."""
+        """The questions that stand for themselves and their duplicates: the first is to be answered next."""
         lines = [list(self._lines[agent].numbers()) for agent in self._agents()]
         return tuple(self._ids[number] for number in _rounds(lines))
 
@@ -116,7 +116,7 @@ class Queue:
         if id not in self._waiting:
             return 0
         waiting = self._waiting[id][1]
-        number = min(self._twins[_alike(waiting)])
+        number = min(self._duplicates[_alike(waiting)])
         line = self._lines[waiting.agent]
         before = bisect_left(line.sessions[waiting.session], number)
         within = _rank(line.order(), line.sessions, waiting.session, before)
@@ -126,8 +126,8 @@ class Queue:
         """All that are identical to it, itself among them, oldest first; () when it doesn't wait."""
         if id not in self._waiting:
             return ()
-        twins = self._twins[_alike(self._waiting[id][1])]
-        return tuple(twins[number] for number in sorted(twins))
+        duplicates = self._duplicates[_alike(self._waiting[id][1])]
+        return tuple(duplicates[number] for number in sorted(duplicates))
 
     def get(self, id: str) -> Waiting | None:
         found = self._waiting.get(id)
@@ -143,7 +143,7 @@ class Queue:
         return len(self._of.get(agent, ())) if agent else len(self._waiting)
 
     def __len__(self) -> int:
-        """How many places there are, twins counted once."""
+        """How many places there are, duplicates counted once."""
         return sum(len(line) for line in self._lines.values())
 
     def _stand(self, waiting: Waiting, number: int) -> None:
@@ -155,7 +155,7 @@ class Queue:
 
 def alike(row: ActionRow) -> str:
     """A hash over all that is shown of a question. Keys that are made anew for each action, so that a service tells its
-    sendings apart, differ between twins and say nothing."""
+    sendings apart, differ between duplicates and say nothing."""
     own: set[str] = set()
 
     def blank(found: re.Match[str]) -> str:

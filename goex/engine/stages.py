@@ -24,7 +24,7 @@ from policies.jsonvalue import JsonValue, canonical, parse
 from policies.stages import Unclear, first_stage, with_values
 
 MOST_WAITING = 16  # questions that may be answered, each with the answers that were read
-MOST_OF_ONE = 4  # of one asker
+MOST_OF_ONE = 4  # of one agent
 MOST_READ = 4_000_000  # bytes of all answers together
 MOST_QUESTIONS = 5  # about one request
 PROPOSER = "goex"  # who asks, where it isn't a model
@@ -82,15 +82,15 @@ class Stages:
         """Drop an agent's questions, and what was read for them."""
         self._waiting = {key: waiting for key, waiting in self._waiting.items() if key[0][0] != agent}
 
-    def answered(self, row: ActionRow, wish: Request) -> Staged | None:
+    def answered(self, row: ActionRow, request: Request) -> Staged | None:
         """The second stage that the answer to an earlier question makes; None where it answers no such question.
         Raises Ambiguous for the next question."""
-        if not wish.answer:
+        if not request.answer:
             return None
         waiting = self._waiting.pop(_key(row), None)
         if waiting is None:
             return None
-        place = waiting.places.get(wish.answer)
+        place = waiting.places.get(request.answer)
         if place is None:
             self._waiting[_key(row)] = waiting
             raise InvalidInput("That isn't one of the choices.", next_step="Answer with one of them, as it stands.")
@@ -150,8 +150,8 @@ class Stages:
         return Ambiguous(text, next_step="Answer with one of the choices, or ask for it more exactly.")
 
     def _remember(self, row: ActionRow, waiting: _Waiting) -> None:
-        asker = _principal_key(row)
-        own = [key for key in self._waiting if key[0] == asker]
+        principal = _principal_key(row)
+        own = [key for key in self._waiting if key[0] == principal]
         if len(own) >= MOST_OF_ONE:
             del self._waiting[own[0]]
         elif len(self._waiting) >= MOST_WAITING:

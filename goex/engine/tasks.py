@@ -116,11 +116,11 @@ def given(core: Core, row: ActionRow, plan: Plan, yes: Yes, now: datetime) -> tu
     return tuple(made)
 
 
-def _checked(core: Core, line: Allowance, asker: str) -> tuple[Allowance, Risk]:
+def _checked(core: Core, line: Allowance, agent: str) -> tuple[Allowance, Risk]:
     """A line with its account named, and its risk. Raises InvalidInput, NoAccount."""
     if line.service == OWN:
         bound = (line.arguments or {}).get("target", {})
-        if asker != PERSON or line.method != UNDO or set(bound) != {"in"} or not line.times:
+        if agent != PERSON or line.method != UNDO or set(bound) != {"in"} or not line.times:
             raise InvalidInput("A task doesn't do this by itself.", next_step="Ask for it: goex undo")
         return line, Risk.DELETE
     risk = _risk(core, line)

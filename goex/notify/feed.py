@@ -83,7 +83,7 @@ class Feed:
             self._stop.wait(_AGAIN_SECONDS)
 
     def _follow(self, client: Client) -> None:
-        self._call = client.stream("Person/WatchApprovals", pb.ApprovalsRequest(twins=True), pb.Approval)
+        self._call = client.stream("Person/WatchApprovals", pb.ApprovalsRequest(duplicates=True), pb.Approval)
         self._client = client
         self._post(self._there, True)
         try:

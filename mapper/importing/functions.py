@@ -68,10 +68,10 @@ def read_functions(found: list[Found], name: str, source: Source) -> tuple[Docum
         try:
             own, said, parameters = _parts(each)
             content = json.dumps([said, parameters], sort_keys=True)
-            twins = known.setdefault(own, {})
-            if content in twins:
+            duplicates = known.setdefault(own, {})
+            if content in duplicates:
                 continue
-            given = own if own not in methods else _numbered(own, max(2, len(twins) + 1), methods)
+            given = own if own not in methods else _numbered(own, max(2, len(duplicates) + 1), methods)
             method, bad = _method(each, given, own, said, parameters, schemas)
             problems.extend((each, one) for one in bad)
             if given != own:
@@ -86,7 +86,7 @@ def read_functions(found: list[Found], name: str, source: Source) -> tuple[Docum
         except BadPart as bad_part:
             problems.append((each, bad_part))
             continue
-        twins[content] = given
+        duplicates[content] = given
         methods[given] = method
     if len(found) > MAX_FUNCTIONS:
         problems.append((found[0], BadPart(f"more than {MAX_FUNCTIONS:,} functions aren't taken")))

@@ -202,16 +202,16 @@ class Index:
             families = frozenset(number for number in families if known[number][0] in wanted)
         if not families:
             return None
-        wish = document_match.query(text, names)
-        numbers, rows = self._reader.by_documents(wish, families)
-        if not wish.concepts or not len(numbers):
+        asked = document_match.query(text, names)
+        numbers, rows = self._reader.by_documents(asked, families)
+        if not asked.concepts or not len(numbers):
             return None
         if chooser is None and not rows[:, document_match.FEATURES.index("covered")].any():
             return None  # no document says any of these words
         scores = rows @ self._weights.document
         order = np.lexsort((numbers, -scores))
         scores = scores[order] - features.log_sum(scores)
-        signs = document_match.signs(wish, rows[order[:2]], scores, chooser is not None)
+        signs = document_match.signs(asked, rows[order[:2]], scores, chooser is not None)
         return _ByDocuments(numbers[order], scores, signs)
 
     def _document_hits(self, told: _ByDocuments, limit: int) -> tuple[Hit, ...]:
@@ -339,8 +339,8 @@ class Index:
     ) -> tuple[list[int], Any]:
         """The first `limit` methods with their scores, clauses and companions having had their say."""
         whole = ranked.numbers.tolist()
-        wishes = [self._ranked(clause, connected, chooser) for clause in clauses.clauses(text)]
-        rankings = [wish.numbers[:limit].tolist() for wish in wishes if wish is not None]
+        parts = [self._ranked(clause, connected, chooser) for clause in clauses.clauses(text)]
+        rankings = [part.numbers[:limit].tolist() for part in parts if part is not None]
         best = clauses.merged(whole, rankings, limit) if rankings else whole[:limit]
         beside = self._reader.arrays["method_companions"].reshape(-1, MOST)
         best = accompanied(best, [beside[number].tolist() for number in best])

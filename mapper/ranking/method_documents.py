@@ -84,7 +84,7 @@ def gather(store: Store | None, bundled: Iterable[Service]) -> Sources:
     own = list(bundled)
     imported = list(_imported(store)) if store is not None else []
     ranked = {service.name: _bundled_methods(service) for service in own}
-    twins = {
+    duplicates = {
         _place(service.base_url, method.http, method.path): method for service in own for method in ranked[service.name]
     }
     joined: dict[str, int] = {}  # bundled service -> the imported family that it is part of
@@ -95,7 +95,7 @@ def gather(store: Store | None, bundled: Iterable[Service]) -> Sources:
         kept: list[Ranked] = []
         for method in methods:
             method.family = number
-            twin = twins.get(_place(base_urls[method.service], method.http, method.path))
+            twin = duplicates.get(_place(base_urls[method.service], method.http, method.path))
             if twin is None:
                 kept.append(method)
             else:

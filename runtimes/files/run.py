@@ -39,7 +39,7 @@ SAME_FOLDER = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The run of `plan` at `desk`. `work` is where a copy would be made; it doesn't exist yet."""
+    """The run of `plan` at `action_folder`. `work` is where a copy would be made; it doesn't exist yet."""
 
     plan: Plan
     context: Context

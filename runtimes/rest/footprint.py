@@ -35,24 +35,24 @@ _ID = re.compile(r"(?:^|_)(?:ids?|key|name|number|ts|uri|uid|uuid|slug)$|(?:Id|I
 _HOLE = re.compile(r"\{\+?([^{}]+)\}")
 
 
-def footprint(plan: Plan, ledger: CallRecord | None, catalog: Catalog) -> Footprint:
-    """The footprint of an action of calls. `ledger` None: nothing of it is recorded (any more)."""
-    found = _Prints(plan, ledger or CallRecord(), catalog)
+def footprint(plan: Plan, call_record: CallRecord | None, catalog: Catalog) -> Footprint:
+    """The footprint of an action of calls. `call_record` None: nothing of it is recorded (any more)."""
+    found = _Prints(plan, call_record or CallRecord(), catalog)
     for step in planned_steps(plan):
-        if ledger is None:
+        if call_record is None:
             found.all_of(step, writes=not step.read)
         elif step.role in ("pre", "after"):
             found.named(step, step.arguments)
-        elif step.id in ledger.answers or step.id in ledger.sent:
+        elif step.id in call_record.answers or step.id in call_record.sent:
             found.add(step)
     return Footprint(reads=frozenset(found.reads), writes=frozenset(found.writes))
 
 
 class _Prints:
-    def __init__(self, plan: Plan, ledger: CallRecord, catalog: Catalog) -> None:
-        self._call_record = ledger
+    def __init__(self, plan: Plan, call_record: CallRecord, catalog: Catalog) -> None:
+        self._call_record = call_record
         self._catalog = catalog
-        undos = ledger.undo or plan.undo.get("calls", ())
+        undos = call_record.undo or plan.undo.get("calls", ())
         self._undos = {undo.call: undo for undo in map(PlannedUndo.from_json, undos)}
         self.reads: set[str] = set()
         self.writes: set[str] = set()

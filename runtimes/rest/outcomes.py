@@ -33,41 +33,41 @@ _NAMED = ("needed", "required_scope", "required_scopes", "scope", "scopes")
 NO_ANSWER = "was sent, but no answer to it is known, so it can't be known whether it happened"
 
 
-def forward(steps: Sequence[Step], ledger: CallRecord, report: Report) -> Outcome:
+def forward(steps: Sequence[Step], call_record: CallRecord, report: Report) -> Outcome:
     """The outcome of an action (or of its redo): `steps` are all that were planned."""
     calls = [step for step in steps if step.role == "call"]
-    done = [step for step in calls if ledger.done(step.id)]
-    failing = next((step for step in steps if not ledger.done(step.id)), None)
+    done = [step for step in calls if call_record.done(step.id)]
+    failing = next((step for step in steps if not call_record.done(step.id)), None)
     ok = failing is None or len(done) == len(calls)
-    summary = _well(calls, ledger) if ok or failing is None else _badly(calls, done, failing, ledger, report)
+    summary = _well(calls, call_record) if ok or failing is None else _badly(calls, done, failing, call_record, report)
     if report.unkept:
         summary += escape(f" It can't be taken back here: {report.unkept}.")
-    unsure = not ok and bool(ledger.unsettled) and all(step.read for step in done)
+    unsure = not ok and bool(call_record.unsettled) and all(step.read for step in done)
     return Outcome(
         ok=ok,
         summary=summary,
         ended=report.ended,
         exit_code=report.exit_code,
-        results=results(calls, ledger),
-        touched=touched(ledger),
+        results=results(calls, call_record),
+        touched=touched(call_record),
         unsure=unsure,
-        next_step=_next_step(failing, ledger, unsure=unsure) if failing is not None else "",
+        next_step=_next_step(failing, call_record, unsure=unsure) if failing is not None else "",
     )
 
 
-def touched(ledger: CallRecord) -> bool:
+def touched(call_record: CallRecord) -> bool:
     """Whether anything may have changed: a refusal (`4xx`, or whatever a service says in its stead) changes nothing."""
-    return bool(ledger.unsettled) or any(ledger.done(id) for id in ledger.sent)
+    return bool(call_record.unsettled) or any(call_record.done(id) for id in call_record.sent)
 
 
-def results(calls: Sequence[Step], ledger: CallRecord) -> tuple[JsonValue, ...]:
+def results(calls: Sequence[Step], call_record: CallRecord) -> tuple[JsonValue, ...]:
     """What the answered calls gave, in order; too large ones without their body."""
     made: list[JsonValue] = []
     room = MAX_RESULTS
     for step in calls:
-        if step.id not in ledger.answers:
+        if step.id not in call_record.answers:
             break
-        result = ledger.answers[step.id].result()
+        result = call_record.answers[step.id].result()
         size = len(canonical(result))
         if size > room:
             result = {"status": result["status"], "body": None, "cut": True}
@@ -77,15 +77,15 @@ def results(calls: Sequence[Step], ledger: CallRecord) -> tuple[JsonValue, ...]:
     return tuple(made)
 
 
-def why_not(step: Step, ledger: CallRecord, report: Report) -> str:
+def why_not(step: Step, call_record: CallRecord, report: Report) -> str:
     """Why `step` isn't done, in words, escaped."""
-    answer = ledger.answers.get(step.id)
+    answer = call_record.answers.get(step.id)
     if answer is not None:
         if not answer.doubtful and (lacking := missing_scopes(answer.body)) is not None:
             return escape(f"was refused (status {answer.status}): the credential lacks {lacking}")
         unsure = ", so it can't be known whether it happened" if answer.doubtful and not step.read else ""
         return escape(f"answered {answer.status}{_said(answer)}{unsure}")
-    if step.id in ledger.sent or step.id in report.sent:
+    if step.id in call_record.sent or step.id in report.sent:
         return NO_ANSWER if not step.read else "got no answer"
     if report.trouble or report.unkept:
         return escape(f"wasn't sent: {report.trouble or report.unkept}")
@@ -94,11 +94,11 @@ def why_not(step: Step, ledger: CallRecord, report: Report) -> str:
     return escape(f"wasn't sent: {report.ending}" if report.ending else "wasn't sent")
 
 
-def _next_step(failing: Step, ledger: CallRecord, *, unsure: bool) -> str:
+def _next_step(failing: Step, call_record: CallRecord, *, unsure: bool) -> str:
     """What the person can do about a call that failed, where more can be said than of each."""
     if unsure:
         return "Look at the service whether it happened, and take it back there if it did."
-    answer = ledger.answers.get(failing.id)
+    answer = call_record.answers.get(failing.id)
     if answer is not None and not answer.doubtful and missing_scopes(answer.body) is not None:
         return f"Give the account {escape(failing.service)}/{escape(failing.account)} a credential that has it."
     return ""
@@ -130,16 +130,16 @@ def _said(answer: Answer) -> str:
     return failed + (f" ({text}{'…' if cut else ''})" if text else "")
 
 
-def _well(calls: Sequence[Step], ledger: CallRecord) -> str:
+def _well(calls: Sequence[Step], call_record: CallRecord) -> str:
     if len(calls) == 1:
-        status = ledger.answers[calls[0].id].status
+        status = call_record.answers[calls[0].id].status
         return escape(f"{calls[0].method_id} went well" + (f" (status {status})." if status else "."))
     return f"All {len(calls)} calls went well."
 
 
-def _badly(calls: Sequence[Step], done: Sequence[Step], failing: Step, ledger: CallRecord, report: Report) -> str:
+def _badly(calls: Sequence[Step], done: Sequence[Step], failing: Step, call_record: CallRecord, report: Report) -> str:
     what = f"What was to be read first ({escape(failing.method_id)})" if failing.role == "pre" else "It"
-    reason = why_not(failing, ledger, report).rstrip(".")
+    reason = why_not(failing, call_record, report).rstrip(".")
     call = next(step for step in calls if step.call == failing.call)
     if len(calls) == 1:
         return f"{escape(call.method_id)} failed. {what} {reason}."

@@ -61,7 +61,7 @@ def assess_calls(
 def assess_undo(
     revert: Revert,
     plan: Plan,
-    ledger: CallRecord,
+    call_record: CallRecord,
     context: Context,
     catalog: Catalog,
     profile: Profile,
@@ -69,16 +69,16 @@ def assess_undo(
     reversions: ReversionSet | None = None,
 ) -> Plan:
     """The plan that takes back what was done, with the values that were answered. Raises Unsupported."""
-    steps = undo_steps(plan, ledger, catalog, context.accounts, reversions)
+    steps = undo_steps(plan, call_record, catalog, context.accounts, reversions)
     lines = [line for step in steps for line in step_lines(step)]
-    for request in ledger.unsettled:
+    for request in call_record.unsettled:
         lines.append(f"{request} was sent, and it isn't known whether it happened: this doesn't take it back.")
     return Plan(
         action=revert,
         needs=needs_of(steps, catalog, context.granted, context.intent),
         undo_class=UndoClass.COMPENSATING,
         undo_text=f"goex redo {revert.target} would send the calls again. {AGAIN}",
-        resolved={"verb": "undo", "turn": ledger.turn, "steps": [step.to_json() for step in steps], "probes": []},
+        resolved={"verb": "undo", "turn": call_record.turn, "steps": [step.to_json() for step in steps], "probes": []},
         bounds={"requests": len(steps)},
         catalog_hash=_entries(catalog, steps),
         image_id=image_id,
@@ -90,7 +90,7 @@ def assess_undo(
 def assess_redo(
     revert: Revert,
     plan: Plan,
-    ledger: CallRecord,
+    call_record: CallRecord,
     context: Context,
     catalog: Catalog,
     profile: Profile,
@@ -99,13 +99,13 @@ def assess_redo(
 ) -> Plan:
     """The plan that makes the same calls once more, as far as they went well. Raises Unsupported, InvalidInput."""
     assert isinstance(plan.action, ApiCalls)
-    if done_calls(plan, ledger):
+    if done_calls(plan, call_record):
         raise Unsupported("What it did is still there, so there is nothing to do again.")
-    done = [step for step in planned_steps(plan) if step.role == "call" and ledger.done(step.id)]
+    done = [step for step in planned_steps(plan) if step.role == "call" and call_record.done(step.id)]
     if not done:
         raise Unsupported("No call of it went well, so there is nothing to do again.")
     again = ApiCalls(calls=plan.action.calls[: len(done)])
-    turn = ledger.turn + 1
+    turn = call_record.turn + 1
     planned = plan_calls(
         again, context.accounts, catalog, context.action_id, turn=f"redo-{turn}", reversions=reversions
     )

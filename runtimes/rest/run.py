@@ -66,7 +66,7 @@ class Runner:
         self,
         steps: Sequence[Step],
         context: Context,
-        ledger: CallRecord,
+        call_record: CallRecord,
         records: Records | None,
         *,
         wanted: Mapping[str, Iterable[str]] | None = None,
@@ -75,13 +75,13 @@ class Runner:
     ) -> Report:
         """Send `steps` in order until one doesn't go well. Never raises for what happens while it runs.
 
-        `ledger` is filled, and saved to `records` (None: not at all) around everything that isn't a read. `answered`
-        is called with a request's id after its answer was saved, `leaving` with the step of a change before it is sent:
-        what it raises keeps that from being sent. `wanted` names, for each request, the paths that must be kept even of
-        a very large answer. Raises GoexError only when nothing was sent.
+        `call_record` is filled, and saved to `records` (None: not at all) around everything that isn't a read.
+        `answered` is called with a request's id after its answer was saved, `leaving` with the step of a change before
+        it is sent: what it raises keeps that from being sent. `wanted` names, for each request, the paths that must be
+        kept even of a very large answer. Raises GoexError only when nothing was sent.
         """
         report = Report()
-        watch = Watch(steps, context, ledger, records, report, self.catalog, wanted or {}, answered, leaving)
+        watch = Watch(steps, context, call_record, records, report, self.catalog, wanted or {}, answered, leaving)
         observer = Observer(sending=watch.sending, answered=watch.answered, refused=watch.refused)
         plan = GatewayPlan(
             action_id=context.action_id,
@@ -143,7 +143,7 @@ class Watch:
 
     steps: Sequence[Step]
     context: Context
-    ledger: CallRecord
+    call_record: CallRecord
     records: Records | None
     report: Report
     catalog: Catalog
@@ -161,7 +161,7 @@ class Watch:
 
     def save(self) -> None:
         if self.records is not None and self.keeps:
-            self.ledger.save(self.records)
+            self.call_record.save(self.records)
 
     def save_again(self) -> None:
         """What couldn't be kept while it ran may be kept now: without it there is no undo."""
@@ -173,23 +173,23 @@ class Watch:
         step = self.step(request)
         try:
             if refs_in(step.arguments):
-                check_values(step, self.ledger.answers, self.catalog)
+                check_values(step, self.call_record.answers, self.catalog)
             if not step.read and self.on_leaving is not None:
                 self.on_leaving(step)
         except GoexError as error:
             self.report.trouble = _said(error)
             raise
         try:
-            if not step.read and request not in self.ledger.sent:
-                self.ledger.sent.append(request)
+            if not step.read and request not in self.call_record.sent:
+                self.call_record.sent.append(request)
                 self.save()
             method, _, url = target.partition(" ")
             facts = {"request": request, "call": step.method_id, "method": method, "url": url}
             self.context.note("request", facts)
         except Exception as error:
             self.report.trouble = f"it couldn't be noted: {_said(error)}"
-            if request in self.ledger.sent and not step.read:
-                self.ledger.sent.remove(request)
+            if request in self.call_record.sent and not step.read:
+                self.call_record.sent.remove(request)
             raise
         self.report.sent.append(request)
         self.context.progress(heading(step))
@@ -204,7 +204,7 @@ class Watch:
         if document and not exchange.well and leaves_open(exchange.status, exchange.body):
             answer = replace(answer, unsure=True)
         self.report.exchanges[exchange.request] = exchange
-        self.ledger.answers[exchange.request] = answer
+        self.call_record.answers[exchange.request] = answer
         try:
             self.save()
             facts: dict[str, Any] = {"request": exchange.request, "status": exchange.status, "well": exchange.well}

@@ -73,11 +73,11 @@ class RestRuntime:
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:
         """Send the calls in order until one fails. Raises only when nothing was sent."""
-        steps, ledger = planned_steps(plan), CallRecord()
+        steps, call_record = planned_steps(plan), CallRecord()
 
         def leaving(step: Step) -> None:
             try:
-                check_promise(step, plan, ledger, self.catalog)
+                check_promise(step, plan, call_record, self.catalog)
             except UndoImpossible as error:
                 if error.undo.pair and error.by_guess:
                     failed = Use(
@@ -91,19 +91,19 @@ class RestRuntime:
                 raise
 
         wanted = wanted_paths(plan.resolved, plan.undo)
-        report = await self._runner.run(steps, context, ledger, context.records, wanted=wanted, leaving=leaving)
+        report = await self._runner.run(steps, context, call_record, context.records, wanted=wanted, leaving=leaving)
         exchanges = dict(report.exchanges)
-        if report.error is None and not report.unkept and drop_repeatable(ledger, steps, self.catalog):
+        if report.error is None and not report.unkept and drop_repeatable(call_record, steps, self.catalog):
             # It carries a key by which the service knows it again, so that asking once more can't do it twice.
-            context.note("again", {"requests": list(ledger.unsettled)})
-            rest = [self._filled(step, ledger, context) for step in steps if not ledger.done(step.id)]
-            report = await self._runner.run(rest, context, ledger, context.records, wanted=wanted, leaving=leaving)
+            context.note("again", {"requests": list(call_record.unsettled)})
+            rest = [self._filled(step, call_record, context) for step in steps if not call_record.done(step.id)]
+            report = await self._runner.run(rest, context, call_record, context.records, wanted=wanted, leaving=leaving)
             exchanges |= report.exchanges
         if context.answers is not None:
             context.answers.update({id: exchange.body for id, exchange in exchanges.items() if exchange.well})
         with suppress(GoexError):  # what isn't found out now stays open, and is said to be
-            await self._ask_about_unsettled(plan, context, ledger)
-        return forward(steps, ledger, report)
+            await self._ask_about_unsettled(plan, context, call_record)
+        return forward(steps, call_record, report)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         """Say what happened, from the record and, where that isn't enough, by the catalog's probe. Only reads."""
@@ -112,7 +112,7 @@ class RestRuntime:
                 outcome=None, evidence=("It stopped on its way; running it again finishes what was begun.",)
             )
         try:
-            ledger = CallRecord.load(context.records)
+            call_record = CallRecord.load(context.records)
         except GoexError as error:
             if error.exit_status is not ExitStatus.SEALED:
                 raise
@@ -120,13 +120,13 @@ class RestRuntime:
                 outcome=None, evidence=("What was sent is recorded in the vault, which is sealed.", _UNLOCK)
             )
         steps = planned_steps(plan)
-        if ledger is None or not ledger.sent:
+        if call_record is None or not call_record.sent:
             outcome = Outcome(ok=False, summary="It was stopped before anything was sent.", touched=False)
             return Settlement(outcome=outcome)
-        unknown = reverted_since(steps, ledger) or await self._ask_about_unsettled(plan, context, ledger)
+        unknown = reverted_since(steps, call_record) or await self._ask_about_unsettled(plan, context, call_record)
         if unknown:
             return Settlement(outcome=None, evidence=unknown)
-        return Settlement(outcome=forward(steps, ledger, Report(trouble="GoEx was stopped before it")))
+        return Settlement(outcome=forward(steps, call_record, Report(trouble="GoEx was stopped before it")))
 
     async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
         """The plan of an undo, redo or commit. Raises Unsupported."""
@@ -134,13 +134,17 @@ class RestRuntime:
             case "commit":
                 return assess_commit(revert, plan)
             case "undo":
-                ledger = self._call_record(context)
+                call_record = self._call_record(context)
                 image = await self.sandbox.image_id(self.profile)
-                return assess_undo(revert, plan, ledger, context, self.catalog, self.profile, image, self.reversions)
+                return assess_undo(
+                    revert, plan, call_record, context, self.catalog, self.profile, image, self.reversions
+                )
             case "redo":
-                ledger = self._call_record(context)
+                call_record = self._call_record(context)
                 image = await self.sandbox.image_id(self.profile)
-                return assess_redo(revert, plan, ledger, context, self.catalog, self.profile, image, self.reversions)
+                return assess_redo(
+                    revert, plan, call_record, context, self.catalog, self.profile, image, self.reversions
+                )
 
     async def execute_revert(
         self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
@@ -168,8 +172,8 @@ class RestRuntime:
         """See `Runtime.footprint`: by the ids that it used and was answered (`runtimes.rest.footprint`)."""
         if not isinstance(plan.action, ApiCalls):
             return Footprint(reads=frozenset({"calls"}), writes=frozenset({"calls"}))
-        ledger = None if record.is_forgotten(context.records) else CallRecord.load(context.records)
-        return footprint(plan, ledger, self.catalog)
+        call_record = None if record.is_forgotten(context.records) else CallRecord.load(context.records)
+        return footprint(plan, call_record, self.catalog)
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """Drop the recorded answers: there is no undo any more. Idempotent."""
@@ -179,45 +183,45 @@ class RestRuntime:
     def _runner(self) -> Runner:
         return Runner(self.sandbox, self.gateway, self.catalog, self.profile)
 
-    def _filled(self, step: Step, ledger: CallRecord, context: Context) -> Step:
+    def _filled(self, step: Step, call_record: CallRecord, context: Context) -> Step:
         """A later run's gateway doesn't know the answers of an earlier one, so they are filled here."""
-        if refs_in(step.arguments) and all(ref.request in ledger.answers for ref in refs_in(step.arguments)):
-            return bind(step, ledger.answers, self.catalog, context.accounts[step.service, step.account])
+        if refs_in(step.arguments) and all(ref.request in call_record.answers for ref in refs_in(step.arguments)):
+            return bind(step, call_record.answers, self.catalog, context.accounts[step.service, step.account])
         return step
 
     def _call_record(self, context: Context) -> CallRecord:
         if record.is_forgotten(context.records):
             raise Unsupported(COMMITTED)
-        ledger = CallRecord.load(context.records)
-        if ledger is None:
+        call_record = CallRecord.load(context.records)
+        if call_record is None:
             raise Unsupported("Nothing that it sent is recorded, so there is nothing to take back.")
-        return ledger
+        return call_record
 
-    async def _ask_about_unsettled(self, plan: Plan, context: Context, ledger: CallRecord) -> tuple[str, ...]:
+    async def _ask_about_unsettled(self, plan: Plan, context: Context, call_record: CallRecord) -> tuple[str, ...]:
         """Probe for what was sent and may have happened. Enters and saves what is found; returns what stays unknown."""
         steps = {step.id: step for step in planned_steps(plan)}
         probes = {probe.call: probe for probe in planned_steps(plan, "probes")}
         unknown: list[str] = []
-        for request in ledger.unsettled:
-            step, known = steps[request], ledger.answers.get(request)
+        for request in call_record.unsettled:
+            step, known = steps[request], call_record.answers.get(request)
             probe = probes.get(step.call)
             if probe is not None and not context.leases:
                 return (*evidence(step, known, None, None)[:1], _UNLOCK)
-            found = await self._probed(probe, context, ledger) if probe is not None else None
+            found = await self._probed(probe, context, call_record) if probe is not None else None
             verdict = judge(probe, found, self.catalog.service(probe.service)) if probe is not None else Verdict.UNKNOWN
             if verdict is Verdict.UNKNOWN:
                 unknown += evidence(step, known, probe, found)
             else:
                 context.note("probe", {"request": request, "verdict": verdict.value})
-                settle_answer(ledger, request, verdict)
-                ledger.save(context.records)
+                settle_answer(call_record, request, verdict)
+                call_record.save(context.records)
         return tuple(unknown)
 
-    async def _probed(self, probe: Step, context: Context, ledger: CallRecord) -> record.Answer | None:
-        seen = replace(ledger, answers=dict(ledger.answers))
+    async def _probed(self, probe: Step, context: Context, call_record: CallRecord) -> record.Answer | None:
+        seen = replace(call_record, answers=dict(call_record.answers))
         try:
             account = context.accounts[probe.service, probe.account]
-            await self._runner.run((bind(probe, ledger.answers, self.catalog, account),), context, seen, None)
+            await self._runner.run((bind(probe, call_record.answers, self.catalog, account),), context, seen, None)
         except GoexError as error:
             context.note("probe-failed", {"request": probe.id, "why": error.message})
         return seen.answers.get(probe.id)

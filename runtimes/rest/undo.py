@@ -55,18 +55,18 @@ def planned_steps(plan: Plan, key: str = "steps") -> tuple[Step, ...]:
     return tuple(Step.from_json(step) for step in plan.resolved[key])
 
 
-def done_calls(plan: Plan, ledger: CallRecord) -> tuple[Step, ...]:
+def done_calls(plan: Plan, call_record: CallRecord) -> tuple[Step, ...]:
     """The calls that changed something and weren't taken back since, in order."""
     return tuple(
         step
         for step in planned_steps(plan)
-        if step.role == "call" and not step.read and ledger.done(step.id) and step.call not in ledger.undone
+        if step.role == "call" and not step.read and call_record.done(step.id) and step.call not in call_record.undone
     )
 
 
 def undo_steps(
     plan: Plan,
-    ledger: CallRecord,
+    call_record: CallRecord,
     catalog: Catalog,
     accounts: Mapping[tuple[str, str], Account],
     reversions: ReversionSet | None = None,
@@ -76,15 +76,15 @@ def undo_steps(
     Raises Unsupported when a call has no way back, when that failed since, or what it needs wasn't in the answer.
     """
     reversions = reversions or NoReversions()
-    calls = done_calls(plan, ledger)
-    if not calls and ledger.unsettled:
+    calls = done_calls(plan, call_record)
+    if not calls and call_record.unsettled:
         raise Unsupported(
             "It can't be known whether it happened, so it isn't taken back blindly.",
             next_step="Look at the service, and take it back there if it did.",
         )
     if not calls:
         raise Unsupported("No call of it changed anything that is still there, so there is nothing to take back.")
-    known = {undo.call: undo for undo in map(PlannedUndo.from_json, ledger.undo or plan.undo["calls"])}
+    known = {undo.call: undo for undo in map(PlannedUndo.from_json, call_record.undo or plan.undo["calls"])}
     stuck = [step for step in calls if step.call not in known]
     if stuck:
         names = ", ".join(f"{step.method_id} (call {step.call + 1})" for step in stuck)
@@ -96,7 +96,7 @@ def undo_steps(
         if account is None:
             raise Unsupported(f"The account {step.service}/{step.account} is gone, so nothing can be taken back there.")
         try:
-            bound.append(bound_undo(step, known[step.call], ledger, catalog, account))
+            bound.append(bound_undo(step, known[step.call], call_record, catalog, account))
         except InvalidInput as error:
             raise Unsupported(
                 f"{step.method_id} (call {step.call + 1}) can't be taken back: {error.message}",
@@ -105,29 +105,31 @@ def undo_steps(
     return ordered(bound)
 
 
-def bound_undo(step: Step, undo: PlannedUndo, ledger: CallRecord, catalog: Catalog, account: Account) -> list[Step]:
+def bound_undo(
+    step: Step, undo: PlannedUndo, call_record: CallRecord, catalog: Catalog, account: Account
+) -> list[Step]:
     """What takes back one call, with what was answered. Raises InvalidInput where that can't be."""
-    undo, answers = undo.after(ledger.answers), ledger.answers
+    undo, answers = undo.after(call_record.answers), call_record.answers
     if undo.made is not None:
         answers = {**answers, f"made-{undo.call}": undo.made.found(undo.call, answers)}
     made = [bind(each, answers, catalog, account) for each in undo.steps]
-    _check_parts(step, undo, ledger)
+    _check_parts(step, undo, call_record)
     if undo.source == "model":
-        _check_aim(step, made, ledger, catalog)
+        _check_aim(step, made, call_record, catalog)
     return made
 
 
-def check_promise(step: Step, plan: Plan, ledger: CallRecord, catalog: Catalog) -> None:
+def check_promise(step: Step, plan: Plan, call_record: CallRecord, catalog: Catalog) -> None:
     """Raise UndoImpossible where what was read before `step` already shows that its promised undo couldn't be sent."""
-    for undo in map(PlannedUndo.from_json, ledger.undo or plan.undo["calls"]):
+    for undo in map(PlannedUndo.from_json, call_record.undo or plan.undo["calls"]):
         if undo.call != step.call:
             continue
         try:
-            undo = undo.after(ledger.answers)
+            undo = undo.after(call_record.answers)
             for each in undo.steps:
-                check_known(each, ledger.answers, catalog)
-            if undo.parts and f"pre-{undo.call}" in ledger.answers:
-                _check_parts(step, undo, ledger)
+                check_known(each, call_record.answers, catalog)
+            if undo.parts and f"pre-{undo.call}" in call_record.answers:
+                _check_parts(step, undo, call_record)
         except InvalidInput as error:
             raise UndoImpossible(undo, error.message.rstrip(".")) from error
 
@@ -148,11 +150,11 @@ def _check_believed(step: Step, undo: PlannedUndo, reversions: ReversionSet) -> 
         )
 
 
-def _check_parts(step: Step, undo: PlannedUndo, ledger: CallRecord) -> None:
+def _check_parts(step: Step, undo: PlannedUndo, call_record: CallRecord) -> None:
     """Raise InvalidInput where a part was put into an object that didn't have it: writing the old object back may leave
     it there."""
     for path in undo.parts:
-        holder, answer = path.rpartition(".")[0], ledger.answers[f"pre-{step.call}"]
+        holder, answer = path.rpartition(".")[0], call_record.answers[f"pre-{step.call}"]
         try:
             answer.value("$." + path[2:].partition(".")[0])
         except MissingValue:
@@ -165,9 +167,9 @@ def _check_parts(step: Step, undo: PlannedUndo, ledger: CallRecord) -> None:
             raise InvalidInput(f"{path[2:]} wasn't in {holder[2:]} before, and may stay there.") from error
 
 
-def _check_aim(step: Step, undo: Sequence[Step], ledger: CallRecord, catalog: Catalog) -> None:
+def _check_aim(step: Step, undo: Sequence[Step], call_record: CallRecord, catalog: Catalog) -> None:
     """Raise InvalidInput where a model's undo would destroy something that was there before the action."""
-    read = ledger.answers.get(f"pre-{step.call}")
+    read = call_record.answers.get(f"pre-{step.call}")
     before = [dict(step.arguments), read.body if read is not None else None]
     for each in undo:
         harmful = each.role == "undo" and catalog.method(each.method_id).risk > Risk.WRITE

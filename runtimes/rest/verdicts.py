@@ -114,13 +114,15 @@ def judge(probe: Step, answer: Answer | None, service: Service) -> Verdict:
     return Verdict.HAPPENED if answer.well else Verdict.NOT
 
 
-def settle_answer(ledger: CallRecord, request: str, verdict: Verdict) -> None:
+def settle_answer(call_record: CallRecord, request: str, verdict: Verdict) -> None:
     """Enter what a probe found about a sent request that has no answer."""
     if verdict is Verdict.HAPPENED:
-        ledger.answers[request] = _NOBODY
+        call_record.answers[request] = _NOBODY
     elif verdict is Verdict.NOT:
-        ledger.sent.remove(request)
-        ledger.answers[request] = replace(_NOBODY, well=False, failed="a probe found that it did not happen", text="")
+        call_record.sent.remove(request)
+        call_record.answers[request] = replace(
+            _NOBODY, well=False, failed="a probe found that it did not happen", text=""
+        )
 
 
 def evidence(step: Step, known: Answer | None, probe: Step | None, answer: Answer | None) -> tuple[str, ...]:
@@ -137,13 +139,13 @@ def evidence(step: Step, known: Answer | None, probe: Step | None, answer: Answe
     return tuple(lines)
 
 
-def reverted_since(steps: Sequence[Step], ledger: CallRecord) -> tuple[str, ...]:
+def reverted_since(steps: Sequence[Step], call_record: CallRecord) -> tuple[str, ...]:
     """What an undo that stopped half way left: then the outcome of the action isn't what is there now."""
     lines = []
     for step in steps:
-        if step.role == "call" and step.call in ledger.undone:
+        if step.role == "call" and step.call in call_record.undone:
             lines.append(f"Taken back since: {heading(step)}")
-        elif step.role == "call" and step.call in ledger.doubtful:
+        elif step.role == "call" and step.call in call_record.doubtful:
             lines.append(f"Its undo was sent, and not confirmed: {heading(step)}")
     return tuple(lines)
 

@@ -45,7 +45,7 @@ class ServerRunner:
         self,
         steps: Sequence[Step],
         context: Context,
-        ledger: CallRecord,
+        call_record: CallRecord,
         records: Records | None,
         *,
         wanted: Mapping[str, Iterable[str]] | None = None,
@@ -54,13 +54,13 @@ class ServerRunner:
     ) -> Report:
         """See `runtimes.rest.run.Runner.run`."""
         report = Report()
-        watch = Watch(steps, context, ledger, records, report, self.catalog, wanted or {}, answered, leaving)
+        watch = Watch(steps, context, call_record, records, report, self.catalog, wanted or {}, answered, leaving)
         for step in steps:
             try:
                 await watch.sending(step.id, f"CALL {self.server.base_url}/{step.method}", None)
-                exchange = await self._call(step, context, ledger, report)
+                exchange = await self._call(step, context, call_record, report)
             except (SandboxFailed, GatewayFailed) as error:
-                _forget(step, ledger)
+                _forget(step, call_record)
                 report.error, report.trouble = error, error.message
                 break
             except GoexError:
@@ -77,11 +77,11 @@ class ServerRunner:
             watch.save_again()
         return report
 
-    async def _call(self, step: Step, context: Context, ledger: CallRecord, report: Report) -> Exchange:
+    async def _call(self, step: Step, context: Context, call_record: CallRecord, report: Report) -> Exchange:
         bound = step
         if refs_in(step.arguments):
-            bound = bind(step, ledger.answers, self.catalog, context.accounts[step.service, step.account])
-        call = session.call_of(step.method, literal(bound.arguments, ledger.answers))
+            bound = bind(step, call_record.answers, self.catalog, context.accounts[step.service, step.account])
+        call = session.call_of(step.method, literal(bound.arguments, call_record.answers))
         way = WayOut(self.server, self.catalog.service(step.service), self.gateway, context, step.account)
         what = session.told(
             self.server, [call], self.profile.limits, agreed=self.server.agreed, env=way.env, headers=way.headers
@@ -119,7 +119,7 @@ def _refused(step: Step, status: int, why: str) -> Exchange:
     return Exchange(request=step.id, status=status, well=False, body={"goex": why}, failed=why)
 
 
-def _forget(step: Step, ledger: CallRecord) -> None:
+def _forget(step: Step, call_record: CallRecord) -> None:
     """A call whose container couldn't be had never happened."""
-    if step.id in ledger.sent:
-        ledger.sent.remove(step.id)
+    if step.id in call_record.sent:
+        call_record.sent.remove(step.id)

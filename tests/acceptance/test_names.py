@@ -15,6 +15,8 @@ RETIRED = frozenset({
     "asker", "begun", "custody", "desk", "doorway", "flowing", "giving", "hesitating", "keeper", "ledger", "lending",
     "letters", "passage", "passing", "relay", "sieve", "twins", "waited", "wish",
 })  # fmt: skip
+# Of these, ordinary words where they name a variable: a request that has begun, the letters of a text.
+ORDINARY = frozenset({"begun", "giving", "keeper", "letters", "passing", "waited"})
 # What a file called so holds can't be told from its name.
 VAGUE = frozenset({
     "answers", "common", "helpers", "misc", "notes", "reading", "readings", "things", "util", "utils",
@@ -39,8 +41,24 @@ def definitions() -> Iterator[str]:
                 yield node.name
 
 
+def variables() -> Iterator[str]:
+    """The names of the packages' variables, parameters and attributes."""
+    for module, file in modules(ROOT).items():
+        if module.startswith("goex.rpc."):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
+                    yield f"{module}.{name}"
+
+
 def test_no_retired_word_is_a_name() -> None:
     assert [name for name in definitions() if RETIRED & {part.lower() for part in _WORD.findall(name)}] == []
+
+
+def test_no_retired_noun_is_a_variable() -> None:
+    nouns = RETIRED - ORDINARY
+    assert sorted({name for name in variables() if nouns & set(name.rpartition(".")[2].lower().split("_"))}) == []
 
 
 @pytest.mark.parametrize("name", sorted(VAGUE))

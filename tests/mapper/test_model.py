@@ -115,8 +115,8 @@ async def test_nobodys_requests_settle_anothers_vote() -> None:
         mapper = adaptive(server)
         for _ in range(20):
             mapper._experience_of("wavering").observe(4, ["a"] * 4 + ["b"] * 3 + ["c"] * 3)
-        assert (await mapper.map(Intent(text=WORDS), asker="wavering")).samples > 3
-        assert (await mapper.map(Intent(text=WORDS), asker="another")).samples == 3
+        assert (await mapper.map(Intent(text=WORDS), agent="wavering")).samples > 3
+        assert (await mapper.map(Intent(text=WORDS), agent="another")).samples == 3
         assert (await mapper.map(Intent(text=WORDS))).samples == 3
         for number in range(1000):
             mapper._experience_of(f"{number}")

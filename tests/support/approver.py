@@ -65,7 +65,7 @@ class Approver:
 
 def main(socket: str, passphrase: str, side: str, out: str) -> None:
     approver = Approver(socket, passphrase)
-    waiting = list(approver.call("Approvals", pb.ApprovalsRequest(brief=True, twins=True)).approvals)
+    waiting = list(approver.call("Approvals", pb.ApprovalsRequest(brief=True, duplicates=True)).approvals)
     Path(f"{out}.ready").touch()
     answers = {each.id: approver.answer(each) for each in (waiting if side == "front" else reversed(waiting))}
     Path(out).write_text(json.dumps(answers))

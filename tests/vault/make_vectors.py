@@ -125,7 +125,9 @@ def header_vectors() -> dict[str, Any]:
     wrapping = protector.establish()
     vault_id, master, root = random(16).hex(), aead.new_key(random), aead.new_key(random)
     entry = Entry(service="slack", name="work", version=3, digest="00" * 32, last_used=datetime(2030, 1, 2, tzinfo=UTC))
-    ledger = RecordIndex(root=root, approval=Approval.of(Secret(APPROVAL), CHEAP, random), entries={"ab" * 16: entry})
+    record_index = RecordIndex(
+        root=root, approval=Approval.of(Secret(APPROVAL), CHEAP, random), entries={"ab" * 16: entry}
+    )
     bound = aead.bound_to_master(vault_id, "passphrase", dict(wrapping.parameters))
     header = Header(
         vault_id=vault_id,
@@ -133,8 +135,8 @@ def header_vectors() -> dict[str, Any]:
         keyed_by="passphrase",
         parameters=wrapping.parameters,
         wrapped_master=aead.seal(wrapping.key, master, bound, random),
-        ledger=b"",
-    ).next(master, ledger, random)
+        record_index=b"",
+    ).next(master, record_index, random)
     row = {key: value.hex() if isinstance(value, bytes) else value for key, value in header.to_row().items()}
     return {
         "passphrase": PASSPHRASE,

@@ -142,6 +142,6 @@ def test_the_default_cost_is_the_documented_one(path: Path) -> None:
     from tests.vault.support import protector
 
     made = Vault.create(path, protector(), Secret(APPROVAL))
-    parameters = made._unsealed.ledger.approval.parameters  # type: ignore[union-attr]
+    parameters = made._unsealed.record_index.approval.parameters  # type: ignore[union-attr]
     assert (parameters["passes"], parameters["memory"], parameters["lanes"]) == (3, 64 * 1024, 4)
     create(path.with_name("other.db"))

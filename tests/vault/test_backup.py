@@ -106,7 +106,7 @@ def test_the_wrong_attempts_of_before_are_forgotten_and_the_passphrase_stays(pat
     assert not vault.check_approval(Secret("not that one"))
     back = Vault.restore(tmp_path / "x" / "vault.db", open_backup(made(vault), Secret(BACKUP)), protector(OTHER))
     assert back._unsealed is not None
-    assert back._unsealed.ledger.approval.failures == 0
+    assert back._unsealed.record_index.approval.failures == 0
     assert not back.check_approval(Secret("not that one"))
 
 

@@ -70,7 +70,7 @@ def test_keys_are_not_in_the_file(vault: Vault, path: Path) -> None:
     inside = vault._unsealed
     assert inside is not None
     everything = path.read_bytes()
-    for key in (inside.master, inside.ledger.root, inside.wrapping.key, inside.ledger.approval.verifier):
+    for key in (inside.master, inside.record_index.root, inside.wrapping.key, inside.record_index.approval.verifier):
         for form in (key.reveal(), key.reveal().hex().encode()):
             assert form not in everything
     assert inside.header.wrapped_master in everything, "what is looked for as raw bytes is found"
@@ -102,7 +102,7 @@ def test_not_shown_by_any_object(vault: Vault, clock: HandClock) -> None:
         guard,
         inside,
         inside.wrapping,
-        inside.ledger,
+        inside.record_index,
         vault.records(),
         vault.live_leases(),
     ):
@@ -142,7 +142,7 @@ def test_not_in_tracebacks_even_with_locals(vault: Vault, path: Path) -> None:
             raise AssertionError("nothing was raised")
     inside = vault._unsealed
     assert inside is not None
-    keys = (inside.master, inside.ledger.root, inside.wrapping.key)
+    keys = (inside.master, inside.record_index.root, inside.wrapping.key)
     for hidden in (CANARY, *(key.reveal().hex() for key in keys), *(repr(key.reveal())[2:-1] for key in keys)):
         assert hidden not in told
         try:

@@ -70,11 +70,11 @@ def test_the_header() -> None:
     assert wrapping.key.reveal().hex() == vector["wrapping_key"]
     master = header.open_master(wrapping.key)
     assert master.reveal().hex() == vector["master"]
-    ledger = header.open_record_index(master)
-    assert ledger.root.reveal().hex() == vector["root"]
-    assert ledger.approval.matches(Secret(APPROVAL))
+    record_index = header.open_record_index(master)
+    assert record_index.root.reveal().hex() == vector["root"]
+    assert record_index.approval.matches(Secret(APPROVAL))
     for purpose, key in vector["derived"].items():
-        assert aead.derive(ledger.root, purpose).hex() == key
+        assert aead.derive(record_index.root, purpose).hex() == key
 
 
 @pytest.mark.parametrize(

@@ -140,8 +140,8 @@ class LoginBroker:
             self._vault.note_lease(opened, action_id=action_id, expires=expires)
             return Lease(action_id=action_id, account=opened.account, secret=file.secret(), expires=expires, file=shown)
         account = opened.account
-        desk = self._account_states.setdefault((account.service, account.name), _AccountState())
-        async with desk.lock:
+        account_state = self._account_states.setdefault((account.service, account.name), _AccountState())
+        async with account_state.lock:
             tokens = self._file_tokens(opened)
             access = tokens.known.get(scopes)
             if access is None or not access.fresh(self._clock(), expires - self._clock()):
@@ -208,7 +208,7 @@ class LoginBroker:
     async def settled(self, seconds: float) -> bool:
         """Wait, at most `seconds`, for requests that are on their way: for whoever is about to seal the vault.
         Returns whether none is left."""
-        flights = [task for desk in self._account_states.values() for task in desk.flights.values()]
+        flights = [task for account_state in self._account_states.values() for task in account_state.flights.values()]
         if flights:
             await asyncio.wait(flights, timeout=seconds)
         return all(task.done() for task in flights)
@@ -263,14 +263,14 @@ class LoginBroker:
 
     async def _flight(self, key: Key, wanted: frozenset[str], life: timedelta) -> _Given:
         """The token, by requests that are shared with everybody who wants the same."""
-        desk = self._account_states.setdefault(key, _AccountState())
-        task = desk.flights.get(wanted)
+        account_state = self._account_states.setdefault(key, _AccountState())
+        task = account_state.flights.get(wanted)
         if task is None:
-            task = asyncio.create_task(self._queue(key, desk, wanted, life))
-            desk.flights[wanted] = task
+            task = asyncio.create_task(self._queue(key, account_state, wanted, life))
+            account_state.flights[wanted] = task
 
             def landed(done: asyncio.Task[_Given]) -> None:
-                desk.flights.pop(wanted, None)
+                account_state.flights.pop(wanted, None)
                 if not done.cancelled():
                     done.exception()  # looked at here, in case that everybody who waited has gone
 
@@ -278,16 +278,16 @@ class LoginBroker:
         # Shielded: whoever gives up waiting takes the answer neither from the others nor from the vault.
         return await asyncio.shield(task)
 
-    async def _queue(self, key: Key, desk: _AccountState, wanted: frozenset[str], life: timedelta) -> _Given:
-        before = desk.failures
-        async with desk.lock:
-            if desk.failures != before and desk.failure is not None:
-                raise copy.copy(desk.failure)  # what was waited for has failed: no second try for it
+    async def _queue(self, key: Key, account_state: _AccountState, wanted: frozenset[str], life: timedelta) -> _Given:
+        before = account_state.failures
+        async with account_state.lock:
+            if account_state.failures != before and account_state.failure is not None:
+                raise copy.copy(account_state.failure)  # what was waited for has failed: no second try for it
             try:
                 return await self._fetch(key, wanted, life)
             except (LoginExpired, Unreachable) as error:
-                desk.failures += 1
-                desk.failure = copy.copy(error)  # the error itself holds its frames, and they hold tokens
+                account_state.failures += 1
+                account_state.failure = copy.copy(error)  # the error itself holds its frames, and they hold tokens
                 self._renewals.failed(key)
                 raise
 

@@ -590,18 +590,18 @@ class StatusReply(_message.Message):
     def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., vault: _Optional[str] = ..., keyed_by: _Optional[str] = ..., docker: _Optional[str] = ..., image: _Optional[str] = ..., pending: _Optional[int] = ..., agent_socket: _Optional[str] = ..., user_socket: _Optional[str] = ..., state_dir: _Optional[str] = ..., model: _Optional[str] = ..., agent_sockets: _Optional[_Iterable[str]] = ..., vault_trouble: _Optional[str] = ..., sealing: _Optional[str] = ..., warnings: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ApprovalsRequest(_message.Message):
-    __slots__ = ("settled", "approval_id", "brief", "twins", "news")
+    __slots__ = ("settled", "approval_id", "brief", "duplicates", "news")
     SETTLED_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_ID_FIELD_NUMBER: _ClassVar[int]
     BRIEF_FIELD_NUMBER: _ClassVar[int]
-    TWINS_FIELD_NUMBER: _ClassVar[int]
+    DUPLICATES_FIELD_NUMBER: _ClassVar[int]
     NEWS_FIELD_NUMBER: _ClassVar[int]
     settled: bool
     approval_id: str
     brief: bool
-    twins: bool
+    duplicates: bool
     news: bool
-    def __init__(self, settled: _Optional[bool] = ..., approval_id: _Optional[str] = ..., brief: _Optional[bool] = ..., twins: _Optional[bool] = ..., news: _Optional[bool] = ...) -> None: ...
+    def __init__(self, settled: _Optional[bool] = ..., approval_id: _Optional[str] = ..., brief: _Optional[bool] = ..., duplicates: _Optional[bool] = ..., news: _Optional[bool] = ...) -> None: ...
 
 class NeedView(_message.Message):
     __slots__ = ("service", "account", "scope", "risk", "description", "also", "methods", "why", "granted", "held_by", "opens", "opens_all", "held_by_seen", "see", "change", "destroy", "share")

@@ -178,7 +178,7 @@ def _task_methods() -> None:
         def __hash__(self) -> int:
             return 0
 
-    tasks._checked = lambda core, line, asker: (line, Risk.WRITE)
+    tasks._checked = lambda core, line, agent: (line, Risk.WRITE)
     entry_hash = Catalog.entry_hash
     Catalog.entry_hash = lambda self, ids: entry_hash(self, [one for one in ids if "*" not in one])  # type: ignore[method-assign]
     matched = task_cover._matched

@@ -81,7 +81,7 @@ ANSWERS = (
 
 def short_question(made: pb.Approval) -> pb.Question:
     """The short question about it, in the form that the daemon gives it."""
-    twins = [f"Asked {made.count} times: a yes is for one of them, a no for all."] if made.count > 1 else []
+    duplicates = [f"Asked {made.count} times: a yes is for one of them, a no for all."] if made.count > 1 else []
     return pb.Question(
         sentence=f"“{made.agent}” wants to post a message on Slack (work): #ops.",
         payload=[part for line in made.lines for part in line.split("\n")],
@@ -89,7 +89,7 @@ def short_question(made: pb.Approval) -> pb.Question:
         worst="what is shown, once",
         undo=made.undo_text,
         fresh="first slack:chat:write",
-        notes=twins,
+        notes=duplicates,
         irreversible=made.undo_class == "irreversible",
         answers=[
             pb.Answer(key=key, name=name, label=label)

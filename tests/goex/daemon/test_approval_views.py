@@ -101,7 +101,7 @@ def calls(count: int) -> ApiCalls:
 
 
 def said(
-    action: Action, *needs: Need, agent: str = "bot", twins: int = 0, offered: tuple[str, ...] = ()
+    action: Action, *needs: Need, agent: str = "bot", duplicates: int = 0, offered: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     plan = Plan(
         action=action, needs=needs, undo_class=UndoClass.EXACT, undo_text="", resolved={}, bounds={},
@@ -111,7 +111,7 @@ def said(
         id="a-1", number=1, agent=agent, session="s", kind="calls", state=State.ASKING, created="", updated="",
         intent="", request="", plan="", digest="", outcome="", problem="", target="", source="", detached=False,
     )  # fmt: skip
-    asked = Asked(row=row, plan=plan, needs=needs, twins=twins, now=NOW, unused=timedelta(days=90))
+    asked = Asked(row=row, plan=plan, needs=needs, duplicates=duplicates, now=NOW, unused=timedelta(days=90))
     names = offered or ("once", "session", "arguments", "permanent")
     return {one.name: one for one in widths(asked, names, Catalog.bundled())}
 
@@ -143,7 +143,7 @@ def test_what_isnt_offered_isnt_described() -> None:
 
 
 def test_twins_are_said_before_once_is_chosen() -> None:
-    assert "is for one" in words(said(calls(1), POST, twins=2)["once"])
+    assert "is for one" in words(said(calls(1), POST, duplicates=2)["once"])
     assert "identical" not in words(said(calls(1), POST)["once"])
 
 

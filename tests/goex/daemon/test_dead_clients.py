@@ -32,7 +32,7 @@ def daemon() -> Iterator[Daemon]:
 
 def waiting(daemon: Daemon) -> set[str]:
     """The actions that are asked for."""
-    found = daemon.person("Approvals", pb.ApprovalsRequest(brief=True, twins=True)).approvals
+    found = daemon.person("Approvals", pb.ApprovalsRequest(brief=True, duplicates=True)).approvals
     return {approval.action_id for approval in found}
 
 

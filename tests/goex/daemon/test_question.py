@@ -164,7 +164,7 @@ def test_identical_requests_and_a_rule_that_asks_undo_the_short_cut() -> None:
     row = prompts.row_of(case)
     ask = Ask(needs=case.plan.needs, widths=(), presence=True, reason="")
     for changed in (
-        Standing(decision=ask, given=lambda need: 0, last=True, twins=1),
+        Standing(decision=ask, given=lambda need: 0, last=True, duplicates=1),
         Standing(decision=replace(ask, rules=("mine",)), given=lambda need: 0, last=True),
         Standing(decision=ask, given=lambda need: 0, last=True, remarks=("It holds Hebrew letters.",)),
         Standing(decision=ask, given=lambda need: 0, last=False),

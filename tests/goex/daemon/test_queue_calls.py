@@ -33,7 +33,7 @@ def running() -> Iterator[Daemon]:
 def daemon(running: Daemon) -> Iterator[Daemon]:
     """One in which nothing waits and nothing is granted."""
     yield running
-    for approval in running.person("Approvals", pb.ApprovalsRequest(brief=True, twins=True)).approvals:
+    for approval in running.person("Approvals", pb.ApprovalsRequest(brief=True, duplicates=True)).approvals:
         running.person("Decide", pb.DecideRequest(approval_id=approval.id))
     grants = running.person("Grants", pb.GrantsRequest()).grants
     running.person("Revoke", pb.RevokeRequest(grant_ids=[grant.id for grant in grants]))
@@ -72,7 +72,7 @@ def test_identical_requests_are_shown_once_with_their_number(daemon: Daemon) -> 
     assert shown.question.payload and "Asked 2 times" in shown.question.notes[0]
     # The agent learns nothing of it: who else asks, and what was allowed before.
     assert not first.HasField("question") and not second.HasField("question")
-    assert [one.id for one in pending(daemon, twins=True)] == [first.id, second.id]
+    assert [one.id for one in pending(daemon, duplicates=True)] == [first.id, second.id]
     (alone,) = pending(daemon, approval_id=second.id)
     assert (alone.id, list(alone.same_as)) == (second.id, [first.id])
 

@@ -159,7 +159,7 @@ def test_one_settled_before_a_kill_stays_settled_and_what_was_not_waits(asked: D
     daemon.kill()
     daemon.start()
     daemon.unlock()
-    left = daemon.person("Approvals", pb.ApprovalsRequest(twins=True)).approvals
+    left = daemon.person("Approvals", pb.ApprovalsRequest(duplicates=True)).approvals
     assert {one.id for one in left} == {one.id for one in questions} - {first.id, first.same_as[0]}
     # What was identical before the restart is so after it.
     assert [one.count for one in daemon.person("Approvals", pb.ApprovalsRequest()).approvals] == [3, 1]

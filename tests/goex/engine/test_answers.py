@@ -61,14 +61,14 @@ def states(desk: Desk, *questions: Approval) -> list[str]:
 
 @pytest.mark.promise(19)
 async def test_identical_requests_stand_in_one_place_and_once_is_for_one(desk: Desk) -> None:
-    twins = [await desk.asked() for _ in range(3)]
+    duplicates = [await desk.asked() for _ in range(3)]
     (shown,) = desk.core.approvals.pending()
-    assert shown.id == twins[0].id
-    assert desk.core.approvals.queue.duplicates(shown.id) == tuple(twin.id for twin in twins)
+    assert shown.id == duplicates[0].id
+    assert desk.core.approvals.queue.duplicates(shown.id) == tuple(twin.id for twin in duplicates)
     desk.answer(shown)
     await desk.until(shown.action_id, State.DONE)
-    assert states(desk, *twins) == ["approved", "pending", "pending"]
-    assert [question.id for question in desk.core.approvals.pending()] == [twins[1].id]
+    assert states(desk, *duplicates) == ["approved", "pending", "pending"]
+    assert [question.id for question in desk.core.approvals.pending()] == [duplicates[1].id]
     assert desk.runtime.ran == [shown.action_id]
 
 
@@ -98,12 +98,12 @@ async def test_a_no_to_what_is_settled_settles_none_of_its_twins(desk: Desk) -> 
 @pytest.mark.promise(19)
 @pytest.mark.parametrize("choice", [Choice.SESSION, Choice.PERMANENT])
 async def test_a_standing_yes_runs_all_twins_each_once(desk: Desk, choice: Choice) -> None:
-    twins = [await desk.asked() for _ in range(5)]
+    duplicates = [await desk.asked() for _ in range(5)]
     elsewhere = await desk.asked(principal=OTHER)
-    done = desk.engine.asking.approve(twins[0].id, shown=twins[0].digest, yes=Yes(choice=choice, by="me"))
+    done = desk.engine.asking.approve(duplicates[0].id, shown=duplicates[0].digest, yes=Yes(choice=choice, by="me"))
     wide = choice is Choice.PERMANENT  # which is for the agent's other sessions too
-    assert set(done.also) == {twin.id for twin in twins[1:]} | ({elsewhere.id} if wide else set())
-    covered = [*twins, *([elsewhere] if wide else [])]
+    assert set(done.also) == {twin.id for twin in duplicates[1:]} | ({elsewhere.id} if wide else set())
+    covered = [*duplicates, *([elsewhere] if wide else [])]
     for twin in covered:
         await desk.until(twin.action_id, State.DONE)
     assert sorted(desk.runtime.ran) == sorted(twin.action_id for twin in covered)

@@ -1,4 +1,4 @@
-"""Who is asked about next: first in, first out a session; agents and sessions take turns; twins stand together."""
+"""Who is asked about next: first in, first out a session; agents and sessions take turns; duplicates stand together."""
 
 from __future__ import annotations
 

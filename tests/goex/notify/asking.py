@@ -36,4 +36,4 @@ def call(service: str, method: str, arguments: dict[str, Any]) -> pb.ExecuteRequ
 
 def pending(daemon: Daemon) -> list[str]:
     """The ids of all that waits."""
-    return [found.id for found in daemon.person("Approvals", pb.ApprovalsRequest(twins=True)).approvals]
+    return [found.id for found in daemon.person("Approvals", pb.ApprovalsRequest(duplicates=True)).approvals]

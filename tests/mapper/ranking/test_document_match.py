@@ -127,8 +127,8 @@ def test_a_verb_of_two_words_says_what_is_to_be_done(catalog: Catalog, text: str
     ],
 )
 def test_what_is_to_be_done(text: str, deed: str, ends: bool) -> None:
-    wish = document_match.query(text)
-    assert (wish.deed, wish.ends) == (deed, ends)
+    phrase = document_match.query(text)
+    assert (phrase.deed, phrase.ends) == (deed, ends)
 
 
 def parts(text: str) -> tuple[set[str], set[str]]:

@@ -76,23 +76,23 @@ def service() -> Notes:
     return made
 
 
-def carry(steps: tuple[Step, ...], to: Service, ledger: CallRecord) -> Step | None:
+def carry(steps: tuple[Step, ...], to: Service, call_record: CallRecord) -> Step | None:
     """Send steps in order until one doesn't go well, which is returned."""
     for step in steps:
         request = step.request
-        path = "/" + "/".join(str(literal(part, ledger.answers)) for part in request.path)
-        body = literal(request.body, ledger.answers)
-        query = literal(request.query, ledger.answers)
+        path = "/" + "/".join(str(literal(part, call_record.answers)) for part in request.path)
+        body = literal(request.body, call_record.answers)
+        query = literal(request.query, call_record.answers)
         status, value = to.handle(Hit(request.method, path, query, copy.deepcopy(body), dict(request.headers)))
         known = Answers()
-        for id, answer in ledger.answers.items():
+        for id, answer in call_record.answers.items():
             known.keep(id, answer.body)
         failed = judge(request.expect, status, copy.deepcopy(value), "json" if value is not None else "empty", known)
-        ledger.answers[step.id] = Answer.of(
+        call_record.answers[step.id] = Answer.of(
             Exchange(request=step.id, status=status, well=not failed, body=value, failed=failed), ()
         )
         if not step.read:
-            ledger.sent.append(step.id)
+            call_record.sent.append(step.id)
         if failed:
             return step
     return None
@@ -101,9 +101,9 @@ def carry(steps: tuple[Step, ...], to: Service, ledger: CallRecord) -> Step | No
 def do(made: list[tuple[str, Any]], to: Service, catalog: Catalog, bench: Bench) -> tuple[Plan, CallRecord]:
     action = calls(*((f"notes.{name}", arguments) for name, arguments in made))
     plan = assess_calls(action, bench.context("a1"), catalog, Profile(), "sha256:x")
-    ledger = CallRecord()
-    carry(planned_steps(plan), to, ledger)
-    return plan, ledger
+    call_record = CallRecord()
+    carry(planned_steps(plan), to, call_record)
+    return plan, call_record
 
 
 def names(catalog: Catalog) -> dict[str, str]:

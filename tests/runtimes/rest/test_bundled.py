@@ -95,16 +95,16 @@ class Sender:
         )
 
     def act(self, method: str, arguments: JsonObject) -> tuple[Plan, CallRecord]:
-        plan, ledger = self.plan(method, arguments), CallRecord()
+        plan, call_record = self.plan(method, arguments), CallRecord()
         for step in planned_steps(plan):
-            answer = self.send(bind(step, ledger.answers, CATALOG, self.account))
+            answer = self.send(bind(step, call_record.answers, CATALOG, self.account))
             assert answer.well, (step.id, answer)
-            ledger.answers[step.id] = answer
-        return plan, ledger
+            call_record.answers[step.id] = answer
+        return plan, call_record
 
-    def undo(self, plan: Plan, ledger: CallRecord) -> dict[str, Step]:
+    def undo(self, plan: Plan, call_record: CallRecord) -> dict[str, Step]:
         accounts = {(self.account.service, self.account.name): self.account}
-        return {step.id: step for step in undo_steps(plan, ledger, CATALOG, accounts)}
+        return {step.id: step for step in undo_steps(plan, call_record, CATALOG, accounts)}
 
 
 @pytest.fixture(scope="module")
@@ -145,12 +145,12 @@ def test_what_was_done_is_taken_back(
     if method in FIRST:
         sender.act(*FIRST[method])
     before = server.state()
-    plan, ledger = sender.act(method, arguments)
+    plan, call_record = sender.act(method, arguments)
     assert plan.undo_class is UndoClass.COMPENSATING, plan.undo_text
     assert server.state() != before
     for probe in planned_steps(plan, "probes"):
-        assert sender.send(bind(probe, ledger.answers, CATALOG, sender.account)).well, "the probe doesn't see it"
-    steps = sender.undo(plan, ledger)
+        assert sender.send(bind(probe, call_record.answers, CATALOG, sender.account)).well, "the probe doesn't see it"
+    steps = sender.undo(plan, call_record)
     guard, verify = steps.get("guard-0"), steps.get("verify-0")
     assert (guard is None) == (change is None) and (guard is None or sender.send(guard).well)
     if verify is not None:
@@ -175,8 +175,8 @@ def test_a_guard_notices_what_somebody_else_did(
     sender = Sender(server, tmp_path)
     if method in FIRST:
         sender.act(*FIRST[method])
-    plan, ledger = sender.act(method, arguments)
-    guard = sender.undo(plan, ledger)["guard-0"]
+    plan, call_record = sender.act(method, arguments)
+    guard = sender.undo(plan, call_record)["guard-0"]
     if isinstance(change, str):  # every change gives another version
         server.renew()
     else:
@@ -267,10 +267,10 @@ def test_reads_and_what_cannot_be_taken_back(servers: dict[str, Api], tmp_path: 
     ]
     for method, arguments in tried:
         sender = Sender(servers[method.partition(".")[0]], tmp_path)
-        plan, ledger = sender.act(method, arguments)
+        plan, call_record = sender.act(method, arguments)
         reads = CATALOG.method(method).risk is Risk.READ
         assert plan.undo_class is (UndoClass.NOTHING if reads else UndoClass.IRREVERSIBLE)
-        assert ledger.answers["call-0"].status < 300
+        assert call_record.answers["call-0"].status < 300
 
 
 def test_a_discord_message_pings_nobody_by_itself(servers: dict[str, Api], tmp_path: Path) -> None:

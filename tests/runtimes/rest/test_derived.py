@@ -75,10 +75,10 @@ def test_undo_brings_back_what_could_be_seen(made: Any, catalog: Catalog, tmp_pa
     bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
     to = service()
     before = to.state()
-    plan, ledger = do([(spelled[name], arguments) for name, arguments in made], to, catalog, bench)
+    plan, call_record = do([(spelled[name], arguments) for name, arguments in made], to, catalog, bench)
     between = to.state()
     try:
-        steps = undo_steps(plan, ledger, catalog, bench.context("a1").accounts)
+        steps = undo_steps(plan, call_record, catalog, bench.context("a1").accounts)
     except Unsupported:
         assert to.state() == between
         return
@@ -101,9 +101,9 @@ def test_one_call_is_always_taken_back_or_refused(
     bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
     to = service()
     before = to.state()
-    plan, ledger = do([(spelled[one[0]], one[1])], to, catalog, bench)
+    plan, call_record = do([(spelled[one[0]], one[1])], to, catalog, bench)
     with suppress(Unsupported):
-        assert carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord()) is None
+        assert carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), to, CallRecord()) is None
         assert to.state() == before
 
 
@@ -163,11 +163,11 @@ def test_things_in_envelopes_are_taken_back_or_refused(
     to.add(title="one", text="first", labels=["x"])
     to.add(title="two")
     before = to.state()
-    plan, ledger = do([(spelled[one[0]].name, one[1])], to, enveloped, bench)
+    plan, call_record = do([(spelled[one[0]].name, one[1])], to, enveloped, bench)
     if between and other in to.notes:
         to.change(other, text="somebody else's")
     with suppress(Unsupported):
-        stopped = carry(undo_steps(plan, ledger, enveloped, bench.context("a1").accounts), to, CallRecord())
+        stopped = carry(undo_steps(plan, call_record, enveloped, bench.context("a1").accounts), to, CallRecord())
         assert stopped is None or stopped.role in ("guard", "pre")
         if stopped is None and not between:
             assert to.state() == before
@@ -227,14 +227,14 @@ def test_settings_are_put_back_or_left(one: Any, between: str, alarms: Catalog, 
     spelled = {method.origin_id: method for method in alarms.methods()}
     bench, to = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,)), Alarms()
     before = to.state()
-    plan, ledger = do([(spelled[one[0]].name, {"user": "u", "body": one[1]})], to, alarms, bench)
+    plan, call_record = do([(spelled[one[0]].name, {"user": "u", "body": one[1]})], to, alarms, bench)
     mine = to.settings if one[0].endswith("settings") else to.alarm
     other = {"theme": "other", "mail": not to.settings["mail"], "sound": "other", "on": not to.alarm["on"]}
     if between in mine:
         mine[between] = other[between]  # somebody else's
     left = to.state()
     try:
-        stopped = carry(undo_steps(plan, ledger, alarms, bench.context("a1").accounts), to, CallRecord())
+        stopped = carry(undo_steps(plan, call_record, alarms, bench.context("a1").accounts), to, CallRecord())
     except Unsupported:
         # Without an answer, a call that doesn't say all of it has no way back, and that is said before it runs.
         assert one[0].endswith("alarm") and len(one[1]) < 2
@@ -291,12 +291,12 @@ def test_what_is_shown_only_when_asked_for_is_put_back(
     bench, to = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,)), Letters(note)
     before = to.state()
     body = {"@odata.type": "#mail.letter", **written}
-    plan, ledger = do([(name, {"letter-id": "l1", "body": body})], to, letters, bench)
+    plan, call_record = do([(name, {"letter-id": "l1", "body": body})], to, letters, bench)
     if between:
         to.letter[between] = "somebody else's"
     left = to.state()
     try:
-        stopped = carry(undo_steps(plan, ledger, letters, bench.context("a1").accounts), to, CallRecord())
+        stopped = carry(undo_steps(plan, call_record, letters, bench.context("a1").accounts), to, CallRecord())
     except Unsupported:
         assert not written or "files" in written  # nothing of it, or what no read shows
         assert to.state() == left
@@ -315,7 +315,7 @@ def test_a_third_partys_change_in_between_stays(one: Any, catalog: Catalog, tmp_
     spelled = names(catalog)
     bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
     to = service()
-    plan, ledger = do([(spelled[one[0]], one[1])], to, catalog, bench)
+    plan, call_record = do([(spelled[one[0]], one[1])], to, catalog, bench)
     changed = False
     for id, note in to.notes.items():  # another writes what this one wrote, and more
         to.change(id, title="somebody else's", text="somebody else's", labels=["w"], archived=not note["archived"])
@@ -325,7 +325,7 @@ def test_a_third_partys_change_in_between_stays(one: Any, catalog: Catalog, tmp_
     to.stars ^= {("o", "a"), ("o", "b")}
     left = to.state()
     with suppress(Unsupported):
-        stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
+        stopped = carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), to, CallRecord())
         assert stopped is not None and stopped.role == "guard" and changed
     assert to.state() == left
 

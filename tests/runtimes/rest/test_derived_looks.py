@@ -77,8 +77,8 @@ class Rules(Service):
 def _do(to: Service, document: str, operation: str, arguments: dict[str, Any], tmp_path: Path) -> Any:
     catalog, bench = catalog_of(tmp_path, document), Bench(tmp_path / "records", (ACCOUNT,))
     name = next(one.name for one in catalog.methods() if one.origin_id == operation)
-    plan, ledger = do([(name, arguments)], to, catalog, bench)
-    return plan, ledger, catalog, bench.context("a1").accounts
+    plan, call_record = do([(name, arguments)], to, catalog, bench)
+    return plan, call_record, catalog, bench.context("a1").accounts
 
 
 def _make(to: Rules, tmp_path: Path) -> Any:
@@ -90,10 +90,10 @@ def test_what_a_list_shows_to_be_new_is_deleted(tmp_path: Path) -> None:
     """One of the same words was there before, and stays."""
     to = Rules()
     before = to.state()
-    plan, ledger, catalog, accounts = _make(to, tmp_path)
+    plan, call_record, catalog, accounts = _make(to, tmp_path)
     assert plan.undo_class is UndoClass.COMPENSATING
     assert [step.role for step in planned_steps(plan)] == ["pre", "call", "after"]
-    steps = undo_steps(plan, ledger, catalog, accounts)
+    steps = undo_steps(plan, call_record, catalog, accounts)
     assert next(step for step in steps if step.role == "undo").arguments == {"host": "h", "rule_id": "r3"}
     assert carry(steps, to, CallRecord()) is None and to.state() == before
 
@@ -111,10 +111,10 @@ def test_what_a_list_shows_to_be_new_is_deleted(tmp_path: Path) -> None:
 )
 def test_where_it_isnt_sure_which_one_it_made_nothing_is_taken_back(manner: str, why: str, tmp_path: Path) -> None:
     to = Rules(manner)
-    plan, ledger, catalog, accounts = _make(to, tmp_path)
+    plan, call_record, catalog, accounts = _make(to, tmp_path)
     left = to.state()
     with pytest.raises(Unsupported, match=why):
-        undo_steps(plan, ledger, catalog, accounts)
+        undo_steps(plan, call_record, catalog, accounts)
     assert to.state() == left
 
 
@@ -122,28 +122,28 @@ def test_where_it_isnt_sure_which_one_it_made_nothing_is_taken_back(manner: str,
 @pytest.mark.parametrize(("manner", "why"), [("no list", "isn't answered as a list"), ("long", "too long")])
 def test_a_list_that_shows_nothing_is_seen_beforehand(manner: str, why: str, tmp_path: Path) -> None:
     to = Rules(manner)
-    plan, ledger, catalog, _ = _make(to, tmp_path)
+    plan, call_record, catalog, _ = _make(to, tmp_path)
     (call,) = (step for step in planned_steps(plan) if step.role == "call")
-    del ledger.answers["after-0"]
+    del call_record.answers["after-0"]
     with pytest.raises(UndoImpossible, match=why):  # as it is asked before the call leaves
-        check_promise(call, plan, ledger, catalog)
+        check_promise(call, plan, call_record, catalog)
 
 
 @pytest.mark.promise(65)
 def test_what_was_made_and_changed_since_stays(tmp_path: Path) -> None:
     to = Rules()
-    plan, ledger, catalog, accounts = _make(to, tmp_path)
+    plan, call_record, catalog, accounts = _make(to, tmp_path)
     to.rules[-1]["on"] = False
     left = to.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, accounts), to, CallRecord())
+    stopped = carry(undo_steps(plan, call_record, catalog, accounts), to, CallRecord())
     assert stopped is not None and stopped.role == "guard" and to.state() == left
 
 
 @pytest.mark.promise(65)
 def test_what_is_still_listed_is_said(tmp_path: Path) -> None:
     to = Rules("stays")
-    plan, ledger, catalog, accounts = _make(to, tmp_path)
-    stopped = carry(undo_steps(plan, ledger, catalog, accounts), to, CallRecord())
+    plan, call_record, catalog, accounts = _make(to, tmp_path)
+    stopped = carry(undo_steps(plan, call_record, catalog, accounts), to, CallRecord())
     assert stopped is not None and stopped.role == "verify"
 
 
@@ -183,11 +183,11 @@ WRITES = [
 @pytest.mark.parametrize(("operation", "arguments"), WRITES, ids=["put", "patch"])
 def test_what_a_read_showed_is_written_back(operation: str, arguments: dict[str, Any], tmp_path: Path) -> None:
     to = Looks(dict)
-    plan, ledger, catalog, accounts = _do(to, "untold", operation, arguments, tmp_path)
+    plan, call_record, catalog, accounts = _do(to, "untold", operation, arguments, tmp_path)
     (call,) = (step for step in planned_steps(plan) if step.role == "call")
-    check_promise(call, plan, ledger, catalog)
+    check_promise(call, plan, call_record, catalog)
     assert to.look["size"] == 2
-    assert carry(undo_steps(plan, ledger, catalog, accounts), to, CallRecord()) is None
+    assert carry(undo_steps(plan, call_record, catalog, accounts), to, CallRecord()) is None
     assert to.look == {"color": "red", "size": 1}
 
 
@@ -198,10 +198,10 @@ def test_what_a_read_showed_is_written_back(operation: str, arguments: dict[str,
 def test_what_a_read_doesnt_show_is_seen_beforehand(
     operation: str, arguments: dict[str, Any], shown: Callable[[Any], Any], tmp_path: Path
 ) -> None:
-    plan, ledger, catalog, _ = _do(Looks(shown), "untold", operation, arguments, tmp_path)
+    plan, call_record, catalog, _ = _do(Looks(shown), "untold", operation, arguments, tmp_path)
     (call,) = (step for step in planned_steps(plan) if step.role == "call")
     with pytest.raises(UndoImpossible):
-        check_promise(call, plan, ledger, catalog)
+        check_promise(call, plan, call_record, catalog)
 
 
 @pytest.mark.promise(65)
@@ -211,9 +211,9 @@ def test_a_read_of_something_else_is_seen_before_anything_is_sent(
     operation: str, arguments: dict[str, Any], shown: Callable[[Any], Any], tmp_path: Path
 ) -> None:
     to = Looks(shown)
-    plan, ledger, catalog, accounts = _do(to, "untold", operation, arguments, tmp_path)
+    plan, call_record, catalog, accounts = _do(to, "untold", operation, arguments, tmp_path)
     left = copy.deepcopy(to.look)
-    stopped = carry(undo_steps(plan, ledger, catalog, accounts), to, CallRecord())
+    stopped = carry(undo_steps(plan, call_record, catalog, accounts), to, CallRecord())
     assert stopped is not None and stopped.role == "guard" and to.look == left
 
 

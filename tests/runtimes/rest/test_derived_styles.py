@@ -147,14 +147,14 @@ def test_it_is_taken_back_or_left(name: str, between: bool, tmp_path: Path) -> N
     catalog = catalog_of(tmp_path, case.document)
     method = next(method for method in catalog.methods() if method.origin_id == case.operation)
     bench, before = Bench(tmp_path / "records", (ACCOUNT,)), shelf.state()
-    plan, ledger = do([(method.name, case.arguments)], shelf, catalog, bench)
+    plan, call_record = do([(method.name, case.arguments)], shelf, catalog, bench)
     assert shelf.state() != before
     if between and name == "own-name":
         shelf.kept["tags"]["red"] = {"name": "red", "color": "theirs"}
     elif between:
         case.changed(shelf)
     left = shelf.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, CallRecord())
+    stopped = carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), shelf, CallRecord())
     assert (stopped.role if stopped is not None else "") == ("guard" if between else "")
     assert shelf.state() == (left if between else before)
 
@@ -198,9 +198,9 @@ def test_a_change_that_drops_what_it_isnt_given_isnt_taken_back(tmp_path: Path) 
     shelf, catalog = Replaces(), catalog_of(tmp_path, "forms")
     method = next(method for method in catalog.methods() if method.origin_id == "POST /customers/{customer}")
     bench = Bench(tmp_path / "records", (ACCOUNT,))
-    plan, ledger = do([(method.name, {"customer": "c1", "name": "new"})], shelf, catalog, bench)
+    plan, call_record = do([(method.name, {"customer": "c1", "name": "new"})], shelf, catalog, bench)
     left = shelf.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, CallRecord())
+    stopped = carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), shelf, CallRecord())
     assert stopped is not None and stopped.role == "guard" and shelf.state() == left
 
 
@@ -215,9 +215,9 @@ def test_what_a_read_doesnt_show_isnt_taken_for_nothing(tmp_path: Path) -> None:
     method = next(method for method in catalog.methods() if method.origin_id == "PATCH /files/{task_id}")
     bench = Bench(tmp_path / "records", (ACCOUNT,))
     for body in ({"done": True}, {"name": "new", "done": True}):
-        plan, ledger = do([(method.name, {"task_id": "t1", "body": body})], Hides(), catalog, bench)
+        plan, call_record = do([(method.name, {"task_id": "t1", "body": body})], Hides(), catalog, bench)
         with pytest.raises(Unsupported, match="can't be taken back"):
-            undo_steps(plan, ledger, catalog, bench.context("a1").accounts)
+            undo_steps(plan, call_record, catalog, bench.context("a1").accounts)
 
 
 def test_a_list_that_shows_it_no_more_is_a_conflict(tmp_path: Path) -> None:
@@ -226,9 +226,9 @@ def test_a_list_that_shows_it_no_more_is_a_conflict(tmp_path: Path) -> None:
     case = CASES["listed"]
     method = next(method for method in catalog.methods() if method.origin_id == case.operation)
     bench = Bench(tmp_path / "records", (ACCOUNT,))
-    plan, ledger = do([(method.name, case.arguments)], shelf, catalog, bench)
+    plan, call_record = do([(method.name, case.arguments)], shelf, catalog, bench)
     made = shelf.kept["remarks"].pop("11")
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, CallRecord())
+    stopped = carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), shelf, CallRecord())
     assert made["text"] == "new" and stopped is not None and stopped.role == "guard"
 
 
@@ -253,14 +253,14 @@ def test_what_a_put_would_make_and_nothing_deletes_isnt_promised(there: bool, tm
     method = next(method for method in catalog.methods() if method.origin_id == "PUT /profiles/{user}")
     bench = Bench(tmp_path / "records", (ACCOUNT,))
     arguments = {"user": "u1" if there else "u2", "body": {"name": "new"}}
-    plan, ledger = do([(method.name, arguments)], shelf, catalog, bench)
+    plan, call_record = do([(method.name, arguments)], shelf, catalog, bench)
     (call,) = (step for step in planned_steps(plan) if step.role == "call")
     if not there:
         with pytest.raises(UndoImpossible, match="nothing was there before"):  # as it is asked before the call leaves
-            check_promise(call, plan, ledger, catalog)
+            check_promise(call, plan, call_record, catalog)
         with pytest.raises(Unsupported, match="nothing was there before"):
-            undo_steps(plan, ledger, catalog, bench.context("a1").accounts)
+            undo_steps(plan, call_record, catalog, bench.context("a1").accounts)
         return
-    check_promise(call, plan, ledger, catalog)
-    assert carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), shelf, CallRecord()) is None
+    check_promise(call, plan, call_record, catalog)
+    assert carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), shelf, CallRecord()) is None
     assert shelf.state() == before

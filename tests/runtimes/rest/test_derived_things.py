@@ -67,13 +67,13 @@ def test_what_was_made_is_deleted_where_it_stands(what: str, changed: bool, tmp_
     name = next(one.name for one in catalog.methods() if one.origin_id == f"POST /projects/{{project}}/{what}")
     bench, to = Bench(tmp_path / "records", (ACCOUNT,)), Projects("old")
     before = to.state()
-    plan, ledger = do([(name, {"project": "p", "body": {"name": "new"}})], to, catalog, bench)
+    plan, call_record = do([(name, {"project": "p", "body": {"name": "new"}})], to, catalog, bench)
     if changed and what == "columns":
         to.columns["c1"]["name"] = "somebody else's"
     elif changed:
         to.labels["new"]["color"] = "somebody else's"
     left = to.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
+    stopped = carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), to, CallRecord())
     assert (stopped.role if stopped is not None else "") == ("guard" if changed else "")
     assert to.state() == (left if changed else before)
 
@@ -115,8 +115,8 @@ class Flags(Notes):
 def put_flag(tmp_path: Path, to: Flags, what: str) -> tuple[Plan, CallRecord, Catalog, Bench]:
     catalog, bench = catalog_of(tmp_path, "upserts"), Bench(tmp_path / "records", (ACCOUNT,))
     name = next(one.name for one in catalog.methods() if one.origin_id == f"PUT /{what}/{{key}}")
-    plan, ledger = do([(name, {"key": "f", "body": {"on": True, "text": "mine"}})], to, catalog, bench)
-    return plan, ledger, catalog, bench
+    plan, call_record = do([(name, {"key": "f", "body": {"on": True, "text": "mine"}})], to, catalog, bench)
+    return plan, call_record, catalog, bench
 
 
 @pytest.mark.promise(65)
@@ -128,7 +128,7 @@ def test_what_a_put_made_is_deleted_and_what_it_changed_is_put_back(
 ) -> None:
     to = Flags(there, "")
     before = to.state()
-    plan, ledger, catalog, bench = put_flag(tmp_path, to, what)
+    plan, call_record, catalog, bench = put_flag(tmp_path, to, what)
     assert to.sent == 1 and "by notes.flags" in plan.undo_text.replace("knobs", "flags")
     assert "if nothing was there before" in plan.undo_text
     if between == "gone":
@@ -136,7 +136,7 @@ def test_what_a_put_made_is_deleted_and_what_it_changed_is_put_back(
     elif between:
         to.flags["f"][between] = {"on": False, "text": "theirs", "seen": 9}[between]
     left = to.state()
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
+    stopped = carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), to, CallRecord())
     if between in ("on", "text", "gone") or (between == "seen" and what == "flags"):
         assert stopped is not None and stopped.role == "guard" and to.state() == left
     else:
@@ -151,21 +151,21 @@ def test_whether_it_was_there_must_be_known(tmp_path: Path) -> None:
     put_flag(tmp_path, shut, "flags")
     assert shut.sent == 0  # it stopped at the read before
     empty = Flags(False, "empty")
-    plan, ledger, catalog, bench = put_flag(tmp_path, empty, "flags")
+    plan, call_record, catalog, bench = put_flag(tmp_path, empty, "flags")
     (call,) = (step for step in planned_steps(plan) if step.role == "call")
     with pytest.raises(UndoImpossible, match="can't be told"):  # as it is asked before the call leaves
-        check_promise(call, plan, ledger, catalog)
+        check_promise(call, plan, call_record, catalog)
     left = empty.state()
     with pytest.raises(Unsupported, match="can't be told"):
-        undo_steps(plan, ledger, catalog, bench.context("a1").accounts)
+        undo_steps(plan, call_record, catalog, bench.context("a1").accounts)
     assert empty.state() == left
 
 
 @pytest.mark.promise(65)
 def test_what_isnt_gone_after_all_is_said(tmp_path: Path) -> None:
     to = Flags(False, "stays")
-    plan, ledger, catalog, bench = put_flag(tmp_path, to, "flags")
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
+    plan, call_record, catalog, bench = put_flag(tmp_path, to, "flags")
+    stopped = carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), to, CallRecord())
     assert stopped is not None and stopped.role == "verify"
 
 
@@ -175,8 +175,8 @@ def test_what_was_there_under_its_name_isnt_overwritten(tmp_path: Path) -> None:
     name = next(one.name for one in catalog.methods() if one.origin_id == "POST /projects/{project}/labels")
     bench, to = Bench(tmp_path / "records", (ACCOUNT,)), Projects("old")
     before = to.state()
-    _, ledger = do([(name, {"project": "p", "body": {"name": "old"}})], to, catalog, bench)
-    assert not ledger.sent  # it stopped at the read before
+    _, call_record = do([(name, {"project": "p", "body": {"name": "old"}})], to, catalog, bench)
+    assert not call_record.sent  # it stopped at the read before
     assert to.state() == before
 
 
@@ -212,8 +212,8 @@ def test_what_others_put_into_it_isnt_deleted_with_it(cards: list[str], tmp_path
     catalog = Catalog.open(tmp_path / "catalog.db", alone=True)
     name = next(method.name for method in catalog.methods() if method.origin_id == "POST /boards")
     bench, to = Bench(tmp_path / "records", (ACCOUNT,)), Boards()
-    plan, ledger = do([(name, {"body": {"name": "plans"}})], to, catalog, bench)
+    plan, call_record = do([(name, {"body": {"name": "plans"}})], to, catalog, bench)
     to.cards += cards
-    stopped = carry(undo_steps(plan, ledger, catalog, bench.context("a1").accounts), to, CallRecord())
+    stopped = carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), to, CallRecord())
     assert (stopped.role if stopped is not None else "") == ("guard" if cards else "")
     assert to.boards == ({"b1": "plans"} if cards else {})

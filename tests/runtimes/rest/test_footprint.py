@@ -36,13 +36,13 @@ def print_of(
     accounts = (*ACCOUNTS, account(service, f"https://{service}.example.org")) if service == "notes" else ACCOUNTS
     bench = Bench(tmp_path / "records", accounts)
     plan: Plan = assess_calls(calls(call), bench.context("a1"), catalog, Profile(), "sha256:x")
-    ledger = CallRecord()
+    call_record = CallRecord()
     for step in planned_steps(plan):
         if step.role == "call" and not step.read:
-            ledger.sent.append(step.id)
+            call_record.sent.append(step.id)
         if not (lost and step.role == "call"):
-            ledger.answers[step.id] = body if isinstance(body, Answer) else answered(body)
-    return footprint(plan, ledger, catalog)
+            call_record.answers[step.id] = body if isinstance(body, Answer) else answered(body)
+    return footprint(plan, call_record, catalog)
 
 
 def stands_on(later: Footprint, earlier: Footprint) -> bool:

@@ -328,9 +328,9 @@ def test_doing_again_needs_no_way_back(tmp_path: Path) -> None:
     context = Bench(tmp_path, ACCOUNTS).context("a1")
     plan = assess_calls(action, context, CATALOG, Profile(), "sha256:x")
     answer = Answer(status=200, well=True, failed="", body={"event_id": "$e"}, text="")
-    ledger = CallRecord(sent=["call-0"], answers={"call-0": answer}, undone=[0])
+    call_record = CallRecord(sent=["call-0"], answers={"call-0": answer}, undone=[0])
 
-    redo = assess_redo(Revert(verb="redo", target="a1"), plan, ledger, context, CATALOG, Profile(), "sha256:x")
+    redo = assess_redo(Revert(verb="redo", target="a1"), plan, call_record, context, CATALOG, Profile(), "sha256:x")
 
     assert {need.scope for need in redo.required} == {"messages.write"}
 

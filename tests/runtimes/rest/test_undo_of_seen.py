@@ -39,8 +39,8 @@ def test_it_is_what_an_actions_own_undo_sends(tmp_path: Path) -> None:
     bench = Bench(tmp_path, (SLACK,))
     action = calls(("slack.conversations.setTopic", dict(TOPIC)), ("slack.chat.postMessage", dict(POSTED)))
     plan = assess_calls(action, bench.context("a1"), CATALOG, Profile(), "sha256:x")
-    ledger = CallRecord(sent=["call-0", "call-1"], answers={"pre-0": before, "call-0": topic, "call-1": posted})
-    own = undo_steps(plan, ledger, CATALOG, bench.context("a1").accounts)
+    call_record = CallRecord(sent=["call-0", "call-1"], answers={"pre-0": before, "call-0": topic, "call-1": posted})
+    own = undo_steps(plan, call_record, CATALOG, bench.context("a1").accounts)
     made = reversal(
         [
             seen(0, "conversations.setTopic", dict(TOPIC), topic, before),

@@ -38,20 +38,20 @@ def service() -> FakeGitHub:
     return made
 
 
-def carry(steps: tuple[Step, ...], to: FakeGitHub, ledger: CallRecord) -> bool:
+def carry(steps: tuple[Step, ...], to: FakeGitHub, call_record: CallRecord) -> bool:
     """Send steps in order until one doesn't go well; returns whether all did."""
     for step in steps:
         request = step.request
-        path = "/" + "/".join(str(literal(part, ledger.answers)) for part in request.path)
-        body = literal(request.body, ledger.answers)
+        path = "/" + "/".join(str(literal(part, call_record.answers)) for part in request.path)
+        body = literal(request.body, call_record.answers)
         status, value = to.handle(Hit(request.method, path, {}, copy.deepcopy(body), {}))
         value = copy.deepcopy(value)
         known = Answers()
-        for id, answer in ledger.answers.items():
+        for id, answer in call_record.answers.items():
             known.keep(id, answer.body)
         failed = judge(request.expect, status, value, "json", known)
         exchange = Exchange(request=step.id, status=status, well=not failed, body=value, failed=failed)
-        ledger.answers[step.id] = Answer.of(exchange, ())
+        call_record.answers[step.id] = Answer.of(exchange, ())
         if failed:
             return False
     return True
@@ -65,9 +65,9 @@ def do(made: list[tuple[int, str]], to: FakeGitHub, bench: Bench) -> tuple[Plan,
         )
     )
     plan = assess_calls(action, bench.context("a1"), CATALOG, Profile(), "sha256:x")
-    ledger = CallRecord()
-    assert carry(planned_steps(plan), to, ledger)
-    return plan, ledger
+    call_record = CallRecord()
+    assert carry(planned_steps(plan), to, call_record)
+    return plan, call_record
 
 
 def titles(of: FakeGitHub) -> dict[int, Any]:
@@ -80,8 +80,8 @@ def test_any_sequence_of_edits_is_taken_back(made: list[tuple[int, str]], tmp_pa
     bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
     to = service()
     made = [(number, title.replace("\0", "x")) for number, title in made]
-    plan, ledger = do(made, to, bench)
-    steps = undo_steps(plan, ledger, CATALOG, bench.context("a1").accounts)
+    plan, call_record = do(made, to, bench)
+    steps = undo_steps(plan, call_record, CATALOG, bench.context("a1").accounts)
 
     assert carry(steps, to, CallRecord())
 
@@ -96,11 +96,11 @@ def test_a_foreign_change_stops_the_undo_before_anything_is_sent(
     bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
     to = service()
     made = [(number, title.replace("\0", "x")) for number, title in made]
-    plan, ledger = do(made, to, bench)
+    plan, call_record = do(made, to, bench)
     number, _ = made[victim % len(made)]
     to.issues[number]["title"] = "somebody else's title"
     before = titles(to)
-    steps = undo_steps(plan, ledger, CATALOG, bench.context("a1").accounts)
+    steps = undo_steps(plan, call_record, CATALOG, bench.context("a1").accounts)
 
     assert not carry(steps, to, CallRecord())
 
