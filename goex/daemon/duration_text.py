@@ -38,7 +38,7 @@ _WORST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is asked, as the words are made of it: `needs` aren't granted yet, `duplicates` are identical to it and wait."""
+    """What is asked, as the words are made of it: `needs` aren't granted yet, `duplicates` of it wait, too."""
 
     row: ActionRow
     plan: Plan

@@ -133,7 +133,7 @@ class Approvals:
         return _approval(row)
 
     def pending(self, *, duplicates: bool = False) -> tuple[Approval, ...]:
-        """In the order of the queue, identical ones by the one that stands for them; with `duplicates` after it, too."""
+        """In the order of the queue, identical ones by the one that stands for them; with `duplicates` all."""
         found = {question.id: question for question in self._pending()}
         stand = self.queue.order()
         order = [id for first in stand for id in self.queue.duplicates(first)] if duplicates else stand

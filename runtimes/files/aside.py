@@ -56,15 +56,17 @@ class Found:
         return [*moved, *plan_text.changes(self.now.entries, before.entries)]
 
 
-async def found(desk: ActionFolder, before: Manifest) -> Found:
+async def found(action_folder: ActionFolder, before: Manifest) -> Found:
     """How the folder differs from `before`. Only looks. Raises Conflict where something is being written to."""
-    name = records.read_state(desk.records).name
+    name = records.read_state(action_folder.records).name
     return await in_thread(
-        lambda: _look(desk, before, name), saying="Comparing the folder with what it was…", progress=desk.progress
+        lambda: _look(action_folder, before, name),
+        saying="Comparing the folder with what it was…",
+        progress=action_folder.progress,
     )
 
 
-async def put_back(desk: ActionFolder, before: Manifest, mark: str) -> tuple[list[str], str]:
+async def put_back(action_folder: ActionFolder, before: Manifest, mark: str) -> tuple[list[str], str]:
     """Bring the folder back to `before`. Returns what was done, in words, and the folder that holds what isn't from
     before ("": nothing was moved).
 
@@ -72,10 +74,10 @@ async def put_back(desk: ActionFolder, before: Manifest, mark: str) -> tuple[lis
     when the snapshot or the disk doesn't do (nothing was touched in any of these cases), Halted when it stopped half
     way.
     """
-    state = records.read_state(desk.records)
+    state = records.read_state(action_folder.records)
     resumed = state.at == "between"
     name = state.name if resumed else f"{_BEGIN}{secrets.token_hex(16)}"
-    at_first = await found(desk, before)
+    at_first = await found(action_folder, before)
     if not resumed and at_first.mark != mark:
         raise Conflict(
             "The folder has changed since it was looked at; nothing was touched.",
@@ -83,16 +85,16 @@ async def put_back(desk: ActionFolder, before: Manifest, mark: str) -> tuple[lis
         )
     todo = steps(at_first.now, before)
     contents = {oid for path in todo.stage if (oid := before.entries[path].oid)}
-    if await in_thread(lambda: desk.repository.missing(contents)):
+    if await in_thread(lambda: action_folder.repository.missing(contents)):
         raise Unavailable("The snapshot lacks contents that this needs.", next_step="Nothing was touched.")
     restore = Restore(
-        root=desk.root,
+        root=action_folder.root,
         now=at_first.now,
         goal=before,
         name=name.encode("ascii"),
-        contents=desk.repository.contents,
-        clone=desk.repository.clone,
-        progress=teller(desk.progress),
+        contents=action_folder.repository.contents,
+        clone=action_folder.repository.clone,
+        progress=teller(action_folder.progress),
     )
     if blocked := await in_thread(lambda: _blocked(restore, todo, at_first.aside)):
         lines, _ = plan_text.capped([f"can't be moved: {shown(path)}" for path in blocked], 20)
@@ -104,14 +106,14 @@ async def put_back(desk: ActionFolder, before: Manifest, mark: str) -> tuple[lis
 
     def move() -> None:
         if at_first.aside:
-            _Aside(desk.root, left_folder(name).encode("ascii")).move(at_first.aside)
-        now = _look(desk, before, name)
+            _Aside(action_folder.root, left_folder(name).encode("ascii")).move(at_first.aside)
+        now = _look(action_folder, before, name)
         then = steps(now.now, before)
         if now.aside or (then.stage, then.links) != (todo.stage, todo.links):
             raise _interfered(now)
         replace(restore, now=now.now).apply(then)
-        sync(desk.root)
-        reached = _look(desk, before, name)
+        sync(action_folder.root)
+        reached = _look(action_folder, before, name)
         if reached.aside or not manifests.equal(reached.now, before):
             raise _interfered(reached)
 
@@ -120,28 +122,28 @@ async def put_back(desk: ActionFolder, before: Manifest, mark: str) -> tuple[lis
 
         def keep_out() -> None:
             restore.keep_out(todo)
-            with Handles(desk.root) as handles:
+            with Handles(action_folder.root) as handles:
                 for path in at_first.aside:
                     folder, inner = handles.parent(path)
                     held.add(files_of(folder, inner, look(folder, inner)))
 
-        await in_thread(keep_out, saying="Waiting for a database…", progress=desk.progress)
+        await in_thread(keep_out, saying="Waiting for a database…", progress=action_folder.progress)
         was = state.was if resumed else state.at
-        records.write_state(desk.records, records.State(at="between", name=name, was=was))
+        records.write_state(action_folder.records, records.State(at="between", name=name, was=was))
         try:
-            await in_thread(lambda: restore.stage(todo), saying="Restoring contents…", progress=desk.progress)
+            await in_thread(lambda: restore.stage(todo), saying="Restoring contents…", progress=action_folder.progress)
         except GoexError:
             with suppress(GoexError):  # else it stays noted that an undo was cut off
                 await in_thread(restore.unstage)
                 if not resumed:
-                    records.write_state(desk.records, state)
+                    records.write_state(action_folder.records, state)
             raise
         try:
-            await in_thread(move, saying="Putting everything into place…", progress=desk.progress)
-            records.write_state(desk.records, records.State(at="before"))
+            await in_thread(move, saying="Putting everything into place…", progress=action_folder.progress)
+            records.write_state(action_folder.records, records.State(at="before"))
         except GoexError as error:
             raise Halted(error) from error
-    return at_first.told(before), left_in(desk.root, name)
+    return at_first.told(before), left_in(action_folder.root, name)
 
 
 def left_in(root: int, name: str) -> str:
@@ -155,11 +157,11 @@ def left_folder(name: str) -> str:
     return f"{_BEGIN}left-{name.removeprefix(_BEGIN)[:12]}"
 
 
-def _look(desk: ActionFolder, before: Manifest, name: str) -> Found:
-    walk = desk.walker(known=before)
+def _look(action_folder: ActionFolder, before: Manifest, name: str) -> Found:
+    walk = action_folder.walker(known=before)
     walk.only = before.entries
     walk.bounds = Bounds(files=len(before.entries) + 1, bytes=sys.maxsize, depth=sys.maxsize)
-    seen = walk.run(desk.root)
+    seen = walk.run(action_folder.root)
     own = {name.encode("ascii"), left_folder(name).encode("ascii")} if name else set()
     other = {
         path

@@ -18,21 +18,21 @@ from runtimes.files.tree import Bounds
 from runtimes.files.workers import in_thread
 
 
-async def dry_run(desk: ActionFolder, verb: str, bounds: Bounds, progress: Callable[[str], None]) -> DryRun:
+async def dry_run(action_folder: ActionFolder, verb: str, bounds: Bounds, progress: Callable[[str], None]) -> DryRun:
     """What undo or redo would change now. Raises Conflict naming every path that someone changed since."""
-    before, after = await in_thread(desk.sides)
+    before, after = await in_thread(action_folder.sides)
     # Only looked at: a file that its mode closes, which undo itself would open for a moment, is said to be so.
-    walk = desk.walker(known=None, force=False)
+    walk = action_folder.walker(known=None, force=False)
     walk.bounds = bounds.grown()
-    now = await in_thread(lambda: walk.run(desk.root), saying="Looking…", progress=progress)
+    now = await in_thread(lambda: walk.run(action_folder.root), saying="Looking…", progress=progress)
     undo = verb == "undo"
     back: Place = "before" if undo else "after"
     sides = own_sides(now, (before, after), after if undo else before, back)
     goal = sides[0] if undo else sides[1]
 
     def compare() -> tuple[list[DryLine], list[str]]:
-        kept = Kept(desk.repository.contents, goal)
-        return Difference(before=now, after=goal, old=Original(desk.root, now), new=kept).run()
+        kept = Kept(action_folder.repository.contents, goal)
+        return Difference(before=now, after=goal, old=Original(action_folder.root, now), new=kept).run()
 
     lines, changed = await in_thread(compare, saying="Comparing…", progress=progress)
     state = "before" if undo else "after"
@@ -43,19 +43,19 @@ async def dry_run(desk: ActionFolder, verb: str, bounds: Bounds, progress: Calla
     return DryRun(ok=True, summary=summary, lines=(note, *granted, *lines))
 
 
-async def execute(desk: ActionFolder, verb: str) -> Outcome:
+async def execute(action_folder: ActionFolder, verb: str) -> Outcome:
     """Bring the folder to the state before (undo) or after the action, and say what changed."""
-    recorded = await in_thread(desk.sides)
+    recorded = await in_thread(action_folder.sides)
     undo = verb == "undo"
     what: Place = "before" if undo else "after"
-    await in_thread(lambda: unmark(desk.repository, desk.action_id))
-    now, sides = await desk.compare_own(recorded, what)
+    await in_thread(lambda: unmark(action_folder.repository, action_folder.action_id))
+    now, sides = await action_folder.compare_own(recorded, what)
     try:
-        lines = await desk.bring(sides[0] if undo else sides[1], now=now, arrive=what)
+        lines = await action_folder.bring(sides[0] if undo else sides[1], now=now, arrive=what)
     except Halted as halted:
         return stopped(f"The {verb} stopped half way; run it again to finish it.", halted.cause)
     if undo:
-        await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
+        await in_thread(lambda: mark(action_folder.repository, action_folder.action_id, action_folder.folder.path))
     shown, cut = plan_text.capped(lines)
     alone = sides[0] is recorded[0]
     which = "The folder is as it was" if alone else "What the action changed is as it was"
@@ -69,20 +69,20 @@ async def execute(desk: ActionFolder, verb: str) -> Outcome:
     )
 
 
-async def put_aside(desk: ActionFolder, recorded: Records, seen: str) -> Outcome:
+async def put_aside(action_folder: ActionFolder, recorded: Records, seen: str) -> Outcome:
     """Undo what was never recorded. `seen` is the mark of what the person was shown (`aside.Found`)."""
     lines: list[str] = []
     left = ""
     if records.read_state(recorded).at != "before":  # else it was done, and cut off right after
-        before = await in_thread(desk.before)
+        before = await in_thread(action_folder.before)
         try:
-            lines, left = await aside.put_back(desk, before, seen)
+            lines, left = await aside.put_back(action_folder, before, seen)
         except Halted as halted:
-            left = aside.left_in(desk.root, records.read_state(recorded).name)
+            left = aside.left_in(action_folder.root, records.read_state(recorded).name)
             where = f": look into {left} in the folder." if left else "."
             said = f"The undo stopped half way; run it again to finish it. Nothing was deleted{where}"
             return stopped(said, halted.cause)
-    await in_thread(lambda: mark(desk.repository, desk.action_id, desk.folder.path))
+    await in_thread(lambda: mark(action_folder.repository, action_folder.action_id, action_folder.folder.path))
     shown, cut = plan_text.capped(lines)
     others = f" What isn't from before is in {left} in the folder; nothing was deleted." if left else ""
     return Outcome(

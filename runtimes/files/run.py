@@ -43,7 +43,7 @@ class Run:
 
     plan: Plan
     context: Context
-    desk: ActionFolder
+    action_folder: ActionFolder
     sandbox: Sandbox
     profile: Profile
     work: Path
@@ -52,7 +52,7 @@ class Run:
 
     async def go(self) -> Outcome:
         """Run the program. Raises only when the folder wasn't touched."""
-        records.write_state(self.desk.records, records.State(at="running"))
+        records.write_state(self.action_folder.records, records.State(at="running"))
         if self.plan.resolved["mode"] == "copy":
             return await self._on_copy()
         if self.plan.resolved["mode"] == "preview":
@@ -60,10 +60,10 @@ class Run:
         return await self._directly()
 
     async def _directly(self) -> Outcome:
-        result = await self._run(self.desk.folder.path)
+        result = await self._run(self.action_folder.folder.path)
         swapped = ""
         try:
-            folder = self.desk.folder
+            folder = self.action_folder.folder
             os.close(open_pinned(folder.path, folder.device, folder.inode, closed=True))
         except Conflict as error:
             swapped = f" {error.message}"
@@ -80,22 +80,30 @@ class Run:
         return self._arrive(oid, after, outcome)
 
     async def _on_copy(self) -> Outcome:
-        desk, progress = self.desk, self.desk.progress
+        action_folder, progress = self.action_folder, self.action_folder.progress
         uid, gid = self.plan.resolved["uid"], self.plan.resolved["gid"]
         left: Manifest | None = None
 
         def hand_out() -> tuple[Manifest, Manifest | None]:
-            kept = self.copies.take(desk.folder.path, self.work)
-            return workcopy.hand_out(self.work, self.before, uid, gid, desk.repository, kept)
+            kept = self.copies.take(action_folder.folder.path, self.work)
+            return workcopy.hand_out(self.work, self.before, uid, gid, action_folder.repository, kept)
 
         def take_in() -> tuple[str, Manifest, list[str], Manifest]:
-            return workcopy.take_in(self.work, self.before, handed, known, desk.repository, desk.action_id, desk.bounds)
+            return workcopy.take_in(
+                self.work,
+                self.before,
+                handed,
+                known,
+                action_folder.repository,
+                action_folder.action_id,
+                action_folder.bounds,
+            )
 
         def done() -> None:
             if left is None:
                 remove_path(self.work)
             else:
-                self.copies.keep(desk.folder.path, self.work, left)
+                self.copies.keep(action_folder.folder.path, self.work, left)
 
         try:
             handed, known = await in_thread(hand_out, saying="Copying the folder…", progress=progress)
@@ -104,32 +112,32 @@ class Run:
                 take_in, saying="Recording what the program did…", progress=progress
             )
         except InvalidInput as error:
-            records.write_state(desk.records, records.State(at="prepared"))
+            records.write_state(action_folder.records, records.State(at="prepared"))
             return Outcome(ok=False, summary=f"What the program left is refused: {error}", touched=False)
         except GoexError:
-            records.write_state(desk.records, records.State(at="prepared"))
+            records.write_state(action_folder.records, records.State(at="prepared"))
             raise
         finally:
             await in_thread(done)
         outcome = plans.outcome(result, self.before, target, refused)
-        records.write_manifest(desk.records, "target", oid, outcome)
+        records.write_manifest(action_folder.records, "target", oid, outcome)
         return await self._apply(target, outcome)
 
     async def _previewed(self) -> Outcome:
         """Apply what a dry run made; no program runs."""
-        desk = self.desk
+        action_folder = self.action_folder
 
         def found() -> tuple[str, Manifest]:
-            kept = desk.preview(self.plan)
-            before = desk.repository.load(kept.before)
+            kept = action_folder.preview(self.plan)
+            before = action_folder.repository.load(kept.before)
             refuse_difference(self.before, before, (before, before))
-            target = desk.repository.load(kept.after)
-            return desk.repository.keep(f"{desk.action_id}/after", target, latest=False), target
+            target = action_folder.repository.load(kept.after)
+            return action_folder.repository.keep(f"{action_folder.action_id}/after", target, latest=False), target
 
         try:
             oid, target = await in_thread(found)
         except GoexError:
-            records.write_state(desk.records, records.State(at="prepared"))
+            records.write_state(action_folder.records, records.State(at="prepared"))
             raise
         lines = plan_text.changes(self.before.entries, target.entries)
         granted = rights.told(self.before.entries, target.entries)
@@ -142,20 +150,20 @@ class Run:
             changes_cut=cut,
             touched=not manifests.equal(self.before, target),
         )
-        records.write_manifest(desk.records, "target", oid, outcome)
+        records.write_manifest(action_folder.records, "target", oid, outcome)
         return await self._apply(target, outcome)
 
     async def _apply(self, target: Manifest, outcome: Outcome) -> Outcome:
         """Bring what was made of a copy into the folder; the target and its outcome are noted already."""
-        now = await self.desk.compare(self.before, target)
+        now = await self.action_folder.compare(self.before, target)
         try:
-            await self.desk.bring(target, now=now, arrive=None)
+            await self.action_folder.bring(target, now=now, arrive=None)
         except Halted as halted:
             return stopped("The program ran, but applying its changes stopped half way.", halted.cause)
 
         def keep() -> tuple[str, Manifest]:
-            after = now if manifests.equal(now, target) else self.desk.walk(known=self.before)
-            return self.desk.repository.keep(f"{self.desk.action_id}/after", after), after
+            after = now if manifests.equal(now, target) else self.action_folder.walk(known=self.before)
+            return self.action_folder.repository.keep(f"{self.action_folder.action_id}/after", after), after
 
         try:
             oid, after = await in_thread(keep)
@@ -169,24 +177,26 @@ class Run:
             raise InvalidInput("This isn't an action on files.")
         name, argv = plans.command(action)
         if self.plan.resolved["mode"] == "direct":
-            argv = (*SAME_FOLDER, f"{self.desk.folder.device}:{self.desk.folder.inode}", *argv)
+            argv = (*SAME_FOLDER, f"{self.action_folder.folder.device}:{self.action_folder.folder.inode}", *argv)
         job = Job(
-            action_id=self.desk.action_id,
+            action_id=self.action_folder.action_id,
             argv=argv,
             files={name: action.program.encode("utf-8")},
             env={"HOME": "/tmp"},  # noqa: S108 (the container's own tmpfs)
             folder=folder,
             uid=self.plan.resolved["uid"],
             gid=self.plan.resolved["gid"],
-            folder_id=(self.desk.folder.device, self.desk.folder.inode) if folder == self.desk.folder.path else None,
-            folder_mount=mount_of(self.desk.root),
+            folder_id=(self.action_folder.folder.device, self.action_folder.folder.inode)
+            if folder == self.action_folder.folder.path
+            else None,
+            folder_mount=mount_of(self.action_folder.root),
         )
-        refuse_mounts(self.desk.folder.path)
+        refuse_mounts(self.action_folder.folder.path)
         try:
             return await self.sandbox.run(job, self.profile, self.context.output)
         except SandboxFailed as error:
             if not error.began:
-                records.write_state(self.desk.records, records.State(at="prepared"))
+                records.write_state(self.action_folder.records, records.State(at="prepared"))
                 raise
             said = str(error).encode("utf-8", "replace")
             return Result(ended=Ended.KILLED, exit_code=None, stdout=b"", stderr=said, cut=0, seconds=0.0)
@@ -205,18 +215,20 @@ class Run:
             stripped.append(f"not applied: the set-user-id or set-group-id bit of {shown(path)}")
             return False
 
-        walk = self.desk.walker(known=self.before, tell=teller(self.desk.progress))
+        walk = self.action_folder.walker(known=self.before, tell=teller(self.action_folder.progress))
         walk.strip = kept
         return await in_thread(
-            lambda: self.desk.repository.save(f"{self.desk.action_id}/after", walk, self.desk.root),
+            lambda: self.action_folder.repository.save(
+                f"{self.action_folder.action_id}/after", walk, self.action_folder.root
+            ),
             saying="Recording what the program did…",
-            progress=self.desk.progress,
+            progress=self.action_folder.progress,
         )
 
     def _unrecorded(self, result: Result, cause: GoexError) -> Outcome:
         """What the program left can't be recorded (too much, unreadable, disk full): it stays as it is."""
         with suppress(GoexError):
-            records.write_unrecorded(self.desk.records, cause.message)
+            records.write_unrecorded(self.action_folder.records, cause.message)
         summary = (
             f"{plans.ending(result)}. What it left can't be recorded: {cause} It was left as it is: an undo moves what "
             "isn't as it was before into a folder beside, and deletes nothing."
@@ -227,8 +239,8 @@ class Run:
     def _arrive(self, oid: str, after: Manifest, outcome: Outcome) -> Outcome:
         """Note what the folder is now. Where that fails the folder has changed all the same, and settling notes it."""
         try:
-            records.write_manifest(self.desk.records, "after", oid, outcome)
-            records.write_state(self.desk.records, records.State(at="after"))
+            records.write_manifest(self.action_folder.records, "after", oid, outcome)
+            records.write_state(self.action_folder.records, records.State(at="after"))
             facts = {"state": "after", "manifest": oid, "files": after.files, "bytes": after.bytes}
             self.context.note("snapshot", facts)
         except GoexError as error:
@@ -244,7 +256,7 @@ class Run:
             return await self._settle_copy(state)
         if state.at == "before":
             raise Unavailable("It was undone, and what the program left was never recorded.")
-        why = aside.INTERRUPTED if state.at == "between" else records.read_unrecorded(self.desk.records)
+        why = aside.INTERRUPTED if state.at == "between" else records.read_unrecorded(self.action_folder.records)
         if why:
             raise Unavailable(
                 f"What the program left was never recorded: {why}",
@@ -255,10 +267,10 @@ class Run:
             oid, after = await self._record_after(stripped)
         except GoexError as error:
             with suppress(GoexError):  # what comes later may be the person's
-                records.write_unrecorded(self.desk.records, error.message)
+                records.write_unrecorded(self.action_folder.records, error.message)
             raise
         if manifests.equal(self.before, after):
-            records.write_state(self.desk.records, records.State(at="prepared"))
+            records.write_state(self.action_folder.records, records.State(at="prepared"))
             return interrupted()
         lines = plan_text.changes(self.before.entries, after.entries)
         granted = rights.told(self.before.entries, after.entries)
@@ -275,17 +287,17 @@ class Run:
 
     async def _settle_copy(self, state: records.State) -> Outcome:
         await in_thread(lambda: remove_path(self.work))
-        noted = records.read_manifest(self.desk.records, "target")
+        noted = records.read_manifest(self.action_folder.records, "target")
         if noted is None or noted[1] is None:
-            records.write_state(self.desk.records, records.State(at="prepared"))
+            records.write_state(self.action_folder.records, records.State(at="prepared"))
             return interrupted()
-        target = await in_thread(lambda: self.desk.repository.load(noted[0]))
+        target = await in_thread(lambda: self.action_folder.repository.load(noted[0]))
         try:
             return await self._apply(target, noted[1])
         except Conflict as error:
             if state.at == "between":
                 raise
-            records.write_state(self.desk.records, records.State(at="prepared"))
+            records.write_state(self.action_folder.records, records.State(at="prepared"))
             return Outcome(ok=False, summary=f"The program ran on a copy. {error.message}", touched=False)
 
 

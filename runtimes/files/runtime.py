@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -22,7 +22,7 @@ from pathlib import Path
 from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from policies.grants import PERSON
-from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Settlement
+from runtimes.base import Context, DryLine, DryRun, Footprint, Settlement
 from runtimes.files import aside, plans, previews, records, reverts, workcopy
 from runtimes.files.action_folder import ActionFolder, refuse_difference, refuse_unrestorable
 from runtimes.files.dryrun import Dry, Room
@@ -160,8 +160,8 @@ class FilesRuntime:
             now_said = "Nothing was touched. It will be refused when what is in the folder isn't the same by then."
             told = tuple(DryLine("note", line) for line in (now_said, *revert_plan.lines))
             return DryRun(ok=True, summary=said, lines=told)
-        async with self._opened(revert_plan, target.action_id, target.records, target.progress) as desk:
-            return await reverts.dry_run(desk, revert.verb, self._bounds, target.progress)
+        async with self._opened(revert_plan, target) as action_folder:
+            return await reverts.dry_run(action_folder, revert.verb, self._bounds, target.progress)
 
     async def reap(self) -> None:
         """See `Runtime.reap`."""
@@ -184,7 +184,7 @@ class FilesRuntime:
             return
         if _only_reads(plan):
             return
-        async with self._opened(plan, context.action_id, context.records, context.progress, context.agent) as desk:
+        async with self._opened(plan, context) as action_folder:
 
             def save() -> tuple[str, Manifest]:
                 left = self._quota.left()
@@ -197,11 +197,13 @@ class FilesRuntime:
                             raise self._quota.full()
 
                 room(0 if left is None or left else 1)
-                walk = desk.walker(known=desk.repository.latest(), force=False, tell=tell)
-                oid, made = desk.repository.save(f"{context.action_id}/before", walk, desk.root, room=room)
+                walk = action_folder.walker(known=action_folder.repository.latest(), force=False, tell=tell)
+                oid, made = action_folder.repository.save(
+                    f"{context.action_id}/before", walk, action_folder.root, room=room
+                )
                 refuse_unrestorable(made)
                 if plan.resolved["mode"] == "preview":
-                    kept = desk.repository.load(desk.preview(plan).before)
+                    kept = action_folder.repository.load(action_folder.preview(plan).before)
                     refuse_difference(made, kept, (kept, kept))
                 if plan.resolved["mode"] == "direct" and (why := workcopy.special(made)):
                     raise Conflict(f"The folder isn't as it was when it was looked at: {why}.", difference=(why,))
@@ -213,7 +215,7 @@ class FilesRuntime:
                     oid, made = await in_thread(save, saying="Taking a snapshot…", progress=context.progress)
                     break
                 except Full:
-                    if not await self._make_room(desk, context):
+                    if not await self._make_room(action_folder, context):
                         raise
             records.write_manifest(context.records, "before", oid)
             context.note("snapshot", {"state": "before", "manifest": oid, "files": made.files, "bytes": made.bytes})
@@ -225,13 +227,15 @@ class FilesRuntime:
             return await self._several.execute(plan, context)
         if _only_reads(plan):
             return await self._read(plan, context)
-        async with self._opened(plan, context.action_id, context.records, context.progress, context.agent) as desk:
-            before = await in_thread(desk.before)
+        async with self._opened(plan, context) as action_folder:
+            before = await in_thread(action_folder.before)
             tell = teller(context.progress)
             saying = "Comparing the folder with its snapshot…"
-            now = await in_thread(lambda: desk.walk(known=before, tell=tell), saying=saying, progress=context.progress)
+            now = await in_thread(
+                lambda: action_folder.walk(known=before, tell=tell), saying=saying, progress=context.progress
+            )
             refuse_difference(now, before, (before, before))
-            return await self._run(plan, context, desk, before).go()
+            return await self._run(plan, context, action_folder, before).go()
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         """See `Runtime.settle`. It records what it finds in the snapshot area; and where the changes of a copy were
@@ -259,9 +263,9 @@ class FilesRuntime:
         if state.at == "prepared":
             await in_thread(lambda: remove_path(self._work(context.action_id)))  # a copy that was being removed
             return interrupted()
-        async with self._opened(plan, context.action_id, context.records, context.progress, context.agent) as desk:
-            before = await in_thread(desk.before)
-            return await self._run(plan, context, desk, before).settle(state)
+        async with self._opened(plan, context) as action_folder:
+            before = await in_thread(action_folder.before)
+            return await self._run(plan, context, action_folder, before).settle(state)
 
     # ---- taking back ----
 
@@ -285,9 +289,9 @@ class FilesRuntime:
             raise Unsupported("It was undone, and its snapshots have made room for others since.")
         folder = await in_thread(lambda: self._still_there(plan))
         pinned = plans.revert_plan(revert, plan, folder, ())
-        async with self._opened(pinned, context.action_id, context.records, context.progress, context.agent) as desk:
-            sides = await in_thread(desk.sides)
-            now, sides = await desk.compare_own(sides, "before" if revert.verb == "undo" else "after")
+        async with self._opened(pinned, context) as action_folder:
+            sides = await in_thread(action_folder.sides)
+            now, sides = await action_folder.compare_own(sides, "before" if revert.verb == "undo" else "after")
         goal = sides[0] if revert.verb == "undo" else sides[1]
         return plans.revert_plan(revert, plan, folder, plans.told(now, goal))
 
@@ -302,10 +306,10 @@ class FilesRuntime:
             await self.forget(plan, target)
             return Outcome(ok=True, summary="Committed: the snapshots of this action are deleted.", touched=True)
         moves_aside = revert.verb == "undo" and reverts.unrecorded(plan, target)
-        async with self._opened(revert_plan, target.action_id, target.records, context.progress, context.agent) as desk:
+        async with self._opened(revert_plan, target, context) as action_folder:
             if moves_aside:
-                return await reverts.put_aside(desk, target.records, str(revert_plan.resolved.get("seen", "")))
-            return await reverts.execute(desk, revert.verb)
+                return await reverts.put_aside(action_folder, target.records, str(revert_plan.resolved.get("seen", "")))
+            return await reverts.execute(action_folder, revert.verb)
 
     async def _why_unrecorded(self, plan: Plan, context: Context, state: records.State) -> str:
         """Why it was never recorded what a program did to the folder itself. It isn't recorded now, since what came
@@ -326,9 +330,9 @@ class FilesRuntime:
             raise Unsupported("What the program left was never recorded, so it can't be done again.")
         folder = await in_thread(lambda: self._still_there(plan))
         pinned = plans.revert_plan(revert, plan, folder, ())
-        async with self._opened(pinned, context.action_id, context.records, context.progress, context.agent) as desk:
-            before = await in_thread(desk.before)
-            found = await aside.found(desk, before)
+        async with self._opened(pinned, context) as action_folder:
+            before = await in_thread(action_folder.before)
+            found = await aside.found(action_folder, before)
         return plans.aside_plan(revert, plan, folder, why, found.told(before), found.mark)
 
     async def footprint(self, plan: Plan, context: Context) -> Footprint:
@@ -387,10 +391,10 @@ class FilesRuntime:
         """The folder of a plan as it is there now. Raises Conflict when it isn't."""
         return await in_thread(lambda: self._still_there(plan))
 
-    async def _make_room(self, desk: ActionFolder, context: Context) -> bool:
+    async def _make_room(self, action_folder: ActionFolder, context: Context) -> bool:
         """Delete the snapshots of the action that has been undone for longest. Returns False when there is none."""
         for each in await in_thread(self._quota.undone):
-            own = each.folder == desk.folder.path
+            own = each.folder == action_folder.folder.path
             async with AsyncExitStack() as held:
                 if not own and not await held.enter_async_context(self._locks.hold_now(each.folder)):
                     continue
@@ -407,23 +411,22 @@ class FilesRuntime:
         return False
 
     @asynccontextmanager
-    async def _opened(
-        self, plan: Plan, action_id: str, records: Records, progress: Callable[[str], None], agent: str = ""
-    ) -> AsyncIterator[ActionFolder]:
-        path = str(plan.resolved["folder"])
-        async with self._locks.hold(path, first=agent == PERSON):
+    async def _opened(self, plan: Plan, action: Context, by: Context | None = None) -> AsyncIterator[ActionFolder]:
+        """The folder of `action`, locked; `by`: another action that waits for it, as an undo does."""
+        by, path = by or action, str(plan.resolved["folder"])
+        async with self._locks.hold(path, first=by.agent == PERSON):
             pinned = plan.resolved["device"], plan.resolved["inode"]
             root = await in_thread(lambda: open_pinned(path, *pinned, closed=True))
             try:
                 folder = await in_thread(lambda: resolve(path, protected=self._protected, closed=True))
                 yield ActionFolder(
-                    action_id=action_id,
+                    action_id=action.action_id,
                     folder=folder,
                     root=root,
                     repository=self._repository(path),
-                    records=records,
+                    records=action.records,
                     bounds=self._bounds,
-                    progress=progress,
+                    progress=by.progress,
                 )
             finally:
                 os.close(root)
@@ -450,11 +453,11 @@ class FilesRuntime:
             repository=self._repository(str(plan.resolved["folder"])),
         )
 
-    def _run(self, plan: Plan, context: Context, desk: ActionFolder, before: Manifest) -> Run:
+    def _run(self, plan: Plan, context: Context, action_folder: ActionFolder, before: Manifest) -> Run:
         return Run(
             plan=plan,
             context=context,
-            desk=desk,
+            action_folder=action_folder,
             sandbox=self._sandbox,
             profile=self._profile,
             work=self._work(context.action_id),

@@ -307,7 +307,7 @@ def test_the_header_of_an_earlier_generation(filled: Path) -> None:
     with database(filled) as connection:
         old = connection.execute("SELECT ledger FROM header").fetchone()[0]
     reopen(filled).put(account(name="new"), Secret("x"))
-    _alter_header(filled, record_index=old)
+    _alter_header(filled, ledger=old)
     with pytest.raises(VaultBroken):
         Vault.open(filled).unlock(protector())
 
