@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from policies.actions import ANY_VALUE, refers
@@ -54,7 +54,11 @@ def recipients_of(service: Service | None, method: Method | None, arguments: Jso
     if service is None or method is None or (method.audience is None and believed_risk(service, method) > Risk.READ):
         found, later = guessed_recipients(arguments)
         return Recipients(found, later + _filled_objects(method, arguments), said=False)
-    return _declared(method.audience or (), arguments)
+    declared = _declared(method.audience or (), arguments)
+    known = method.parameters.get("properties", {})
+    if method.audience is not None and any(is_open(value) and name not in known for name, value in arguments.items()):
+        return replace(declared, said=False)  # what the catalog doesn't know may reach somebody, too
+    return declared
 
 
 def at_most_one_each(method: Method | None, arguments: JsonObject, later: int) -> bool:

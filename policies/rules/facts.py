@@ -204,7 +204,8 @@ def _opened(step: Mapping[str, Any], catalog: Catalogued) -> JsonObject:
     """The arguments of a call in code: those that it isn't held to may be anything, and may be there at all."""
     service = catalog.services.get(step["service"])
     method = service.methods.get(step["method"]) if service is not None else None
-    names = method.parameters.get("properties", {}) if method is not None else {}
+    # Some that it may have the catalog doesn't know (`more`).
+    names = [*(method.parameters.get("properties", {}) if method is not None else ()), *step.get("more", ())]
     known = {*step["arguments"], *step.get("closed", ())}
     return {**step["arguments"], **{name: ANY_VALUE for name in names if name not in known}}
 

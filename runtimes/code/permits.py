@@ -8,7 +8,7 @@ does naming the method. What isn't in the catalog, or can't be called through Go
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, Literal
@@ -22,32 +22,27 @@ from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from policies.services import Method, Risk, Service, believed_risk
 from runtimes.code.document_rule import DOCUMENT, document_rule
+from runtimes.code.path_templates import HOLE, as_text, template, without_others
 from runtimes.code.same_address import apart, beyond, known_fields
+from runtimes.code.unlisted_fields import Unlisted
 from runtimes.gateway.head import OVERRIDES
 from runtimes.gateway.plan import MethodRule, Slot
 from runtimes.gateway.plan_check import OURS
 from runtimes.gateway.request_headers import OVERRIDE_NAMES
 from runtimes.gateway.routes import is_graphql
+from runtimes.rest.path_owner import check_path_owner
 from runtimes.rest.requests import credential_of, placement_for
 
 MOST_VALUES = 32  # of one argument that requests are held to; with more of them it is free
 MOST_SETS = 32  # sets of values that are shown to rules and grants; beyond it arguments count as free there
 MOST_PERMITS = 64
+MOST_PATHS = 1024  # that the values of one permit make
 READS, WRITES = 1000, 100  # requests by one permit
 BODY_BYTES = 16 * 2**20  # of one request
 
-_HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
 _MIXED = re.compile(r"[^/{]\{|\}[^/{]*\{")
 _NEVER = OURS | OVERRIDES | {"authorization"}  # headers that no catalog can let code send
 _PLAIN = re.compile(r"[A-Za-z0-9._~@-]+")
-_WORD = re.compile(r"[A-Za-z0-9_-]+")
-_REFERENCES = 5  # that lead to an argument's schema
-_FORMS_OF_KINDS = {
-    "integer": r"\A-?[0-9]{1,20}\Z",
-    "number": r"\A-?[0-9]{1,20}(?:\.[0-9]{1,20})?\Z",
-    "boolean": r"\A(?:true|false)\Z",
-}
-_UUID = r"\A[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\Z"
 _UNREAD = frozenset({"GET", "HEAD"})
 _FORMS = ("alt", "$alt")  # parameters of Google's
 _PLAIN_FORM = ("json",)
@@ -61,7 +56,8 @@ class Permit:
 
     `held`: for each argument that its requests are held to, the values; those that needn't be there are in `optional`.
     `closed` are the arguments of the catalog that its requests don't have, since no call in the program does; `free`
-    those that may be anything.
+    those that may be anything, and `parts` what single fields of an argument are held to, by the names that a person
+    is told; `more` those that are free, and that the catalog doesn't know.
     """
 
     rule: MethodRule
@@ -73,6 +69,8 @@ class Permit:
     optional: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
     free: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
 
     @property
     def account(self) -> str:
@@ -140,13 +138,59 @@ def permits(
             if key[0] == method.service:
                 permit = _permit(len(made), service, method, account, (http, base), calls, id in named)
                 if permit is not None:
+                    _check_owner(catalog, service, method, permit.rule.path)
                     made.append(permit)
     if len(made) > MOST_PERMITS:
         raise InvalidInput(
             f"The program calls {len(made)} methods; one action may call {MOST_PERMITS} at most.",
             next_step="Make several programs of it.",
         )
-    return tuple(replace(each, rule=_less(each.rule, method_of(catalog, each), catalog)) for each in made)
+    made = _together(made)
+    return tuple(replace(each, rule=without_others(each.rule, method_of(catalog, each), catalog)) for each in made)
+
+
+def _together(made: Sequence[Permit]) -> list[Permit]:
+    """The permits, of which those that share a GraphQL document are one: each of its requests is a change where one of
+    its root fields is, is as many as the fewest of them may be, and counts for all of them."""
+    budgets: dict[tuple[tuple[str, str], str], str] = {}  # of an account and a document
+    names: dict[str, str] = {}  # of budgets that are one
+    for permit in made:
+        for text in permit.held.get(DOCUMENT, ()):
+            own = names.setdefault(permit.rule.id, permit.rule.id)
+            other = budgets.setdefault((permit.rule.account, str(text)), own)
+            names = {rule: own if budget == names[other] else budget for rule, budget in names.items()}
+    groups: dict[str, list[Permit]] = {}
+    for permit in made:
+        groups.setdefault(names.get(permit.rule.id, permit.rule.id), []).append(permit)
+    joined = {budget: group for budget, group in groups.items() if len(group) > 1}
+    return [
+        replace(
+            permit,
+            read=all(one.read for one in group),
+            rule=replace(permit.rule, calls=min(one.rule.calls for one in group), budget=names[permit.rule.id]),
+        )
+        if (group := joined.get(names.get(permit.rule.id, ""), []))
+        else permit
+        for permit in made
+    ]
+
+
+def _check_owner(catalog: Catalog, service: Service, method: Method, path: Sequence[str | Slot]) -> None:
+    """Raise InvalidInput where a value that is held in the path makes it another method's, as with a planned call."""
+    slots = [part for part in path if isinstance(part, Slot)]
+    if not any(slot.values for slot in slots):
+        return
+    if _many(len(slot.values or ("",)) for slot in slots) > MOST_PATHS:
+        raise InvalidInput(
+            f"{method.id} is called with too many different values in its path.",
+            next_step=f"Name the method, so that the program may choose them: --method {method.id}",
+        )
+    # What is free is looked at when a request leaves; its stand-in is no word of any path.
+    ways = [
+        [value + part.end for value in part.values or ("\0",)] if isinstance(part, Slot) else [part] for part in path
+    ]
+    for segments in product(*ways):
+        check_path_owner(catalog, service, method, segments)
 
 
 def method_of(catalog: Catalog, permit: Permit) -> Method:
@@ -200,8 +244,10 @@ def _permit(
     own = apart(method, service)
     # What is streamed isn't looked at, unless it could be another method's.
     fixed = own.fixed if own.must or where.format != "any" else {}
-    named_all = bool(reads) and where.format != "any" and known_fields(method) and not _may_have_any(reads)
-    more = beyond(method, reads, (*where.all, *service.code.query)) if named_all else ()
+    # A method that was named may be called with anything, as the question says.
+    known = bool(reads) and where.format != "any" and known_fields(method)
+    more = beyond(method, reads, (*where.all, *service.code.query)) if known else ()
+    unlisted = Unlisted.of(method, reads, where.format, where.all)
     forms = _forms(reads)
     loose = tuple(name for name in _FORMS if reads and forms != _PLAIN_FORM and name in service.code.query)
     placement = placement_for(service, account)
@@ -216,19 +262,26 @@ def _permit(
         origin=origin,
         base_path=tuple(unquote(part) for part in urlsplit(base or account.base_url).path.split("/") if part),
         method=http,
-        path=template(method, held),
+        path=template(method, {**held, **_written_segments(method, reads)}),
         query={
             **{name: forms if name in _FORMS else () for name in service.code.query},
-            **{name: tuple(_text(value) for value in held.get(name, ())) for name in where.query if name not in closed},
+            **{
+                name: tuple(as_text(value) for value in held.get(name, ()))
+                for name in where.query
+                if name not in closed
+            },
         },
         fields={
             **{name: held.get(name, ()) for name in where.body if name not in closed},
             **dict.fromkeys(more, ()),
+            **unlisted.fields,
             **{name: (value,) for name, value in fixed.items()},
         },
         closed=tuple(dict.fromkeys([*(name for name in closed if name in where.body), *own.closed])),
-        only=named_all or (own.shared and known_fields(method) and (where.format != "any" or bool(own.must))),
-        must=(*(name for name in must if name in where.query or name in where.body), *own.must),
+        only=known
+        or unlisted.only
+        or (own.shared and known_fields(method) and (where.format != "any" or bool(own.must))),
+        must=(*(name for name in must if name in where.query or name in where.body), *unlisted.must, *own.must),
         headers=tuple(name for name in dict.fromkeys([*service.headers, *where.headers]) if name.lower() not in _NEVER),
         body_format=where.format,
         calls=READS if read else WRITES,
@@ -237,16 +290,26 @@ def _permit(
     )
     if is_graphql(rule) and not rule.fields.get("query"):
         return None  # a language of its own: only documents that are written in the program are let through
+    made = {name: tuple(typed(value, properties.get(name)) for value in values) for name, values in held.items()}
     return Permit(
         rule=rule,
         service=service.name,
         method=method.name,
         read=read,
         lines=tuple(sorted({call.line for call in reads})),
-        held={name: tuple(typed(value, properties.get(name)) for value in values) for name, values in held.items()},
+        held={**made, **unlisted.held},
         optional=tuple(name for name in held if name in optional),
         closed=closed,
-        free=(*(name for name in where.all if name not in held and name not in closed), *more, *loose),
+        free=(
+            *(name for name in where.all if name not in held and name not in closed),
+            *where.headers,
+            *unlisted.free,
+            *_free_segments(rule.path, properties),
+            *more,
+            *loose,
+        ),
+        more=more if reads else (OTHER_ARGUMENTS,),
+        parts=unlisted.parts,
     )
 
 
@@ -258,7 +321,7 @@ class _Places:
         usual = "body" if method.body != "none" else "query"
         at = {name: str(method.locations.get(name, usual)) for name in names}
         self.path = [name for name in names if at[name] == "path"]
-        self.several = [match["name"] for match in _HOLE.finditer(method.path) if match["several"]]
+        self.several = [match["name"] for match in HOLE.finditer(method.path) if match["several"]]
         self.headers = [name for name in names if at[name] == "header"]
         rest = [name for name in names if at[name] not in ("path", "header")]
         if http == method.http:
@@ -321,6 +384,27 @@ def _one_name(values: Sequence[JsonValue]) -> bool:
     return all(_PLAIN.fullmatch(part) and part.strip(".") for part in values[0].split("/"))
 
 
+def _written_segments(method: Method, calls: Sequence[FoundCall]) -> dict[str, tuple[JsonValue, ...]]:
+    """The values of the path's slots that are no argument in the catalog (`users/{userId}`), where every call has them
+    written out."""
+    made: dict[str, tuple[JsonValue, ...]] = {}
+    for hole in HOLE.finditer(method.path):
+        name = hole["name"]
+        if name in method.parameters.get("properties", {}) or not calls or hole["several"]:
+            continue
+        values = tuple(dict.fromkeys(call.path[name] for call in calls if name in call.path and name not in call.open))
+        if len(values) <= MOST_VALUES and all(name in call.path and name not in call.open for call in calls):
+            made[name] = values
+    return made
+
+
+def _free_segments(path: Sequence[str | Slot], arguments: Mapping[str, Any]) -> Iterator[str]:
+    """The slots that nothing holds and that are no argument."""
+    for part in path:
+        if isinstance(part, Slot) and not part.values and part.name.partition("/")[0] not in arguments:
+            yield part.name
+
+
 def _closed(where: _Places, calls: Sequence[FoundCall]) -> tuple[str, ...]:
     """The arguments that none of these calls has, where all of each call's are known by name."""
     if not calls or _may_have_any(calls):
@@ -336,7 +420,7 @@ def _forms(calls: Sequence[FoundCall]) -> tuple[str, ...]:
     said = [(name in call.open or ANY in call.open, call.query.get(name)) for call in calls for name in _FORMS]
     if not calls or any(unknown for unknown, _ in said):
         return ()
-    return tuple(dict.fromkeys((*_PLAIN_FORM, *(_text(value) for _, value in said if value is not None))))
+    return tuple(dict.fromkeys((*_PLAIN_FORM, *(as_text(value) for _, value in said if value is not None))))
 
 
 def _may_have_any(calls: Sequence[FoundCall]) -> bool:
@@ -365,135 +449,8 @@ def typed(value: JsonValue, schema: Any) -> JsonValue:
     return value
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else canonical(value).decode("utf-8")
-
-
-def template(method: Method, held: Mapping[str, tuple[JsonValue, ...]]) -> tuple[str | Slot, ...]:
-    made: list[str | Slot] = []
-    segments = [segment for segment in method.path.removeprefix("/").split("/") if segment]
-    for place, segment in enumerate(segments, 1):
-        hole = _HOLE.fullmatch(segment)
-        if hole is None:
-            made.append(segment)
-            continue
-        custom = bool(method.origin_id) and place == len(segments) and not hole["end"]
-        if hole["several"] and hole["name"] in held:
-            *first, last = _text(held[hole["name"]][0]).split("/")
-            made += [*first, last + hole["end"]]
-            continue
-        shape = shape_of(method, hole["name"]) if hole["several"] else ()
-        if shape:
-            made += _shaped(hole["name"], shape, hole["end"], verbs=not custom)
-            continue
-        made.append(
-            Slot(
-                hole["name"],
-                tuple(_text(value) for value in held.get(hole["name"], ())),
-                many=bool(hole["several"]),
-                end=hole["end"],
-                verbs=not custom,
-                form="" if hole["several"] else form_of(method, hole["name"]),
-            )
-        )
-    return tuple(made)
-
-
-def form_of(method: Method, name: str) -> str:
-    """A pattern for a segment that is the value of this argument; "" where the catalog doesn't say what it looks like.
-    (An imported document's pattern is in the catalog only where matching it is quick.)"""
-    schema: Any = method.parameters.get("properties", {}).get(name)
-    for _ in range(_REFERENCES):
-        if not isinstance(schema, Mapping) or "$ref" not in schema:
-            break
-        schema = method.parameters.get("$defs", {}).get(str(schema["$ref"]).removeprefix("#/$defs/"))
-    if not isinstance(schema, Mapping):
-        return ""
-    choices = schema.get("enum")
-    if isinstance(choices, list | tuple) and all(isinstance(one, str | int | bool) for one in choices):
-        return rf"\A(?:{'|'.join(re.escape(_text(one)) for one in choices)})\Z"
-    kind = schema.get("type")
-    if isinstance(kind, list | tuple):
-        kinds = [one for one in kind if one != "null"]
-        kind = kinds[0] if len(kinds) == 1 else ""
-    if kind in _FORMS_OF_KINDS:
-        return _FORMS_OF_KINDS[str(kind)]
-    if kind != "string":
-        return ""
-    if isinstance(pattern := schema.get("pattern"), str) and pattern:
-        # As arguments are held to it: `$` is the end, and not also a line's end before it.
-        return pattern[:-1] + r"\Z" if re.search(r"(?<!\\)(?:\\\\)*\$\Z", pattern) else pattern
-    return _UUID if schema.get("format") == "uuid" else ""
-
-
-def shape_of(method: Method, name: str) -> tuple[str, ...]:
-    """The segments of a name that the catalog knows the form of: "" where any may stand; () when it doesn't say.
-
-    Google's `{+name}` is `^projects/[^/]+/topics/[^/]+$`: without it, GET /v1/{+name} would be every such method.
-    """
-    pattern = method.parameters.get("properties", {}).get(name, {}).get("pattern")
-    if not isinstance(pattern, str) or not (pattern.startswith("^") and pattern.endswith("$")):
-        return ()
-    parts = pattern[1:-1].replace("[^/]+", "\0").split("/")
-    if not all(part == "\0" or _WORD.fullmatch(part) for part in parts):
-        return ()
-    return tuple("" if part == "\0" else part for part in parts)
-
-
-def _shaped(name: str, shape: Sequence[str], end: str, *, verbs: bool) -> list[str | Slot]:
-    """The parts of a path where such a name stands: its free segments are `name/0`, `name/1`, …"""
-    made: list[str | Slot] = []
-    for place, word in enumerate(shape):
-        last = place == len(shape) - 1
-        tail = end if last else ""
-        made.append(word + tail if word else Slot(f"{name}/{place}", end=tail, verbs=verbs or not last))
-    return made
-
-
 def held_in_path(permit: Permit) -> tuple[str, ...]:
     """The names that stand in a rule's path as words, so that no slot of a request says them."""
     slots = {part.name for part in permit.rule.path if isinstance(part, Slot)}
     elsewhere = {*permit.rule.query, *permit.rule.fields, *slots}
     return tuple(name for name, values in permit.held.items() if name not in elsewhere and len(values) == 1)
-
-
-def name_from(shape: Sequence[str], name: str, slots: Mapping[str, str]) -> str:
-    """The whole name, of the segments that a request had."""
-    return "/".join(word or slots.get(f"{name}/{place}", "") for place, word in enumerate(shape))
-
-
-def _less(rule: MethodRule, method: Method, catalog: Catalog) -> MethodRule:
-    """The rule without the paths that are another method's, whatever its verb: `/files/{id}` isn't
-    `/files/generateIds`, and what a service takes a POST at is no id that it would take a GET for."""
-    if all(isinstance(part, str) for part in rule.path):
-        return rule
-    others = []
-    for other in catalog.service(method.service).methods.values():
-        if other.id != method.id:
-            path = template(other, {})
-            if _meets(path, rule.path) and sum(isinstance(part, Slot) and part.many for part in path) < 2:
-                others.append(path)
-    return replace(rule, others=tuple(others))
-
-
-def _meets(one: Sequence[str | Slot], other: Sequence[str | Slot]) -> bool:
-    """Whether a path can fit both templates, and the first has words in the place of a slot of the other's."""
-    many = next((place for place, part in enumerate(other) if isinstance(part, Slot) and part.many), None)
-    if many is None:
-        if len(one) != len(other) and not any(isinstance(part, Slot) and part.many for part in one):
-            return False
-        pairs = list(zip(one, other, strict=False))
-    else:
-        behind = len(other) - many - 1
-        if len(one) < len(other):
-            return False
-        pairs = [
-            *zip(one[:many], other[:many], strict=True),
-            *((part, other[many]) for part in one[many : -behind or None]),
-        ]
-        pairs += list(zip(one[len(one) - behind :], other[many + 1 :], strict=True))
-    if any(isinstance(mine, str) and isinstance(theirs, str) and mine != theirs for mine, theirs in pairs):
-        return False
-    return any(isinstance(theirs, Slot) and (isinstance(mine, str) or mine.end != theirs.end) for mine, theirs in pairs)

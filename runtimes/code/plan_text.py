@@ -75,7 +75,11 @@ def argument_lines(permit: Permit) -> list[str]:
         said = " or ".join(_value(value) for value in values)
         lines.append(escape(f"{name}: {said}{', or left out' if name in permit.optional else ''}"))
     rule = permit.rule
-    if rule.body_format == "any" and not rule.must and not any(rule.fields.values()):
+    for name, values in permit.parts.items():
+        said = " or ".join(_value(value) for value in values)
+        lines.append(escape(f"{name}: {said}{', or left out' if name.rpartition('.')[2] not in rule.must else ''}"))
+    # What must be there may stand in the query: then nobody looks at the body.
+    if rule.body_format == "any" and set(rule.must) <= rule.query.keys() and not any(rule.fields.values()):
         lines.append("a file, or a body in parts: whatever the program makes it, passed on unread")
     if len(permit.free) > MOST_NAMED or (permit.free and not permit.lines):
         return [*lines, "any other argument: whatever the program makes it" if lines else "whatever its arguments are"]

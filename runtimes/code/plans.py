@@ -143,6 +143,8 @@ def permit_to_json(permit: Permit) -> dict[str, Any]:
         "optional": list(permit.optional),
         "closed": list(permit.closed),
         "free": list(permit.free),
+        **({"more": list(permit.more)} if permit.more else {}),
+        **({"parts": {name: list(values) for name, values in permit.parts.items()}} if permit.parts else {}),
     }
 
 
@@ -162,6 +164,7 @@ def _steps(allowed: Sequence[Permit]) -> list[dict[str, Any]]:
                     "account": permit.account,
                     "arguments": one,
                     "closed": list(permit.closed),
+                    **({"more": list(permit.more)} if permit.more else {}),
                     "request": {"origin": str(permit.rule.origin)},
                 }
             )

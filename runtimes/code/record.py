@@ -17,7 +17,8 @@ from policies.errors import InvalidInput
 from policies.graphql import expected_of, leaves_open
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
-from runtimes.code.permits import Permit, held_in_path, name_from, shape_of, typed
+from runtimes.code.path_templates import name_from, shape_of
+from runtimes.code.permits import Permit, held_in_path, typed
 from runtimes.gateway.codec import rule_from_json
 from runtimes.gateway.plan import Exchange, SentRequest
 from runtimes.rest import records as rest_records
@@ -176,6 +177,8 @@ def permits_of(plan: Plan) -> tuple[Permit, ...]:
                 optional=tuple(one["optional"]),
                 closed=tuple(one["closed"]),
                 free=tuple(one["free"]),
+                more=tuple(one.get("more", ())),
+                parts={name: tuple(values) for name, values in one.get("parts", {}).items()},
             )
             for one in plan.resolved["permits"]
         )

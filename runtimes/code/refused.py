@@ -16,7 +16,8 @@ from policies.accounts import Origin
 from policies.display_text import escape, shorten
 from policies.errors import GoexError
 from policies.jsonvalue import JsonObject
-from runtimes.code.permits import Accounts, callable_, template
+from runtimes.code.path_templates import template
+from runtimes.code.permits import Accounts, callable_
 from runtimes.gateway.plan import Refusal, Slot
 from runtimes.gateway.routes import divide
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
 from runtimes.gateway.admission import BodyKind, Refused
-from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
+from runtimes.gateway.multipart import BadParts, FirstPart, Part, PartReader, boundary_of, read_parts, write_parts
 from runtimes.gateway.plan import MethodRule
-from runtimes.gateway.request_headers import OVERRIDE_NAMES, carries_credential, overrides, refuse
+from runtimes.gateway.request_headers import carries_credential, overrides, refuse
 from runtimes.gateway.urls import BadTarget, decode_query, encode_query
 
 FORM = "application/x-www-form-urlencoded"
@@ -199,8 +199,8 @@ class Watch:
         self._related = content_type.lower().startswith("multipart/related")
         self._overlap = max([_LONG_ROOM if self._related else _ROOM, *(len(mark) for mark in self._marks)])
         self._tail = b""
-        self._json = kind == "json"
-        self._open = False  # a name has come, and not yet whether it is a key
+        self._first = FirstPart(content_type) if self._related and rule.closed else None
+        self._plain = kind == "other" and not self._related and bool(rule.closed)
         self._parts: PartReader | None = None
         if kind == "multipart":
             try:
@@ -213,8 +213,15 @@ class Watch:
         self._tail = seen[-self._overlap :]
         if any(mark in seen for mark in self._marks):
             raise misplaced("the body")
-        if self._json:
-            self._look(seen, data)
+        if self._plain and data.strip():
+            self._plain = False
+            if data.lstrip()[:1] == b"{":
+                hint = "Say that it is JSON, or send it as a part beside the fields."
+                raise refuse(
+                    "body", "an object that isn't said to be JSON, whose fields couldn't be looked at", hint=hint
+                )
+        if self._first is not None:
+            self._look_at_first(self._first, data)
         if self._related and b"disposition" in (lowered := seen.lower()) and _NAMED.search(lowered):
             raise refuse("body", "a part that is named as a form's field is, in a body that isn't a form")
         if self._parts is not None:
@@ -223,15 +230,20 @@ class Watch:
             except BadParts as error:
                 raise refuse("body", error.message, status=400) from error
 
-    def _look(self, seen: bytes, data: bytes) -> None:
-        found = _OVERRIDE_KEY.search(seen)
-        rest = data.lstrip(b" \t\r\n")
-        if (found is not None and found[1]) or (self._open and rest.startswith(b":")):
-            raise refuse("override", "a field _method would change what the request means", hint="Leave it out.")
-        self._open = found is not None or (self._open and not rest)
+    def _look_at_first(self, part: FirstPart, data: bytes) -> None:
+        try:
+            names = part.feed(data)
+        except BadParts as error:
+            raise refuse("body", error.message, status=400) from error
+        if names is not None:
+            self._first = None
+            check_names(self._rule, names)
+            check_closed(self._rule, names)
 
     def finish(self) -> None:
         """The body has ended. Raises Refused where it ended early."""
+        if self._first is not None:
+            raise refuse("body", "a multipart/related body without its first part", status=400)
         if self._parts is not None:
             try:
                 self._parts.close()
@@ -288,18 +300,3 @@ def _gathered(pairs: Iterable[tuple[str, str]]) -> dict[str, JsonValue]:
 def _shown(values: tuple[JsonValue, ...]) -> str:
     shown = ", ".join(canonical(value).decode("utf-8")[:60] for value in values[:5])
     return shown if len(values) <= 5 else f"{shown} and {len(values) - 5} more"
-
-
-def _any_spelling(text: str) -> str:
-    """A JSON string's text with each character plain or escaped, in either case."""
-    found = []
-    for char in text:
-        ways = {char, char.upper()}
-        found.append("(?:" + "|".join(f"{re.escape(one)}|\\\\u{ord(one):04x}" for one in sorted(ways)) + ")")
-    return "".join(found)
-
-
-_OVERRIDE_KEY = re.compile(
-    ('"(?:' + "|".join(_any_spelling(name) for name in sorted(OVERRIDE_NAMES)) + r')"[ \t\r\n]*(:|\Z)').encode("ascii"),
-    re.IGNORECASE,
-)

@@ -67,6 +67,8 @@ def plan_from_json(raw: Mapping[str, Any]) -> GatewayPlan:
 def rule_to_json(rule: MethodRule) -> dict[str, Any]:
     """Every field of a rule: a plan's digest is taken over this too."""
     made = {each.name: getattr(rule, each.name) for each in fields(MethodRule)}
+    if not rule.budget:
+        del made["budget"]  # as a GoEx without it wrote rules
     return {
         **{name: list(value) if isinstance(value, tuple) else value for name, value in made.items()},
         "origin": str(rule.origin),

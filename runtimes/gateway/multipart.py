@@ -12,11 +12,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from policies.errors import GoexError
+from policies.jsonvalue import parse
 
 MAX_PART_HEAD = 4096
 MAX_PARTS = 1000
+MAX_FIRST_PART = 2**20
 
 _BOUNDARY = re.compile(r"""multipart/form-data\s*;\s*boundary=(?:"([^"\\]+)"|([^\s;"]+))\s*""", re.IGNORECASE)
+_ANY_BOUNDARY = re.compile(r""";\s*boundary=(?:"([^"\\]+)"|([^\s;"]+))""", re.IGNORECASE)
 _CHARS = re.compile(r"[A-Za-z0-9'()+_,\-./:=?]{1,70}")
 _DISPOSITION = re.compile(
     r'form-data; ?name="([^"\\\x00-\x1f%]{1,256})"(?:; ?filename="([^"\\\x00-\x1f]{0,512})")?'
@@ -197,3 +200,36 @@ def _part(head: bytes) -> Part:
     if not file and "charset" in kind.lower() and "utf-8" not in kind.lower():
         raise BadParts("a field in a charset other than UTF-8")
     return Part(name=match[1], file=file, filename=match[2] or "file", type=kind)
+
+
+class FirstPart:
+    """The first part of a multipart/related body (RFC 2387), as APIs take what is said about a file before the file
+    itself: an object's names are given once, when that part is over."""
+
+    def __init__(self, content_type: str) -> None:
+        found = _ANY_BOUNDARY.search(content_type)
+        boundary = found[1] or found[2] if found else ""
+        self._mark = b"--" + boundary.encode("ascii") if _CHARS.fullmatch(boundary) else b""
+        self._buffer = b""
+
+    def feed(self, data: bytes) -> tuple[str, ...] | None:
+        """Take the next piece; None while the part isn't over. Raises BadParts where it isn't an object in JSON."""
+        if not self._mark:
+            raise BadParts("a multipart/related body names one boundary")
+        self._buffer += data
+        if not self._mark.startswith(self._buffer[: len(self._mark)]):
+            raise BadParts("something before the first part")
+        end = self._buffer.find(b"\n" + self._mark, len(self._mark))
+        if end < 0:
+            if len(self._buffer) > MAX_FIRST_PART:
+                raise BadParts(f"a first part of more than {MAX_FIRST_PART} bytes")
+            return None
+        part = self._buffer[len(self._mark) : end].replace(b"\r\n", b"\n")
+        head, _, text = part.partition(b"\n\n")
+        try:
+            value = parse(text.decode("utf-8"), limit=MAX_FIRST_PART, what="The first part")
+        except (GoexError, UnicodeDecodeError) as error:
+            raise BadParts("a first part that isn't JSON") from error
+        if not isinstance(value, dict) or b"encoding" in head.lower():
+            raise BadParts("a first part that isn't an object in JSON")
+        return tuple(value)

@@ -137,7 +137,8 @@ class MethodRule(Rule):
     where they stand there, () for one that is known, and free; `closed` may not stand there, nor with `only` any that
     isn't among `fields`; `must`: the names of `query` or `fields` that have to. With `body_format` "json" or "form" a
     body is either of them, and is read whole before anything is sent; with "any" it is streamed. `calls`,
-    `request_bytes`, `response_bytes` bound all its requests, each request, each answer. `headers`: names that are
+    `request_bytes`, `response_bytes` bound all its requests, each request, each answer; the requests of all rules with
+    one `budget` count together. `headers`: names that are
     passed on beside the usual ones. `others`: the paths of other methods of this origin, whatever their verb; what fits
     one of them more exactly is that method's, and this rule doesn't let it pass. `any_query`: other names may stand in
     the query, but those of credentials.
@@ -157,6 +158,12 @@ class MethodRule(Rule):
     response_bytes: int = 4 * 2**30
     websocket: bool = False
     any_query: bool = False
+    budget: str = ""
+
+    @property
+    def counted_as(self) -> str:
+        """What its requests count for."""
+        return self.budget or self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

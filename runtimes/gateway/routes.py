@@ -24,7 +24,8 @@ Taken = tuple[tuple[str, ...], ...]
 _HIDDEN = frozenset({"graphql", "graphiql", "batch", "$batch", "_batch", "bulk", "_bulk", "_msearch", "jsonrpc", "rpc"})
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}|%u[0-9A-Fa-f]{4}|&#|\\")
 _VERB = re.compile(r":[A-Za-z][A-Za-z0-9_.\-]*\Z")
-_SUFFIX = re.compile(r"\.(json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)\Z")
+# What servers leave out at a path's end: the form of an answer, and parameters of a segment.
+SUFFIX = re.compile(r"(?:\.(?:json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)|;.*)+\Z", re.IGNORECASE | re.DOTALL)
 
 
 def divide(template: Template, segments: Sequence[str]) -> Taken | None:
@@ -107,11 +108,11 @@ def rivals_of(rules: Sequence[MethodRule]) -> dict[str, tuple[Rival, ...]]:
 
 def closer(ours: Template, mine: Taken, rivals: Sequence[Rival], segments: Sequence[str]) -> bool:
     """Whether the path, which fits `ours`, is (or could be to some server) rather another method's."""
-    lowered = [segment.casefold() for segment in segments]
+    lowered = [_folded(segment) for segment in segments]
     while lowered and not lowered[-1]:
         lowered.pop()
     spellings = [lowered]
-    if lowered and (bare := _SUFFIX.sub("", lowered[-1])) != lowered[-1]:
+    if lowered and (bare := SUFFIX.sub("", lowered[-1])) != lowered[-1]:
         spellings.append([*lowered[:-1], bare])
     exact = _exactness(ours, mine)
     for rival in rivals:
@@ -168,8 +169,13 @@ def _listed(values: tuple[str, ...]) -> str:
 
 def _lowered(part: str | Slot) -> str | Slot:
     if isinstance(part, str):
-        return part.casefold()
-    return Slot(part.name, many=part.many, end=part.end.casefold())
+        return _folded(part)
+    return Slot(part.name, many=part.many, end=_folded(part.end))
+
+
+def _folded(text: str) -> str:
+    """As a server may compare it: without upper case and without the forms of one letter."""
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def _exactness(template: Template, taken: Taken) -> list[int]:
@@ -241,4 +247,7 @@ def _beside(rule: MethodRule, other: MethodRule) -> bool:
 def _hidden(template: Template, taken: Taken) -> bool:
     """Whether a free slot makes the path end in what takes several requests at once."""
     last = template[-1] if template else ""
-    return isinstance(last, Slot) and not last.values and taken[-1][-1].casefold() in _HIDDEN
+    if not isinstance(last, Slot) or last.values:
+        return False
+    word = _folded(taken[-1][-1])
+    return bool({word, SUFFIX.sub("", word)} & _HIDDEN)

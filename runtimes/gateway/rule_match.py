@@ -57,7 +57,6 @@ from runtimes.gateway.urls import (
 MAX_UNDER_WAY = 64
 MAX_INSPECTED = 16 * 2**20
 MAX_HELD = 4 * MAX_INSPECTED  # bytes of bodies that are held at once, of one action
-SMALL_JSON = 2**20  # a JSON body of no more than this is read whole also where no rule says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ class RulePolicy(Policy):
             if admission.ticket in self._unread:
                 # It was counted by its head; it counts for the rule that has its body too, and not at all without one.
                 self._unread.discard(admission.ticket)
-                self._used[admission.rule.id] -= 1
+                self._used[_rule(admission).counted_as] -= 1
         try:
             content = _content(admission, body)
         except Refused as refused:
@@ -203,7 +202,7 @@ class RulePolicy(Policy):
             raise refuse("busy", "too many large requests are under way", status=429, hint="Wait for their answers.")
         self._ticket += 1
         self._under_way[self._ticket] = held
-        self._used[rule.id] += 1
+        self._used[rule.counted_as] += 1
         if first.inspect:
             self._unread.add(self._ticket)
         rivals = tuple(replace(one, ticket=self._ticket) for one in fitting[1:]) if first.inspect else ()
@@ -233,7 +232,7 @@ class RulePolicy(Policy):
         kind = bodies.kind_of(head.get("content-type")) if body else ""
         if body and (rule.method in ("GET", "HEAD") or rule.body_format == "none"):
             raise refuse("body", f"{rule.method_id} takes no body here")
-        inspect = body and _inspected(rule, kind, head.length, query)
+        inspect = body and _inspected(rule, kind, query)
         if inspect and (kind == "other" or (kind == "multipart" and rule.credential_at == "body")):
             raise refuse("body", f"the body of {rule.method_id} is JSON or a form, since it is looked at")
         bodies.check_fields(rule, None, query, () if inspect else rule.must)
@@ -316,7 +315,7 @@ class RulePolicy(Policy):
         with self._lock:
             rule = _rule(admission)
             self._check_calls(rule)
-            self._used[rule.id] += 1
+            self._used[rule.counted_as] += 1
             if not admission.id:  # another rule than the head's
                 admission = replace(admission, id=self._number(rule))
         admission = replace(admission, headers=headers, rivals=())
@@ -329,7 +328,7 @@ class RulePolicy(Policy):
         )  # fmt: skip
 
     def _check_calls(self, rule: MethodRule) -> None:
-        if self._used[rule.id] >= rule.calls:
+        if self._used[rule.counted_as] >= rule.calls:
             raise refuse("calls", f"{rule.method_id} was allowed {rule.calls} times, and was called that often")
 
     def _number(self, rule: MethodRule) -> str:
@@ -390,15 +389,13 @@ def _check_query(rule: MethodRule, query: Pairs) -> None:
             raise refuse("query", f"the parameter {name} isn't one of {rule.method_id} as it was allowed")
 
 
-def _inspected(rule: MethodRule, kind: BodyKind, length: int | None, query: Pairs) -> bool:
+def _inspected(rule: MethodRule, kind: BodyKind, query: Pairs) -> bool:
     """Whether a body must be read whole before anything of it is sent."""
     if rule.body_format != "any" or bodies.held(rule.fields):
         return True
     if set(rule.must) - {name for name, _ in query}:
         return True
-    if kind == "json":
-        return bodies.looks_at(rule) or (length is not None and length <= SMALL_JSON)
-    return kind == "form"
+    return kind in ("json", "form")  # where a credential or an override could stand
 
 
 def _check_graphql(rule: MethodRule) -> None:

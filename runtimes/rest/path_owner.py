@@ -19,10 +19,9 @@ from urllib.parse import unquote
 from mapper.catalog import Catalog
 from policies.errors import InvalidInput
 from policies.services import Method, Service, believed_risk
+from runtimes.gateway.routes import SUFFIX
 
 HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
-# What servers leave out at a path's end: the form of an answer, and parameters of a segment.
-_SUFFIX = re.compile(r"(?:\.(?:json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)|;.*)+\Z", re.IGNORECASE | re.DOTALL)
 _SLASH = re.compile(r"[/\\]")
 _DECODED = 3  # times that a server may decode a path
 _SERVICES = 32  # whose paths are kept
@@ -203,5 +202,5 @@ def _spellings(path: Sequence[str]) -> Iterator[tuple[list[str], slice | None]]:
 def _with_bare(segments: list[str], divided: slice | None) -> Iterator[tuple[list[str], slice | None]]:
     """The segments, and once more without what servers leave out at the end."""
     yield segments, divided
-    if segments and (bare := _SUFFIX.sub("", segments[-1])) != segments[-1] and bare:
+    if segments and (bare := SUFFIX.sub("", segments[-1])) != segments[-1] and bare:
         yield [*segments[:-1], bare], divided

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,8 +24,11 @@ from runtimes.base import Context
 from runtimes.code.document_rule import DOCUMENT
 from runtimes.code.record import answer_of, arguments_of, permits_of
 from runtimes.code.runtime import CodeRuntime
+from runtimes.gateway.admission import Admission, AskedHead, Ready
 from runtimes.gateway.client import GatewayClient
-from runtimes.gateway.plan import Exchange, SentRequest
+from runtimes.gateway.head import parse_head
+from runtimes.gateway.plan import Exchange, GatewayPlan, SentRequest
+from runtimes.gateway.rule_match import RulePolicy
 from runtimes.sandbox.docker import DockerSandbox
 from tests.runtimes.code.support import code, plan, rules
 from tests.runtimes.rest.graphql_service import SCHEMA, Tracker
@@ -195,3 +199,43 @@ async def test_through_the_real_gateway(catalog: Catalog, tracker: Tracker, tmp_
     assert [body["query"] for body in tracker.got] == [READ, CHANGE]
     assert tracker.issues[2]["title"] == "made by a program"
     assert 1 in tracker.issues
+
+
+@pytest.mark.promise(57)
+def test_a_document_with_a_change_is_a_change_by_whichever_permit_it_leaves(tmp_path: Path) -> None:
+    queries = "type Query { issue(number: Int!): Issue deleteIssue(number: Int!): Issue other(number: Int!): Issue }"
+    (tmp_path / "tracker.graphql").write_text(f"{queries} type Issue {{ title: String }}")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(install, "rebuild", lambda *_: None)
+        import_graphql(tmp_path / "catalog.db", tmp_path / "tracker.graphql", f"{URL}/graphql", "tracker")
+    mixed = "{ issue(number: 1) { title } deleteIssue(number: 2) { title } }"
+    reads = "{ issue(number: 1) { title } other(number: 2) { title } }"
+    for document, changes in ((mixed, True), (reads, False)):
+        permits = permits_of(planned(Catalog.open(tmp_path / "catalog.db"), document))
+        assert len(permits) == 2
+        assert {permit.read for permit in permits} == {not changes}
+        (budget,) = {permit.rule.budget for permit in permits}
+        assert budget
+        policy = RulePolicy(
+            GatewayPlan(
+                action_id="a-1",
+                rules=tuple(replace(permit.rule, calls=3) for permit in permits),
+                placeholders={"xx-goex-mark-abcdefghijklmnopqrstuv": ("tracker", "work")},
+                code=True,
+            )
+        )
+        body = json.dumps({"query": document}).encode()
+        lines = ["POST /api/graphql HTTP/1.1", "Host: tracker.example.com", "Content-Type: application/json"]
+        lines += [f"Content-Length: {len(body)}", "Authorization: Bearer xx-goex-mark-abcdefghijklmnopqrstuv", "", ""]
+        head = parse_head("\r\n".join(lines).encode())
+        passed = []
+        for _ in range(5):
+            admitted = policy.admit(AskedHead(origin=permits[0].rule.origin, head=head, target="/api/graphql"))
+            passed.append(isinstance(admitted, Admission) and isinstance(policy.read(admitted, body), Ready))
+        assert passed == [True] * 3 + [False] * 2
+
+
+def test_documents_apart_are_counted_apart(catalog: Catalog) -> None:
+    permits = permits_of(planned(catalog, READ, CHANGE))
+    assert {permit.rule.budget for permit in permits} == {""}
+    assert {permit.read for permit in permits} == {True, False}

@@ -17,8 +17,9 @@ from mapper.code.found_calls import ANY, FoundCall
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
-from runtimes.code import permits as permits_module
-from runtimes.code.permits import MOST_VALUES, Permit, callable_, form_of, permits, template
+from runtimes.code import path_templates
+from runtimes.code.path_templates import form_of, template
+from runtimes.code.permits import MOST_VALUES, Permit, callable_, permits
 from runtimes.code.record import arguments_of, permits_of
 from runtimes.code.run import placeholder
 from runtimes.gateway.codec import plan_from_json, plan_to_json, rule_from_json, rule_to_json
@@ -290,5 +291,5 @@ def test_a_path_that_another_verb_has_is_not_an_id() -> None:
     posted = replace(get, name="issues.bulk", http="POST", path="/repos/{owner}/{repo}/issues/bulk")
     catalog = SimpleNamespace(service=lambda name: SimpleNamespace(methods={"a": get, "b": posted}))
     (permit,) = permits((), ("github.issues.get",), {("github", "work"): GITHUB}, CATALOG)
-    others = permits_module._less(permit.rule, get, catalog).others  # type: ignore[arg-type]
+    others = path_templates.without_others(permit.rule, get, catalog).others  # type: ignore[arg-type]
     assert [path[-1] for path in others] == ["bulk"]
