@@ -38,7 +38,7 @@ from vault.passkeys import NONE, Passkeys
 from vault.record import SealedRecord, check_account, check_secret
 from vault.schema import VaultFile
 from vault.secret import Secret
-from vault.unsealed import Unsealed, discard
+from vault.unsealed import Unsealed, discard_unused
 
 MAGIC = b"GoExBkup"
 FORMAT = 1
@@ -280,7 +280,7 @@ def restore(
         place(path, header, random, work=work, aside=aside)
         file = VaultFile(path)
     except BaseException:
-        discard(wrapping)
+        discard_unused(path, wrapping)
         raise
     return Unsealed(
         file=file, header=header, master=master, wrapping=wrapping, record_index=record_index, random=random

@@ -1,8 +1,8 @@
 """Credentials that programs read from a file: sealed whole, lent as a token, and shown to code as a stand-in.
 
-Rules: the file, as the person gave it, is sealed and never leaves the daemon. Code gets a `FileTemplate`: the
-same file with a placeholder where the secret is, or, of a service account, with a key that was made for nothing else
-and opens nothing. Three kinds are known by what is in them:
+Rules: the file, as the person gave it (but for a refresh token that its server rotated), is sealed and never leaves the
+daemon. Code gets a `FileTemplate`: the same file with a placeholder where the secret is, or, of a service account, with
+a key that was made for nothing else and opens nothing. Three kinds are known by what is in them:
 
 * `service_account`: Google's JSON with a private key. The daemon itself asks for access tokens with it (RFC 7523).
 * `authorized_user`: Google's JSON with a refresh token. The daemon renews with it (RFC 6749 section 6).
@@ -102,6 +102,11 @@ class CredentialFile:
         """A member of a JSON file; "" where it isn't there."""
         said = self._json().get(name)
         return said if isinstance(said, str) else ""
+
+    def renewed(self, refresh: Secret) -> CredentialFile:
+        """An `authorized_user` file with another refresh token."""
+        said = {**self._json(), "refresh_token": refresh.reveal().decode("utf-8")}
+        return CredentialFile(text=Secret(json.dumps(said, indent=2)), name=self.name, variable=self.variable)
 
     @property
     def endpoint(self) -> str:

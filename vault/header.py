@@ -24,7 +24,7 @@ from vault.passkeys import NONE, Passkeys
 from vault.schema import broken
 from vault.secret import Secret
 
-_LEDGER_LIMIT = 50_000_000
+_INDEX_LIMIT = 50_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +205,7 @@ class RecordIndex:
 
     @classmethod
     def from_secret(cls, secret: Secret) -> RecordIndex:
-        read = parse(secret.reveal(), limit=_LEDGER_LIMIT, what="The record index")
+        read = parse(secret.reveal(), limit=_INDEX_LIMIT, what="The record index")
         root = Secret(bytes.fromhex(read["root"]))
         payload = tuple(Secret(bytes.fromhex(key)) for key in read.get("payload", ()))
         if any(len(key) != KEY_BYTES for key in (root, *payload)):

@@ -23,7 +23,7 @@ from vault.header import Header, Reached, RecordIndex, Restored
 from vault.keys import Cost, Protector, check_passphrase, same_passphrase
 from vault.passkeys import Passkeys
 from vault.secret import Secret
-from vault.unsealed import Progress, Unsealed, Work, discard, no_progress, nothing
+from vault.unsealed import Progress, Unsealed, Work, discard, discard_unused, no_progress, nothing
 
 Clock = Callable[[], datetime]
 
@@ -74,7 +74,7 @@ class Keeping:
                 self._header = now.header
         except BaseException:
             if established is not None:
-                discard(established)
+                discard_unused(self._path, established)
             raise
         if established is not None:
             discard(old)
@@ -164,34 +164,42 @@ class Keeping:
         VaultSealed.
         """
         with self._approving:
-            with self._lock:
-                now = self._need()
-                at = self._clock()
-                wait = now.record_index.approval.wait(at)
-                if wait > 0:
-                    raise ApprovalBackoff(wait)
-                approval = now.record_index.approval.attempted(at)
-                self._write(now, dataclasses.replace(now.record_index, approval=approval))
-            if not approval.matches(passphrase):
-                return False
-            with self._lock:
-                now = self._need()
-                self._write(now, dataclasses.replace(now.record_index, approval=approval.proved()))
-            return True
+            return self._approves(passphrase)
 
     def change_approval(self, current: Secret, new: Secret, *, cost: Cost | None = None) -> None:
         """Replace the approval passphrase. Raises WrongPassphrase, InvalidInput, and what `check_approval` raises."""
         check_passphrase(new, "approval passphrase")
-        if not self.check_approval(current):
-            raise WrongPassphrase("That isn't the approval passphrase.", next_step="Try again.")
-        with self._lock:
-            wrapping = self._need().wrapping
-        if same_passphrase(wrapping, new):
-            raise errors.one_passphrase_twice()
-        approval = Approval.of(new, cost or Cost(), self._random)
+        with self._approving:  # to the end: a check that began with the old one must not end after it is replaced
+            if not self._approves(current):
+                raise WrongPassphrase("That isn't the approval passphrase.", next_step="Try again.")
+            with self._lock:
+                wrapping = self._need().wrapping
+            if same_passphrase(wrapping, new):
+                raise errors.one_passphrase_twice()
+            approval = Approval.of(new, cost or Cost(), self._random)
+            with self._lock:
+                now = self._need()
+                self._write(now, dataclasses.replace(now.record_index, approval=approval))
+
+    def _approves(self, passphrase: Secret) -> bool:
+        """`check_approval`, by whoever holds `_approving`."""
         with self._lock:
             now = self._need()
+            at = self._clock()
+            wait = now.record_index.approval.wait(at)
+            if wait > 0:
+                raise ApprovalBackoff(wait)
+            approval = now.record_index.approval.attempted(at)
             self._write(now, dataclasses.replace(now.record_index, approval=approval))
+        if not approval.matches(passphrase):
+            return False
+        with self._lock:
+            now = self._need()
+            present = now.record_index.approval
+            if present.verifier != approval.verifier:  # what was looked at isn't the approval passphrase any more
+                return False
+            self._write(now, dataclasses.replace(now.record_index, approval=present.proved()))
+        return True
 
     # ---- passkeys ----
 

@@ -8,6 +8,7 @@ while the vault is unsealed is held beside the keys, and goes with them.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,9 +21,9 @@ from policies.errors import InvalidInput
 from vault import schema
 from vault.errors import RecordReplaced
 from vault.key_maintenance import Keeping
-from vault.record import SealedRecord, check_secret
+from vault.record import SealedRecord, check_account, check_secret
 from vault.secret import Secret
-from vault.unsealed import LiveLease, delete_rows
+from vault.unsealed import LiveLease, Unsealed, delete_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,26 +66,23 @@ class Renewing(Keeping):
             record = now.fetch(account.service, account.name)
             if (record.id, record.version) != opened.stamp:
                 raise RecordReplaced(f"{account.id} was changed meanwhile.", next_step="Try again.")
-            row = SealedRecord.make(
-                account,
-                secret,
-                now.master,
-                vault_id=now.header.vault_id,
-                record_id=record.id,
-                version=record.version + 1,
-                created=record.created,
-                updated=self._clock().astimezone(UTC).isoformat(),
-                random=self._random,
-            )
-            entry = row.entry(now.record_index.entries[record.id].last_used)
-            record_index = dataclasses.replace(now.record_index, entries={**now.record_index.entries, record.id: entry})
+            return self._reseal(now, record, account, secret)
 
-            def work(connection: Connection) -> None:
-                delete_rows(connection, record.id, account.service, account.name)
-                connection.execute(insert(schema.records), row.to_row())
+    def change_account(self, shown: Account, changed: Account) -> Opened:
+        """Seal the secret that an account has now under other terms, in one step: one that was renewed meanwhile stays.
 
-            self._write(now, record_index, work)
-            return Opened(account=account, secret=secret, stamp=(record.id, record.version + 1))
+        Raises RecordReplaced when it isn't as it was `shown` any more, InvalidInput, NoAccount, VaultUnwritable,
+        VaultSealed, VaultChanged, RecordAltered.
+        """
+        check_account(changed)
+        if (changed.service, changed.name, changed.format) != (shown.service, shown.name, shown.format):
+            raise InvalidInput("That would be another account.")
+        with self._lock:
+            now = self._need()
+            record = now.fetch(shown.service, shown.name)
+            if record.account != shown:
+                raise RecordReplaced(f"{shown.id} was changed meanwhile.", next_step="Try again.")
+            return self._reseal(now, record, changed, record.open(now.master, now.header.vault_id))
 
     def note_lease(self, opened: Opened, *, action_id: str, expires: datetime) -> None:
         """A lease was made of this record. Raises VaultSealed; InvalidInput for an end that has passed."""
@@ -103,3 +101,32 @@ class Renewing(Keeping):
         """A place for what may be remembered until the vault is sealed, and no longer. Raises VaultSealed."""
         with self._lock:
             return self._need().remembered
+
+    def before_sealing(self, work: Callable[[], None]) -> None:
+        """Do this once, just before the keys go: for what would otherwise be lost with them. What it raises is logged,
+        and holds up nothing. Raises VaultSealed."""
+        with self._lock:
+            self._need().parting.append(work)
+
+    def _reseal(self, now: Unsealed, record: SealedRecord, account: Account, secret: Secret) -> Opened:
+        """The next version of a record, on disk."""
+        row = SealedRecord.make(
+            account,
+            secret,
+            now.master,
+            vault_id=now.header.vault_id,
+            record_id=record.id,
+            version=record.version + 1,
+            created=record.created,
+            updated=self._clock().astimezone(UTC).isoformat(),
+            random=self._random,
+        )
+        entry = row.entry(now.record_index.entries[record.id].last_used)
+        record_index = dataclasses.replace(now.record_index, entries={**now.record_index.entries, record.id: entry})
+
+        def work(connection: Connection) -> None:
+            delete_rows(connection, record.id, account.service, account.name)
+            connection.execute(insert(schema.records), row.to_row())
+
+        self._write(now, record_index, work)
+        return Opened(account=account, secret=secret, stamp=(record.id, record.version + 1))

@@ -146,6 +146,11 @@ class Vault(Renewing):
                 self.flush_uses()
             except GoexError as error:
                 _log.warning("the times of last use weren't written: %s", error.message)
+            for work in self._unsealed.parting:
+                try:
+                    work()
+                except GoexError as error:
+                    _log.warning("something is lost with the keys: %s", error.message)
             file, self._unsealed = self._unsealed.file, None
             file.close()
 

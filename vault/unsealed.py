@@ -22,7 +22,7 @@ from vault import errors, schema
 from vault.aead import Random, Unopened, bound_to_master, new_key, seal
 from vault.approval import Approval
 from vault.atomic_file import place
-from vault.errors import RecordAltered, VaultChanged
+from vault.errors import RecordAltered, VaultAbsent, VaultChanged
 from vault.header import Entry, Header, RecordIndex, row_digest
 from vault.keys import Cost, Protector, Wrapping, normal_passphrase
 from vault.record import Damage, SealedRecord, altered
@@ -68,6 +68,7 @@ class Unsealed:
     leases: list[LiveLease] = field(default_factory=list)
     uses: dict[str, datetime] = field(default_factory=dict)  # by record id; not yet on disk
     remembered: dict[str, Any] = field(default_factory=dict)  # a keeper's, see vault.record_update
+    parting: list[Callable[[], None]] = field(default_factory=list)  # see `Renewing.before_sealing`
     known: dict[str, tuple[tuple[int, int], Compared]] = field(default_factory=dict)  # by service; of which version
 
     def compared(self, service: str | None = None) -> Compared:
@@ -267,7 +268,7 @@ def make(path: Path, protector: Protector, approval_passphrase: Secret, *, cost:
         place(path, header, random)
         file = VaultFile(path)
     except BaseException:
-        discard(wrapping)
+        discard_unused(path, wrapping)
         raise
     return Unsealed(
         file=file, header=header, master=master, wrapping=wrapping, record_index=record_index, random=random
@@ -308,3 +309,22 @@ def discard(wrapping: Wrapping) -> None:
         wrapping.discard()
     except GoexError as error:
         _log.warning("an unused key stays in the keyring: %s", error.message)
+
+
+def discard_unused(path: Path, wrapping: Wrapping) -> None:
+    """Forget a new wrapping after an error, unless the vault at `path` is wrapped by it by now: a write may be there
+    although it was told as an error. Where that can't be read it stays: it may be the only key."""
+    try:
+        file = VaultFile(path)
+        try:
+            with file.reading() as connection:
+                header = read_header(connection)
+        finally:
+            file.close()
+    except VaultAbsent:
+        discard(wrapping)
+    except GoexError as error:
+        _log.warning("a key that may be in use stays: %s", error.message)
+    else:
+        if (header.keyed_by, dict(header.parameters)) != (wrapping.keyed_by, dict(wrapping.parameters)):
+            discard(wrapping)

@@ -258,11 +258,12 @@ def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Ter
     asked = ab.OfferRequest(
         service=request.service, account=request.account, server=request.server, place=request.place
     )
+    placed = bool(request.place.base_url)  # whether the person said, or saw, where the token will go
     for _ in range(4):
         offer = client.call("Accounts/Offer", asked, ab.OfferReply)
         if offer.local:
             _said_private(offer, terminal)
-            asked.place.private = request.place.private = True
+            asked.place.private = request.place.private = placed = True
             continue
         if not offer.confirm:
             break
@@ -274,6 +275,7 @@ def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Ter
         for name in _ENDPOINTS:
             if getattr(offer.server, name):
                 out.progress(f"  {name.replace('_', ' ')}: {getattr(offer.server, name)}")
+        placed = _say_places(offer, out) or placed
         out.progress("Whoever wrote that chose these places; tokens and the client's secret will go there.")
         said = terminal.ask("Are they the provider's own? (yes/no) [no]: ") if terminal is not None else None
         if (said or "").lower() not in _YES:
@@ -290,6 +292,8 @@ def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Ter
             f"It isn't known where logins to {offer.service} happen.",
             next_step="Say it: --issuer https://…; or seal a key instead: --api-key, --bearer or --basic.",
         )
+    if not placed and offer.said_by == "you" and _imported(client, offer.service):
+        _agree_to_places(offer, out, terminal)
     if not (request.scopes or any(scope.granted or scope.wanted for scope in offer.scopes)) and offer.scopes:
         out.progress(f"{offer.service} has these scopes:")
         offer_scopes(offer, out)
@@ -299,6 +303,32 @@ def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Ter
             "or run what you want to have done, and GoEx asks for what that needs.",
         )
     return offer
+
+
+def _say_places(offer: ab.OfferReply, out: Output) -> bool:
+    """Say where the token will be sent, and whether anything was said."""
+    for url in offer.base_urls:
+        out.progress(f"  calls with the token: {url}")
+    return bool(offer.base_urls)
+
+
+def _imported(client: Client, service: str) -> bool:
+    from goex.rpc import goex_pb2 as pb
+
+    reply = client.call("Person/Services", pb.ServicesRequest(service=service), pb.ServicesReply)
+    return any(one.source == "imported" for one in reply.services)
+
+
+def _agree_to_places(offer: ab.OfferReply, out: Output, terminal: Terminal | None) -> None:
+    """Where logins happen the person said; where the token then goes only an import says. Raises Denied."""
+    out.progress(f"What was imported as {offer.service} says where the token will be sent:")
+    _say_places(offer, out)
+    said = terminal.ask("Is that the provider's own? (yes/no) [no]: ") if terminal is not None else None
+    if (said or "").lower() not in _YES:
+        raise Denied(
+            "Where the token would be sent wasn't confirmed.",
+            next_step="Give the service's own address: --base-url https://…; or confirm it in a terminal.",
+        )
 
 
 def _said_private(offer: ab.OfferReply, terminal: Terminal | None) -> None:

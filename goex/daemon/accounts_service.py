@@ -70,6 +70,7 @@ _FLOWS = ("code", "device", "client_credentials")
 _KINDS = ("api-key", "bearer", "basic")
 _LONGEST_NAME = 300
 _MOST_SCOPES = 500
+_LONGEST_CA = 40_000  # bytes, of a login's account; see `vault.record.LONGEST_STRING`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -439,7 +440,14 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
                 f"There is a key under {service.name}/{name} already.",
                 next_step=f"Use another name with --account, or forget the key: {_logout(service.name, name)}",
             )
-        return entry(self._person, service.name, name, _place(place), "oauth", replace=earlier is not None)
+        account = entry(self._person, service.name, name, _place(place), "oauth", replace=earlier is not None)
+        check_account(account)
+        if len(account.ca_pem) > _LONGEST_CA:
+            raise InvalidInput(
+                f"The CA file is longer than {_LONGEST_CA} bytes: it is sealed with the tokens, which need room, too.",
+                next_step="Give the authority's certificate alone.",
+            )
+        return account
 
     def _view(self, service: str, name: str) -> ab.ConnectedAccount:
         found = record(self._person, service, name)

@@ -73,6 +73,7 @@ log = logging.getLogger("goex.daemon")
 
 LARGEST_MESSAGE = 32 * 2**20  # bytes; requests have limits of their own below it, with a clearer error
 DRAIN_SECONDS = 60.0
+SETTLE_SECONDS = 20.0  # for renewals of logins; with the draining it fits into the unit's TimeoutStopSec
 SWEEP_SECONDS = 30.0
 LOOKING_SECONDS = 600.0  # that a credential is lent for at most, to look at a database
 _PROPOSAL_SECONDS, _CONVERSATION_SECONDS = 60.0, 180.0  # of the model, for one mapping
@@ -241,6 +242,7 @@ class App:
             acceptor.hang_up()
         await self.runtimes.close()
         await self.sandbox.close()
+        await self.broker.settled(SETTLE_SECONDS)  # later their answers would be lost with the process
         if self.journal.unlocked:
             with suppress(GoexError):
                 self.vault_state.flush_uses()

@@ -63,22 +63,26 @@ class VaultCalls(PersonCalls):
     @unary
     async def VaultPut(self, request: pb.VaultPutRequest, context: Any) -> pb.AccountView:
         self._person.vault_state.require_open()
+        vault = self._person.vault_state.vault
         if request.keep:
-            opened = self._person.vault_state.vault.open_record(request.service, request.account)
-            account, secret = agreed(opened.account, request.origins), opened.secret
+            shown = vault.open_record(request.service, request.account).account
+            account = agreed(shown, request.origins)
+            check_account(account)
+            peer = await self._person.present(context, request.passphrase, "Adding an account")
+            # Of an MCP server: its grants are bound to its tools as they were. The secret is the one that is there now:
+            # while the person was asked, a login may have been renewed.
+            await in_thread(vault.change_account, shown, account)
         else:
             account = self._account(request)
             secret = Secret(request.secret)
-        check_account(account)
-        if not secret:
-            raise SecretDue(account)
-        if account.format == "file" and not request.keep:
-            secret = CredentialFile.of(request.secret, request.file_name, request.file_variable).to_secret()
-        peer = await self._person.present(context, request.passphrase, "Adding an account")
-        replaced = request.replace or request.keep
-        if not request.keep:  # of an MCP server: its grants are bound to its tools as they were
+            check_account(account)
+            if not secret:
+                raise SecretDue(account)
+            if account.format == "file":
+                secret = CredentialFile.of(request.secret, request.file_name, request.file_variable).to_secret()
+            peer = await self._person.present(context, request.passphrase, "Adding an account")
             end_moved(self._person, account, peer.describe())
-        await in_thread(self._person.vault_state.vault.put, account, secret, replace=replaced)
+            await in_thread(vault.put, account, secret, replace=request.replace)
         await end_users(self._person, account.service, account.name, "its credential was replaced")
         facts = {
             **self._person.vault_state.noted(),

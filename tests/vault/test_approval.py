@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from policies.errors import ExitStatus, InvalidInput
-from tests.vault.support import APPROVAL, CHEAP, HandClock, create, reopen
-from vault.approval import FREE_MISTAKES, LONGEST_WAIT
+from tests.vault.support import APPROVAL, CHEAP, HandClock, create, protector, reopen
+from vault.approval import FREE_MISTAKES, LONGEST_WAIT, Approval
 from vault.errors import ApprovalBackoff, VaultUnwritable, WrongPassphrase
 from vault.secret import Secret
 from vault.store import Vault
@@ -130,6 +130,56 @@ def test_change(vault: Vault, path: Path, clock: HandClock) -> None:
     assert not again.check_approval(Secret(APPROVAL))
 
 
+NEW = Secret("a quite different one")
+
+
+def test_a_check_of_the_old_one_meanwhile_doesnt_bring_it_back(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old passphrase is tried, right, from just before the new one is written until just after."""
+    said: list[bool] = []
+    looking, changed = threading.Event(), threading.Event()
+    really_matches, really_of = Approval.matches, Approval.of
+
+    def slow(approval: Approval, passphrase: Secret) -> bool:
+        if threading.current_thread() is other:
+            looking.set()
+            changed.wait(5)
+        return really_matches(approval, passphrase)
+
+    def of(*given: object) -> Approval:
+        other.start()
+        looking.wait(0.5)
+        return really_of(*given)  # type: ignore[arg-type]
+
+    other = threading.Thread(target=lambda: said.append(vault.check_approval(Secret(APPROVAL))))
+    monkeypatch.setattr(Approval, "matches", slow)
+    monkeypatch.setattr(Approval, "of", of)
+    vault.change_approval(Secret(APPROVAL), NEW, cost=CHEAP)
+    changed.set()
+    other.join()
+    assert said == [False]
+    assert vault.check_approval(NEW)
+    assert not vault.check_approval(Secret(APPROVAL))
+
+
+def test_one_that_was_changed_elsewhere_while_it_was_checked_isnt_right_any_more(
+    vault: Vault, path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = Approval.matches
+
+    def changed(approval: Approval, passphrase: Secret) -> bool:
+        with monkeypatch.context() as patched:
+            patched.setattr(Approval, "matches", really)
+            vault.seal()
+            reopen(path, clock=clock).change_approval(Secret(APPROVAL), NEW, cost=CHEAP)
+            vault.unlock(protector())
+        return really(approval, passphrase)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Approval, "matches", changed)
+        assert not vault.check_approval(Secret(APPROVAL))
+    assert vault.check_approval(NEW)
+
+
 def test_guesses_by_changing_count_too(vault: Vault) -> None:
     for _ in range(FREE_MISTAKES):
         with pytest.raises(WrongPassphrase):
@@ -139,8 +189,6 @@ def test_guesses_by_changing_count_too(vault: Vault) -> None:
 
 
 def test_the_default_cost_is_the_documented_one(path: Path) -> None:
-    from tests.vault.support import protector
-
     made = Vault.create(path, protector(), Secret(APPROVAL))
     parameters = made._unsealed.record_index.approval.parameters  # type: ignore[union-attr]
     assert (parameters["passes"], parameters["memory"], parameters["lanes"]) == (3, 64 * 1024, 4)

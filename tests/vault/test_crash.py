@@ -10,15 +10,22 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 
+from policies.jsonvalue import JsonObject
 from tests.vault.support import APPROVAL, CHEAP, account, create, protector, reopen, secret_of
-from vault.errors import VaultAbsent, VaultUnwritable
+from vault.aead import new_key
+from vault.backup import keep, restore
+from vault.errors import VaultAbsent, VaultExists, VaultUnwritable
+from vault.keys import KeyedBy, Wrapping
+from vault.schema import VaultFile
 from vault.secret import Secret
 from vault.store import Vault
+from vault.unsealed import Unsealed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -233,6 +240,126 @@ def test_a_full_disk_leaves_the_old_state(small_disk: Path, tmp_path: Path) -> N
     again.rotate()
     again.put(account(), Secret("new"), replace=True)
     assert secret_of(reopen(path)) == b"new"
+
+
+class Ring:
+    """A keyring that is a dict: what is in it, by entry."""
+
+    keyed_by: KeyedBy = "keyring"
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Secret] = {}
+
+    def establish(self) -> Wrapping:
+        entry = os.urandom(16).hex()
+        self.entries[entry] = new_key()
+        return self.recall({"entry": entry})
+
+    def recall(self, parameters: JsonObject) -> Wrapping:
+        entry = str(parameters["entry"])
+        key, discard = self.entries[entry], lambda: self.entries.pop(entry, None)
+        return Wrapping(keyed_by="keyring", parameters={"entry": entry}, key=key, discard=discard)  # type: ignore[arg-type]
+
+    def rests_on(self, matches: Callable[[Secret], bool]) -> bool:
+        return False
+
+
+def failing_after_commit(monkeypatch: pytest.MonkeyPatch, then: Callable[[], None] = lambda: None) -> None:
+    """The disk takes each transaction, and fails when the folder is synced: SQLite tells that as an error."""
+    really = VaultFile.writing
+
+    @contextmanager
+    def writing(file: VaultFile) -> Iterator[Connection]:
+        with really(file) as connection:
+            yield connection
+        then()
+        raise VaultUnwritable("The disk failed to read or write.")
+
+    monkeypatch.setattr(VaultFile, "writing", writing)
+
+
+def unlocks(path: Path, ring: Ring) -> None:
+    vault = Vault.open(path)
+    vault.unlock(ring)
+    assert secret_of(vault) == b"old"
+    vault.seal()
+
+
+def test_an_error_after_the_commit_doesnt_cost_the_only_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = Ring()
+    vault = Vault.create(path, ring, Secret(APPROVAL), approval_cost=CHEAP)
+    vault.put(account(), Secret("old"))
+    with monkeypatch.context() as patched:
+        failing_after_commit(patched)
+        with pytest.raises(VaultUnwritable):
+            vault.rotate(ring)
+    assert len(ring.entries) == 2  # the old one opens what is there when a power cut takes the commit back
+    vault.seal()
+    unlocks(path, ring)
+
+
+def test_a_key_that_may_be_in_use_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the file is wrapped by can't be read after the error."""
+    ring = Ring()
+    vault = Vault.create(path, ring, Secret(APPROVAL), approval_cost=CHEAP)
+    vault.put(account(), Secret("old"))
+    with monkeypatch.context() as patched:
+        failing_after_commit(patched, then=lambda: path.chmod(0o666))
+        with pytest.raises(VaultUnwritable):
+            vault.rotate(ring)
+    path.chmod(0o600)
+    vault.seal()
+    unlocks(path, ring)
+
+
+def test_a_key_that_nothing_is_wrapped_by_is_forgotten(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = Ring()
+    vault = Vault.create(path, ring, Secret(APPROVAL), approval_cost=CHEAP)
+    vault.put(account(), Secret("old"))
+
+    def full(*_: object, **__: object) -> None:
+        raise VaultUnwritable("The disk is full.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Unsealed, "write", full)
+        with pytest.raises(VaultUnwritable):
+            vault.rotate(ring)
+    assert len(ring.entries) == 1
+    with pytest.raises(VaultExists):
+        restore(path, keep(vault._unsealed, vault._clock()), ring, floor=0, by="me", at=vault._clock())  # type: ignore[arg-type]
+    assert len(ring.entries) == 1
+    vault.seal()
+    unlocks(path, ring)
+
+
+def test_a_new_vaults_key_stays_when_only_the_folder_couldnt_be_synced(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    ring = Ring()
+    with monkeypatch.context() as patched:
+        patched.setattr("vault.atomic_file.sync_folder", failing)
+        with pytest.raises(VaultUnwritable):
+            Vault.create(path, ring, Secret(APPROVAL), approval_cost=CHEAP)
+    vault = Vault.open(path)
+    vault.unlock(ring)
+    vault.put(account(), Secret("old"))
+    kept = keep(vault._unsealed, vault._clock())  # type: ignore[arg-type]
+    vault.seal()
+    aside, new = path.with_name("aside"), Ring()
+    with monkeypatch.context() as patched:
+        placed = iter((None, failing))  # the name aside is synced, the new file's isn't
+
+        def second(folder: Path) -> None:
+            if (fails := next(placed)) is not None:
+                fails(folder)
+
+        patched.setattr("vault.atomic_file.sync_folder", second)
+        with pytest.raises(VaultUnwritable):
+            restore(path, kept, new, floor=0, by="me", at=vault._clock(), aside=aside)
+    unlocks(path, new)
 
 
 def test_a_file_that_is_locked_by_another_process(vault: Vault, path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from policies.accounts import Origin
 from policies.errors import InvalidInput
 from tests.vault.support import SOON, HandClock, account, protector, reopen
 from vault.basic import Basic
@@ -62,6 +64,23 @@ def test_of_many_renewals_of_one_state_one_wins(vault: Vault) -> None:
     for each in threads:
         each.join()
     assert len(won) == 1 and vault.open_record("slack", "work").secret == Secret(f"number {won[0]}")
+
+
+def test_new_terms_keep_the_secret_that_is_there_by_now(vault: Vault, path: Path) -> None:
+    vault.put(account(), Secret("first"))
+    shown = vault.open_record("slack", "work").account
+    moved = replace(shown, origins=(*shown.origins, Origin.parse("https://z.example.org")))
+    vault.renew(vault.open_record("slack", "work"), Secret("rotated meanwhile"))
+    vault.change_account(shown, moved)
+    vault.seal()
+    again = reopen(path)
+    opened = again.open_record("slack", "work")
+    assert (opened.account, opened.secret) == (moved, Secret("rotated meanwhile")) and again.damage() == ()
+    with pytest.raises(RecordReplaced):  # it was agreed to of another account
+        again.change_account(shown, moved)
+    with pytest.raises(InvalidInput):
+        again.change_account(moved, replace(moved, name="home"))
+    assert again.open_record("slack", "work") == opened
 
 
 def test_an_altered_record_is_not_opened(vault: Vault, path: Path) -> None:

@@ -5,8 +5,8 @@ Rules:
 * A renewal is announced in the vault before it is asked for, and its answer is in the vault before it is used; the old
   refresh token is forgotten in that same write. Killed in between, the announcement says so: the old token is tried
   once more at once, since servers take it for a while after, and when it is refused the person is told why.
-* A vault that is sealed while the answer is on its way gets it later: it is put beside the vault, under a key that the
-  announcement holds, and opens with the vault alone.
+* A vault that is sealed while the answer is on its way, or can't be written to, gets it later: it is put beside the
+  vault, under a key that the announcement holds, and opens with the vault alone.
 * A narrowed token is judged by the scopes that its answer *states*. It never touches the login's own token, and the
   first one is followed by a full renewal: a server that would shrink the login is found out once, never asked again.
 * Nothing is widened: scopes that the login doesn't have are the person's to add.
@@ -142,12 +142,19 @@ class LoginBroker:
         account = opened.account
         account_state = self._account_states.setdefault((account.service, account.name), _AccountState())
         async with account_state.lock:
+            opened = self._vault.open_record(account.service, account.name)  # it may have been renewed meanwhile
+            if opened.account != account:
+                raise RecordReplaced(f"{account.id} was changed meanwhile.", next_step="Try again.")
             tokens = self._file_tokens(opened)
             access = tokens.known.get(scopes)
             if access is None or not access.fresh(self._clock(), expires - self._clock()):
+                file = CredentialFile.from_secret(opened.secret)
                 http = Http(private=account.private, ca_pem=account.ca_pem)
-                access = await asyncio.to_thread(file_tokens.ask, file, scopes, http, clock=self._clock)
-                tokens.known[scopes] = access
+                asked = await asyncio.to_thread(file_tokens.ask, file, scopes, http, clock=self._clock)
+                if asked.file is not None:  # the old refresh token may be good no longer: the new one is durable first
+                    opened = await asyncio.to_thread(self._vault.renew, opened, asked.file.to_secret())
+                    tokens.stamp = opened.stamp
+                access = tokens.known[scopes] = asked.access
         until = min(expires, access.expires) if access.expires is not None else expires
         self._vault.note_lease(opened, action_id=action_id, expires=until)
         return Lease(
@@ -181,24 +188,23 @@ class LoginBroker:
             self._vault.while_unsealed().pop(f"file/{service}/{name}", None)
             tokens = self.login(service, name)
             if tokens is not None and tokens.renews:
-                memory = self._renewals.memory(tokens.family)
-                memory.narrowed.clear()
-                memory.distrusted.add(digest(tokens.access))
+                self._renewals.forget_narrowed(tokens.family)
+                self._renewals.memory(tokens.family).distrusted.add(digest(tokens.access))
 
     async def take_back(self, service: str, name: str) -> Revoked:
         """Revoke a login at its server, and forget it: the account is gone when this returns, whatever the server says.
 
         It takes its turn after a renewal that is on its way, so that what that brings is taken back too; and so are an
-        answer that came too late, and the narrowed tokens. Raises NoAccount, InvalidInput for an account that isn't a
-        login, VaultSealed, RecordAltered, VaultUnwritable.
+        answer that came too late, and the narrowed tokens that were given since the vault was unsealed. Raises
+        NoAccount, InvalidInput for an account that isn't a login, VaultSealed, RecordAltered, VaultUnwritable,
+        Unavailable.
         """
         async with self._account_states.setdefault((service, name), _AccountState()).lock:
             tokens = self.login(service, name)
             if tokens is None:
                 raise InvalidInput(f"{service}/{name} isn't a login.", next_step="See what it is: goex auth list")
             tokens = await self._renewals.newest(tokens)
-            memory = self._renewals.memory(tokens.family)
-            narrowed = [access.token for access in memory.narrowed.values()]
+            narrowed = self._renewals.to_revoke(tokens.family)
             said = await asyncio.to_thread(revoke, tokens, self._connect(tokens), narrowed)
             await asyncio.to_thread(self._vault.remove, service, name)
             await asyncio.to_thread(deposits.drop, self._vault.path, tokens.family)

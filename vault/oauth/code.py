@@ -34,7 +34,7 @@ from vault.oauth.loopback import Listener, Page
 from vault.oauth.provider import Client, Provider
 from vault.oauth.registration import register
 from vault.oauth.responses import TokenAnswer, read_token
-from vault.oauth.token_requests import Clock, begin, check_login, utc_now
+from vault.oauth.token_requests import Clock, begin, check_login, proven, utc_now
 from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 
@@ -139,6 +139,13 @@ class CodeLogin:
             )
         if taken := sorted(OURS & extra.keys()):
             raise InvalidInput(f"A login's {', '.join(taken)} is GoEx's to set.", next_step="Leave it out.")
+        query = parse_qsl(urlsplit(provider.authorization_endpoint).query, keep_blank_values=True)
+        if taken := sorted(OURS & {name for name, _ in query}):
+            # Beside ours it would stand twice, and which one counts would be the server's guess.
+            raise InvalidInput(
+                f"The address of the provider's page says {', '.join(taken)}, which is GoEx's to set.",
+                next_step="Give the page's address without it: --authorization-endpoint https://…",
+            )
         if not _PATH.fullmatch(redirect_path):
             raise InvalidInput("The redirect's path has plain characters after a slash.", next_step="Use /callback.")
         if "openid" in scopes and not provider.issuer:
@@ -297,20 +304,23 @@ class CodeLogin:
             client=self._client,
         )
         answer = _read(said, self._asked, self._provider)
-        subject = ""
+        made = begin(self._provider, self._client, "code", answer, self._asked, self._http, now)
+        return proven(made, self._http, self._subject, lambda: self._who(answer))
+
+    def _who(self, answer: TokenAnswer) -> str:
+        """Who logged in; "" where openid wasn't granted."""
         granted = self._asked if answer.scopes is None else answer.scopes
-        if "openid" in self._asked and "openid" in granted:
-            subject = idtoken.check(
-                answer.id_token,
-                provider=self._provider,
-                client=self._client,
-                nonce=self._nonce,
-                access=answer.token,
-                http=self._http,
-                now=self._clock(),
-            )
-        idtoken.check_same(subject, self._subject)
-        return begin(self._provider, self._client, "code", answer, self._asked, self._http, now, subject)
+        if "openid" not in self._asked or "openid" not in granted:
+            return ""
+        return idtoken.check(
+            answer.id_token,
+            provider=self._provider,
+            client=self._client,
+            nonce=self._nonce,
+            access=answer.token,
+            http=self._http,
+            now=self._clock(),
+        )
 
 
 def _read(said: Mapping[str, object], asked: frozenset[str], provider: Provider) -> TokenAnswer:

@@ -1,4 +1,5 @@
-"""An answer that came after the vault was sealed, put beside it until the vault is unsealed again.
+"""An answer that the vault couldn't take, since it was sealed meanwhile or couldn't be written to, put beside it until
+it can.
 
 Rules: it is sealed under a key that only the vault holds (in the announcement of that one renewal), and that was in
 memory for as long as the request took. Without the vault it is noise. The file is the user's alone.
@@ -7,10 +8,11 @@ memory for as long as the request took. Without the vault it is noise. The file 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
-from policies.errors import InvalidInput
+from policies.errors import InvalidInput, Unavailable
 from vault.aead import Unopened, seal, unseal
 from vault.errors import VaultUnwritable
 from vault.oauth.token_set import TokenSet
@@ -46,14 +48,21 @@ def put(vault: Path, tokens: TokenSet, key: Secret) -> None:
 
 
 def take(vault: Path, family: str, key: Secret) -> TokenSet | None:
-    """What was put for this login under this key; None where there is none."""
+    """What was put for this login under this key; None where there is none. Raises Unavailable where that can't be
+    found out: without the answer that lies there, the old refresh token would be used a second time."""
     if not key:
         return None
-    data = b""
-    with contextlib.suppress(OSError):
+    try:
         handle = os.open(_place(vault, family), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:
             data = file.read(_LIMIT)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):  # a link isn't what was put
+            return None
+        raise Unavailable(
+            f"Whether a renewed login is kept beside the vault can't be found out: {error.strerror}.",
+            next_step="Check the folder and the disk, then retry.",
+        ) from None
     with contextlib.suppress(Unopened, InvalidInput):
         found = TokenSet.from_secret(unseal(key, data, ["goex vault v1 late answer", family]))
         return found if found.family == family else None

@@ -7,6 +7,7 @@ code must say where it comes from: a code that somebody else sends to a person l
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from vault.oauth.errors import LoginCancelled, LoginDenied, LoginTimedOut, Refus
 from vault.oauth.http import Http
 from vault.oauth.provider import DEVICE_GRANT, Client, Provider
 from vault.oauth.responses import DeviceAnswer, TokenAnswer, read_device, read_token
-from vault.oauth.token_requests import Clock, begin, check_login, utc_now
+from vault.oauth.token_requests import Clock, begin, check_login, proven, utc_now
 from vault.oauth.token_set import TokenSet
 from vault.secret import Secret
 
@@ -121,9 +122,8 @@ class DeviceLogin:
                 pause = self._next(error, pause)
             if said is not None:
                 answer = read_token(said, asked=self._asked, separator=self._provider.separator)
-                subject = self._who(answer)
-                idtoken.check_same(subject, self._subject)
-                return begin(self._provider, self._client, "device", answer, self._asked, self._http, now, subject)
+                made = begin(self._provider, self._client, "device", answer, self._asked, self._http, now)
+                return proven(made, self._http, self._subject, functools.partial(self._who, answer))
 
     def cancel(self) -> None:
         """End it. `wait` raises LoginCancelled. Idempotent."""

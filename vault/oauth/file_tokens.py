@@ -2,7 +2,8 @@
 
 Rules: a service account's token is asked for by a signed statement (RFC 7523) with the scopes of the action that wants
 it, and no more; a token that is good for another action of the same scopes is used again. What the private key signs is
-only ever sent to the address that the file itself names.
+only ever sent to the address that the file itself names. Where a server rotates a file's refresh token, the new one is
+sealed in the old one's place before what came with it is used.
 """
 
 from __future__ import annotations
@@ -47,7 +48,16 @@ class Tokens:
     known: dict[frozenset[str], Access] = field(default_factory=dict)
 
 
-def ask(file: CredentialFile, scopes: frozenset[str], http: Http, *, clock: Callable[[], datetime]) -> Access:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An access token; and the file with its new refresh token, where the server gave another one: to be sealed before
+    the access token is used."""
+
+    access: Access
+    file: CredentialFile | None = None
+
+
+def ask(file: CredentialFile, scopes: frozenset[str], http: Http, *, clock: Callable[[], datetime]) -> Asked:
     """An access token for `scopes` (as the server spells them), by one request.
 
     Raises Refused, Unreachable, AuthorizationServerBroken, InvalidInput.
@@ -56,6 +66,7 @@ def ask(file: CredentialFile, scopes: frozenset[str], http: Http, *, clock: Call
     provider = Provider(token_endpoint=file.endpoint)
     now = clock()
     form: dict[str, str | Secret]
+    refresh = ""
     if file.kind == "service_account":
         client = Client(client_id="")
         form = {"grant_type": JWT_BEARER, "assertion": _statement(file, scopes, now)}
@@ -67,7 +78,9 @@ def ask(file: CredentialFile, scopes: frozenset[str], http: Http, *, clock: Call
             form["scope"] = " ".join(sorted(scopes))
     said = http.ask(file.endpoint, form, provider=provider, client=client)
     try:
-        return read_token(said, asked=scopes).access(now, scopes)
+        answer = read_token(said, asked=scopes)
+        rotated = bool(refresh) and bool(answer.refresh) and answer.refresh != Secret(refresh)
+        return Asked(answer.access(now, scopes), file.renewed(answer.refresh) if rotated else None)
     except AuthorizationServerBroken as error:
         failure = error
     raise failure.with_traceback(None)  # without the frames that hold the answer

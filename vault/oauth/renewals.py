@@ -7,17 +7,18 @@ Where an answer was lost, the same is asked for once more, at once. A token is n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import hashlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from policies.errors import GoexError
+from policies.errors import GoexError, InvalidInput
 from vault.aead import new_key
-from vault.errors import RecordReplaced, VaultSealed, VaultUnwritable
+from vault.errors import NoAccount, RecordReplaced, VaultSealed, VaultUnwritable
 from vault.oauth import deposits, token_requests
 from vault.oauth.errors import AuthorizationServerBroken, Refused, Unreachable, login_expired
 from vault.oauth.http import Http
@@ -33,6 +34,7 @@ _log = logging.getLogger("goex.vault")
 Connect = Callable[[TokenSet], Http]
 Key = tuple[str, str]  # service, account name
 _MOST_NARROWED = 64  # a login; the oldest go first
+_MOST_LET_GO = 64
 _MOST_TRIES = 5
 _MOST_AT_ONCE = 8  # requests, of all logins
 _STALE = frozenset({"invalid_grant", "invalid_request", "invalid_token"})
@@ -66,8 +68,9 @@ class Memory:
     """What is remembered of one login while the vault is unsealed."""
 
     narrowed: dict[frozenset[str], Access] = field(default_factory=dict)
+    let_go: list[Access] = field(default_factory=list)  # narrowed too, used no more, and good until they run out
     distrusted: set[bytes] = field(default_factory=set)  # digests of tokens
-    unsaved: TokenSet | None = None  # the disk was full when it came
+    unsaved: TokenSet | None = None  # neither the vault nor the folder beside it took it
 
 
 class Renewals:
@@ -197,16 +200,41 @@ class Renewals:
     async def _received(self, state: State, got: Refreshed, key: Secret) -> State:
         """What came is durable when this returns; or it is kept for later, and this raises why."""
         try:
-            return await self._save(state, got.tokens)
-        except VaultSealed:
-            await asyncio.to_thread(deposits.put, self._vault.path, got.tokens, key)
-            raise
-        except VaultUnwritable:
-            self.memory(got.tokens.family).unsaved = got.tokens
+            return await self._kept(state, got.tokens, key)
+        except InvalidInput:  # larger than a record can be: what the login is renewed with is kept alone
+            without = replace(state.tokens.access, token=Secret(b""))
+            await self._kept(state, replace(got.tokens, access=without).stale(), key)
             raise
 
+    async def _kept(self, state: State, tokens: TokenSet, key: Secret) -> State:
+        """Into the vault; where it takes nothing now, beside it; else in memory until it is sealed."""
+        try:
+            return await self._save(state, tokens)
+        except (RecordReplaced, NoAccount, InvalidInput):
+            raise  # it is nobody's any more, or would be of no use later either
+        except GoexError:
+            if tokens.flow != "client_credentials":  # that wasn't announced, so nobody would look for it
+                await self._put_aside(tokens, key)
+            raise
+
+    async def _put_aside(self, tokens: TokenSet, key: Secret) -> None:
+        try:
+            await asyncio.to_thread(deposits.put, self._vault.path, tokens, key)
+        except VaultUnwritable as error:
+            _log.warning("a renewed login could be written nowhere: %s", error.message)
+            with contextlib.suppress(VaultSealed):  # then there is no place left
+                memory = self.memory(tokens.family)
+                memory.unsaved = tokens
+
+                def once_more() -> None:
+                    if memory.unsaved is tokens:
+                        deposits.put(self._vault.path, tokens, key)
+
+                self._vault.before_sealing(once_more)
+
     async def _save(self, state: State, tokens: TokenSet) -> State:
-        """Raises RecordReplaced when the record is another login's by now; under other keys it is the same one."""
+        """Raises RecordReplaced when the record is another login's by now; under other keys, and where the account's
+        terms were changed, it is the same one, and is renewed as it is now."""
         if tokens == state.tokens:
             return state
         opened = state.opened
@@ -217,7 +245,7 @@ class Renewals:
                 )
             except RecordReplaced:
                 opened = self._vault.open_record(state.service, state.name)
-                if opened.account != state.opened.account or opened.secret != state.opened.secret:
+                if opened.secret != state.opened.secret:  # the same login may be under other terms by now
                     raise
         raise RecordReplaced(f"{opened.account.id} is being changed all the time.", next_step="Try again later.")
 
@@ -290,11 +318,30 @@ class Renewals:
         return State(opened=opened, tokens=TokenSet.from_secret(opened.secret))
 
     def _remember(self, family: str, wanted: frozenset[str], access: Access) -> Access:
-        narrowed = self.memory(family).narrowed
-        narrowed[wanted] = access
-        while len(narrowed) > _MOST_NARROWED:
-            del narrowed[next(iter(narrowed))]
+        memory = self.memory(family)
+        gone = [memory.narrowed.pop(wanted)] if wanted in memory.narrowed else []
+        memory.narrowed[wanted] = access
+        while len(memory.narrowed) > _MOST_NARROWED:
+            gone.append(memory.narrowed.pop(next(iter(memory.narrowed))))
+        self._let_go(memory, gone)
         return access
+
+    def forget_narrowed(self, family: str) -> None:
+        """The service took one of the login's tokens no longer: none of them is used again. Raises VaultSealed."""
+        memory = self.memory(family)
+        self._let_go(memory, memory.narrowed.values())
+        memory.narrowed.clear()
+
+    def to_revoke(self, family: str) -> list[Secret]:
+        """The login's narrowed tokens that haven't run out, used or not. Raises VaultSealed."""
+        memory = self.memory(family)
+        self._let_go(memory, ())
+        return [access.token for access in (*memory.narrowed.values(), *memory.let_go)]
+
+    def _let_go(self, memory: Memory, gone: Iterable[Access]) -> None:
+        """These are used no more, but are to be revoked with their login as long as they are good."""
+        live = [each for each in (*memory.let_go, *gone) if each.expires is None or each.expires > self._clock()]
+        memory.let_go = live[-_MOST_LET_GO:]
 
     def memory(self, family: str) -> Memory:
         """Raises VaultSealed."""

@@ -66,9 +66,8 @@ def begin(
     asked: frozenset[str],
     http: Http,
     now: datetime,
-    subject: str = "",
 ) -> TokenSet:
-    """The tokens of a fresh login."""
+    """The tokens of a fresh login, of which nobody knows yet whose it is."""
     access = answer.access(now, asked)
     return TokenSet(
         provider=provider,
@@ -81,10 +80,29 @@ def begin(
         asked=asked,
         # Nothing that wasn't asked for counts as granted, whatever the server adds.
         granted=access.scopes & asked if asked else access.scopes,
-        subject=subject,
         private=http.private,
         ca_pem=http.ca_pem,
     )
+
+
+def proven(tokens: TokenSet, http: Http, expected: str, who: Callable[[], str]) -> TokenSet:
+    """A fresh login with its subject, as `who` finds it out: the one who was `expected`, if anybody was.
+
+    Raises what `who` does, and LoginDenied for somebody else: tokens that nobody keeps are then given back. Those that
+    may be the expected person's aren't: many servers end all of a person's tokens with one of them, the earlier login's
+    too.
+    """
+    subject = ""
+    try:
+        subject = who()
+        idtoken.check_same(subject, expected)
+    except GoexError as error:
+        if subject or not expected:
+            revoke(tokens, http)
+        failure = error
+    else:
+        return replace(tokens, subject=subject)
+    raise failure.with_traceback(None)  # without the frames that hold the tokens
 
 
 def refresh(tokens: TokenSet, http: Http, scopes: frozenset[str] | None = None, *, clock: Clock = utc_now) -> Refreshed:

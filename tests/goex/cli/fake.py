@@ -227,6 +227,7 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         self.exported: list[audit.ExportChunk] = [audit.ExportChunk(lines=b'{"goex":"journal"}\n', rows=0, of=7)]
         self.verify = pb.VerifyLogReply(good=True, rows=7, head="ab" * 32, authenticated=True)
         self.status = pb.StatusReply(version="0.1.0", pid=77, vault="unsealed", keyed_by="passphrase")
+        self.source = "bundled"  # of every service
 
     # ---- Actions
 
@@ -281,6 +282,9 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
         return view(state="withdrawn")
 
     # ---- Person
+
+    def Services(self, request: Any, context: Any) -> pb.ServicesReply:
+        return pb.ServicesReply(services=[pb.ServiceView(name=request.service, source=self.source)])
 
     def DryRun(self, request: Any, context: Any) -> Iterator[pb.DryRunEvent]:
         self.requests.append(request)

@@ -107,6 +107,51 @@ def test_what_only_an_import_says_is_shown_and_agreed_to(env: dict[str, str], fa
     assert login.confirmed.issuer == "https://login.example.org"
 
 
+def test_where_an_import_sends_the_token_is_in_the_question(env: dict[str, str], fake: Fake) -> None:
+    fake.source = "imported"
+    fake.accounts.offers[0].base_urls.append("https://api.example.org")
+    first = ab.OfferReply()
+    first.CopyFrom(fake.accounts.offers[0])
+    first.confirm, first.said_by = True, "import"
+    fake.accounts.offers.insert(0, first)
+    with goex(env, "auth", "login", "notes", "--no-browser") as terminal:
+        terminal.expect(r"calls with the token: https://api\.example\.org")
+        terminal.expect("the provider's own")
+        terminal.type("yes")
+        assert terminal.wait() == 0
+    assert "Is that" not in terminal.text
+
+
+@pytest.mark.parametrize(("source", "said"), [("imported", "yes"), ("imported", "no"), ("bundled", "")])
+def test_where_an_import_sends_the_token_is_asked_with_an_issuer_too(
+    env: dict[str, str], fake: Fake, source: str, said: str
+) -> None:
+    """The person says where logins happen; where the token then goes is still the document's word."""
+    fake.source = source
+    fake.accounts.offers[0].said_by = "you"
+    fake.accounts.offers[0].base_urls.append("https://api.example.org")
+    words = ("auth", "login", "notes", "--no-browser", "--issuer", "https://login.example.org")
+    with goex(env, *words) as terminal:
+        if said:
+            terminal.expect(r"calls with the token: https://api\.example\.org")
+            terminal.expect("the provider's own")
+            terminal.type(said)
+        assert terminal.wait() == (3 if said == "no" else 0)
+    sent = any(isinstance(request, ab.LoginRequest) for request in fake.accounts.requests)
+    assert sent == (said != "no")
+
+
+def test_whoever_says_the_services_address_isnt_asked_for_it(inside: Inside, fake: Fake) -> None:
+    fake.source = "imported"
+    fake.accounts.offers[0].said_by = "you"
+    fake.accounts.offers[0].base_urls.append("https://api.example.org")
+    issuer = "auth login notes --no-browser --issuer https://login.example.org"
+    refused = inside(*issuer.split())  # without a terminal nobody can agree
+    assert refused.code == 3
+    assert "--base-url" in refused.err
+    assert inside(*issuer.split(), "--base-url", "https://api.example.org").code == 0
+
+
 def test_what_isnt_agreed_to_isnt_used(env: dict[str, str], fake: Fake) -> None:
     fake.accounts.offers[0].confirm = True
     for said in ("", "no", "perhaps"):

@@ -16,6 +16,7 @@ from tests.goex.daemon.unbroken import COMMANDING, unbroken
 from tests.services.oidc import OidcServer
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import problem
+from tests.vault.support import ca_pem
 
 BIG = "x" * 1_000_000
 PLACE = {"private": True}
@@ -116,6 +117,8 @@ LOGINS: dict[str, dict[str, Any]] = {
     "a huge account": {"account": BIG},
     "a service that isn't": {"service": "\0"},
     "another issuer confirmed": {"confirmed": {"issuer": "\x1b"}},
+    "a CA that tokens have no room beside": {"place": {"ca_pem": ca_pem() * 100, **PLACE}},
+    "a CA that isn't": {"place": {"ca_pem": "\0", **PLACE}},
 }
 
 
@@ -126,6 +129,19 @@ def test_bad_logins(person: Person, case: str) -> None:
     found = refused(lambda: list(person.stream(person.request(*scopes, **facts))))
     assert "not-text-7c1" not in str(found) and found.code != "login-timed-out"
     assert not [name for name in person.accounts() if name != "default"]
+
+
+def test_a_ca_that_tokens_have_no_room_beside_is_told_before_anything_is_asked(person: Person) -> None:
+    place = ab.AccountPlace(ca_pem=ca_pem() * 100, **PLACE)
+    request = person.request("notes.read", account="bad", place=place, passphrase="")
+    before = len(person.server.asked())
+    for told in (
+        refused(lambda: list(person.stream(request))),
+        refused(lambda: person.call("Offer", ab.OfferRequest(service="notes", account="bad", place=place))),
+    ):
+        assert "CA file" in told.message
+        assert "the authority's certificate alone" in told.next_step
+    assert len(person.server.asked()) == before
 
 
 @pytest.mark.parametrize("text", ["\0", "\x1b[31m", "a/b", "\u202e", BIG, "a" * 301])

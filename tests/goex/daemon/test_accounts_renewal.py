@@ -8,6 +8,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 
+import grpc
 import pytest
 
 from goex.rpc import accounts_pb2 as ab
@@ -131,6 +132,33 @@ def test_sealing_while_a_renewal_is_under_way_loses_nothing(person: Person) -> N
     person.daemon.person("VaultSeal", pb.VaultSealRequest())
     thread.join(60)
     until(lambda: len(person.server.asked(grant_type="refresh_token")) > before)
+    person.daemon.unlock()
+    assert person.me()["sub"] == "ada"
+
+
+def test_stopping_while_a_renewal_is_under_way_waits_for_its_answer(person: Person) -> None:
+    person.login("notes.read")
+    old = stolen(person).refresh
+    time.sleep(STALE)
+    person.server.late("/token", 4.0)
+    journey = person.journey("me")
+    answered: list[object] = []
+
+    def approve() -> None:
+        try:
+            answered.append(journey.approve())
+        except grpc.RpcError as error:  # the daemon ends in between
+            answered.append(error)
+
+    thread = threading.Thread(target=approve)
+    thread.start()
+    until(lambda: stolen(person).pending is not None)
+    person.daemon.stop()
+    thread.join(60)
+    left = stolen(person)
+    assert left.pending is None
+    assert left.refresh != old
+    person.daemon.start()
     person.daemon.unlock()
     assert person.me()["sub"] == "ada"
 

@@ -25,6 +25,7 @@ from tests.vault.oauth.support import (
     CANARY,
     GOEX,
     Hostile,
+    Reply,
     answer,
     begin,
     http,
@@ -50,6 +51,7 @@ from vault.oauth.responses import ACCESS_TOKEN_TYPE
 from vault.secret import Secret
 from vault.store import Vault
 
+_MOST = 64  # narrowed tokens of a login that are remembered, to take them back
 SECRET = "p+ss/w0rd: of the client, é 31d7"
 
 
@@ -202,6 +204,41 @@ async def test_taking_back_revokes_narrowed_tokens_too(hostile: Hostile, live_va
     with pytest.raises(NoAccount):
         broker.login("notes", "work")
     assert not live_vault.while_unsealed()
+
+
+async def test_taking_back_revokes_narrowed_tokens_that_were_let_go(hostile: Hostile, live_vault: Vault) -> None:
+    """A 401 of a service says that one token isn't taken there; the others are as good as before."""
+
+    def narrow(name: str, **more: object) -> Reply:
+        return answer(tokens(access_token=f"{CANARY}-{name}", **more))
+
+    hostile.replies |= {"/revoke": answer(b"")}
+    hostile.replies["/token"] = [narrow("one"), narrow("short", expires_in=1)]
+    made = token_set(hostile, narrows="refresh")
+    live_vault.put(oauth_account(), made.to_secret())
+    broker = LoginBroker(live_vault)
+    await broker.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
+    broker.distrust("notes", "work")
+    await broker.lease("notes", "work", action_id="a2", expires=soon(), scopes=["notes.read"])
+    broker.distrust("notes", "work")
+    await asyncio.sleep(1.1)  # one of them has run out by now
+    assert (await broker.take_back("notes", "work")).done
+    told = [each.form["token"] for each in hostile.asked("/revoke")]
+    assert told == [f"{CANARY}-refresh-1", f"{CANARY}-first", f"{CANARY}-one"]
+    assert not live_vault.while_unsealed()
+
+
+async def test_what_is_to_be_revoked_is_bounded(hostile: Hostile, live_vault: Vault) -> None:
+    given = [answer(tokens(access_token=f"{CANARY}-{number}")) for number in range(_MOST + 3)]
+    hostile.replies |= {"/token": given, "/revoke": answer(b"")}
+    live_vault.put(oauth_account(), token_set(hostile, narrows="refresh").to_secret())
+    broker = LoginBroker(live_vault)
+    for _ in range(_MOST + 3):
+        await broker.lease("notes", "work", action_id="a1", expires=soon(), scopes=["notes.read"])
+        broker.distrust("notes", "work")
+    assert (await broker.take_back("notes", "work")).done
+    told = [each.form["token"] for each in hostile.asked("/revoke")]
+    assert told[2:] == [f"{CANARY}-{number}" for number in range(3, _MOST + 3)]
 
 
 async def test_taking_back_waits_for_a_renewal_and_takes_back_what_it_brought(

@@ -390,6 +390,22 @@ async def test_an_account_that_changes_meanwhile_is_left_alone(
         assert server.me((await lease(broker, "", "a2")).secret.reveal())["sub"] == "ned"
 
 
+async def test_an_account_whose_terms_change_meanwhile_gets_the_answer(
+    server: OidcServer, live_vault: Vault, broker: LoginBroker
+) -> None:
+    tokens = connect(live_vault, log_in(server, ALL, login="ora"))
+    keep(live_vault, tokens.stale())
+    server.late("/token", 0.6)
+    waiting = asyncio.create_task(lease(broker))
+    await announced(live_vault)
+    moved = replace(oauth_account(), base_url="https://api.example.org/v2")
+    live_vault.change_account(live_vault.open_record("notes", "work").account, moved)
+    given = await waiting
+    assert given.account == moved == live_vault.open_record("notes", "work").account
+    assert server.me(given.secret.reveal())["sub"] == "ora"
+    assert kept(live_vault).pending is None and kept(live_vault).refresh != tokens.refresh
+
+
 async def test_plain_and_basic_accounts(live_vault: Vault, broker: LoginBroker) -> None:
     live_vault.put(account(), Secret("a key"))
     basic = Basic(user="ada", password=Secret("open sesame"))

@@ -10,10 +10,21 @@ import pytest
 
 from policies.errors import InvalidInput
 from tests.services.oidc import WEB_SECRET, Browser, OidcServer
-from tests.vault.oauth.support import GOEX, begin, http, log_in, scopes, visiting
+from tests.vault.oauth.support import (
+    CANARY,
+    GOEX,
+    Hostile,
+    answer,
+    begin,
+    http,
+    log_in,
+    scopes,
+    tokens,
+    visiting,
+)
 from vault.oauth.code import CodeLogin
 from vault.oauth.discovery import discover
-from vault.oauth.errors import LoginCancelled, LoginDenied, LoginTimedOut, Refused
+from vault.oauth.errors import AuthorizationServerBroken, LoginCancelled, LoginDenied, LoginTimedOut, Refused
 from vault.oauth.provider import Client
 from vault.secret import Secret
 
@@ -43,6 +54,40 @@ def test_the_browser_begins_with_pkce_state_and_nonce(server: OidcServer) -> Non
     for name in ("state", "nonce", "code_challenge", "redirect_uri"):
         assert asked[name] != again[name]
     login.cancel(), other.cancel()
+
+
+@pytest.mark.parametrize("said", ["client_id=other", "a=b&redirect_uri=https%3A%2F%2Fe.example", "state", "%73cope="])
+def test_a_page_whose_address_answers_for_goex_is_refused(hostile: Hostile, said: str) -> None:
+    """Of two answers to one question the server might take the first."""
+    provider = hostile.provider(authorization_endpoint=f"{hostile.issuer}/auth?{said}")
+    with pytest.raises(InvalidInput, match="GoEx's to set"):
+        CodeLogin.begin(provider, GOEX, scopes("notes.read"), http())
+    mine = hostile.provider(authorization_endpoint=f"{hostile.issuer}/auth?tenant=barn")
+    login = CodeLogin.begin(mine, GOEX, scopes("notes.read"), http())
+    assert parse_qs(urlsplit(login.url).query)["tenant"] == ["barn"]
+    login.cancel()
+
+
+def test_the_tokens_of_somebody_else_are_given_back(server: OidcServer) -> None:
+    login = begin(server, "openid notes.read", subject="ada")
+    before = len(server.asked("/token/revocation", status=200))
+    with visiting(server, login.url, login="bob"), pytest.raises(LoginDenied, match="Somebody else"):
+        login.wait(30)
+    assert len(server.asked("/token/revocation", status=200)) == before + 2
+
+
+@pytest.mark.parametrize(("subject", "revoked"), [("", 2), ("ada", 0)])
+def test_the_tokens_of_a_login_that_cannot_be_proven_are_given_back(
+    hostile: Hostile, subject: str, revoked: int
+) -> None:
+    """Not when there is an earlier login: servers end all of a person's tokens with one."""
+    hostile.replies["/token"] = answer(tokens(refresh_token=f"{CANARY}-refresh", scope="openid notes.read"))
+    hostile.replies["/revoke"] = answer(b"")
+    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), subject=subject)
+    login.paste(f"{login.redirect_uri}?code=x&state={login._state}")
+    with pytest.raises(AuthorizationServerBroken, match="ID token"):
+        login.wait(30)
+    assert len(hostile.asked("/revoke")) == revoked
 
 
 @pytest.mark.promise(36)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from runtimes.code import credentials, environment
 from runtimes.gateway.token_endpoints import answer_token
 from tests.vault.oauth.support import soon
 from vault.credential_file import GOOGLE_TOKENS, CredentialFile, stand_in_key
+from vault.errors import VaultUnwritable
 from vault.lease import Lease
 from vault.oauth.broker import LoginBroker
 from vault.oauth.errors import Refused
@@ -42,6 +44,8 @@ class TokenServer:
     seen: list[dict[str, str]] = field(default_factory=list)
     status: int = 200
     states_scope: bool = False
+    refresh: str = "1//refresh-me"
+    rotates: bool = False
     token: str = ""
     answers: str = ""  # "": a token; else the placeholder that the gateway would give
 
@@ -54,7 +58,7 @@ class TokenServer:
         if self.status != 200:
             return self.status, json.dumps({"error": "invalid_grant", "error_description": form["assertion"]}).encode()
         if form["grant_type"] == "refresh_token":
-            assert (form["refresh_token"], form["client_secret"]) == ("1//refresh-me", "gocspx-hush")
+            assert (form["refresh_token"], form["client_secret"]) == (self.refresh, "gocspx-hush")
         else:
             token = jwt.decode(form["assertion"], RSAKey.import_key(KEY), algorithms=["RS256"])
             claims, now = token.claims, datetime.now(UTC).timestamp()
@@ -64,6 +68,8 @@ class TokenServer:
         said_back: dict[str, Any] = {
             "access_token": self.token or f"ya29.real-{len(self.seen)}", "token_type": "Bearer", "expires_in": 3599,
         }  # fmt: skip
+        if self.rotates:
+            said_back["refresh_token"] = self.refresh = f"1//rotated-{len(self.seen)}"
         if self.states_scope:
             said_back["scope"] = form.get("scope", "")
         return 200, json.dumps(said_back).encode()
@@ -160,6 +166,36 @@ async def test_a_new_file_and_a_refused_token_are_asked_for_anew(
     assert (await lease(broker, "notes.read")).secret.reveal() == b"ya29.real-2"
     broker.distrust("notes", "work")
     assert (await lease(broker, "notes.read")).secret.reveal() == b"ya29.real-3"
+
+
+async def test_a_refresh_token_that_is_rotated_is_sealed_before_its_token_is_used(
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker
+) -> None:
+    endpoint.rotates = True
+    put(live_vault, user(endpoint.url))
+    first, second = await asyncio.gather(lease(broker, "notes.read"), lease(broker, "notes.write"))
+    assert {each.secret.reveal() for each in (first, second)} == {b"ya29.real-1", b"ya29.real-2"}
+    sealed = CredentialFile.from_secret(live_vault.open_record("notes", "work").secret)
+    was = CredentialFile.of(user(endpoint.url))
+    assert sealed.facts("refresh_token", "client_secret") == ("1//rotated-2", "gocspx-hush")
+    assert (sealed.name, sealed.variable, sealed.endpoint) == (was.name, was.variable, was.endpoint)
+    assert (await lease(broker, "notes.read")).secret == first.secret and len(endpoint.seen) == 2
+    await lease(LoginBroker(live_vault), "notes.read")  # and after a restart, too
+    assert sealed.kind == "authorized_user"
+
+
+async def test_a_rotated_refresh_token_that_cannot_be_sealed_is_said(
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise VaultUnwritable("The disk is full.")
+
+    endpoint.rotates = True
+    put(live_vault, user(endpoint.url))
+    monkeypatch.setattr(live_vault, "renew", full)
+    with pytest.raises(VaultUnwritable):
+        await lease(broker, "notes.read")
+    assert live_vault.live_leases() == ()
 
 
 async def test_a_token_needs_scopes(endpoint: TokenServer, live_vault: Vault, broker: LoginBroker) -> None:
