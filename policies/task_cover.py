@@ -1,8 +1,8 @@
 """Whether a plan is within a task: all of it, or nothing.
 
-Rules: each call needs a line of its own count; what can't be taken back is never within, nor what an answer fills in,
-nor a program for services, nor a permission that changes something and that no call of it explains. What GoEx itself
-reads for a call's undo goes with the call, as it does when the call is allowed once. Pure.
+Rules: each call, and each statement, needs a line of its own count; what can't be taken back is never within, nor what
+an answer fills in, nor a program for services, nor a permission that changes something and that no call of it explains.
+What GoEx itself reads for a call's undo goes with the call, as it does when the call is allowed once. Pure.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from policies.actions import ApiCalls, Files, Plan, Revert, Sql, UndoClass
+from policies.actions import ApiCalls, Files, Need, Plan, Revert, Sql, UndoClass
 from policies.grants import ANONYMOUS, Grant, Width
 from policies.jsonvalue import JsonValue
 from policies.services import Risk
@@ -80,6 +80,15 @@ def _uses(plan: Plan) -> Iterator[_Use]:
         rows = plan.bounds.get("rows")
         for need in plan.required:
             arguments: dict[str, JsonValue] = {} if isinstance(action, Files) or rows is None else {"rows": rows}
-            yield need.service, need.scope, need.account, arguments
+            for _ in range(_times(plan, need)):
+                yield need.service, need.scope, need.account, arguments
     elif isinstance(action, Revert) and action.verb == "undo" and not action.regardless:
         yield OWN, UNDO, "", {"target": action.target}
+
+
+def _times(plan: Plan, need: Need) -> int:
+    """How often the plan does what it needs this permission for: once for each statement, also for two alike, which
+    stand in the permission once."""
+    texts = {one.get("statement") for one in need.arguments}
+    program = plan.resolved.get("program", {}) if isinstance(plan.action, Sql) else {}
+    return max(1, sum(one["sql"] in texts for one in program.get("statements", ())))

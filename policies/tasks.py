@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from policies.databases import SERVICE as DATABASE
 from policies.display_text import escape
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical
@@ -24,6 +25,7 @@ SHORTEST_SECONDS, LONGEST_SECONDS = 60, 8 * 3600
 DEFAULT_SECONDS = 30 * 60
 OWN = "goex"  # the service of what GoEx itself does, and of the permission to begin a task
 BEGIN, UNDO = "task", "undo"
+FILES, READ_SCOPE = "files", "files.read"  # as runtimes.files.plans has them
 
 _FORMS = (frozenset({"is"}), frozenset({"in"}), frozenset({"any"}), frozenset({"least"}), frozenset({"most"}))
 
@@ -54,12 +56,20 @@ class Allowance:
     @property
     def text(self) -> str:
         """It in words: what, on which account, with what, how often."""
-        held = self.arguments
-        said = "; ".join(f"{name} {_bound_text(bound)}" for name, bound in held.items()) if held else ""
-        bounds = "any arguments" if held is None else said or "no arguments"
         often = f"at most {self.times} times" if self.times > 1 else "once" if self.times else "any number of times"
         as_account = f" as {self.account}" if self.account else ""
-        return escape(f"{self.service}.{self.method}{as_account}, {often}: {bounds}")
+        return escape(f"{self.service}.{self.method}{as_account}, {often}: {self._bounds_text}")
+
+    @property
+    def _bounds_text(self) -> str:
+        if self.service == FILES:  # it has no arguments: whatever the program is, the folder is its own
+            does = "read" if self.method == READ_SCOPE else "read, change and delete"
+            return f"by any program, which can {does} everything there"
+        if self.arguments is None:
+            return "any arguments"
+        if not self.arguments:
+            return "nothing, since it doesn't say how many rows" if self.service == DATABASE else "no arguments"
+        return "; ".join(f"{name} {_bound_text(bound)}" for name, bound in self.arguments.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from goex.cli.mcp import SOCKET, TOKEN, agent_socket, agent_token
-from policies.errors import GoexError
+from policies.errors import GoexError, InvalidInput
 
 SECONDS = 10.0
 
@@ -26,19 +26,34 @@ def run(
     undo is denied with the tool to use instead. All else is left to the client's own question, and so is what can't be
     judged. An event that can't be read is refused: status 2, which each client takes as a no.
     """
+    from policies.jsonvalue import canonical
+
+    try:
+        said = _said(socket, token_file)
+        if said is not None:
+            sys.stdout.buffer.write(canonical(said) + b"\n")
+            sys.stdout.flush()
+    except InvalidInput:
+        raise
+    except Exception as error:
+        # Any other status than 2 is a warning to the clients, who then go on.
+        raise InvalidInput(
+            f"The event can't be judged ({type(error).__name__}).", next_step="See what it holds: it was refused."
+        ) from error
+
+
+def _said(socket: Path | None, token_file: Path | None) -> dict[str, Any] | None:
+    """What the client is to read; None for nothing."""
     from goex.client import Client
     from goex.coding_agents.hook_formats import LONGEST, judged, read_event, unjudged
     from goex.rpc import goex_pb2 as pb
-    from policies.jsonvalue import canonical
 
     use = read_event(sys.stdin.buffer.read(LONGEST + 1).decode("utf-8", "replace"))
     if use is None:
-        return
+        return None
     try:
         with Client(agent_socket(socket), token=agent_token(token_file)) as client:
             reply = client.call("Actions/Judge", use.request, pb.JudgeReply, seconds=SECONDS)
-        said = judged(use, reply.verdict, reply.reason)
+        return judged(use, reply.verdict, reply.reason)
     except GoexError as error:
-        said = unjudged(use, error.message)
-    if said is not None:
-        sys.stdout.write(canonical(said).decode("utf-8") + "\n")
+        return unjudged(use, error.message)

@@ -1,20 +1,22 @@
 """`goex mcp add|list|review|remove`: MCP servers as services.
 
-Rules: what a server says of its tools is shown escaped and bounded, and is its own claim; it is agreed to by the sealed
-account, which needs presence, and by nothing else. Everything is fetched when a server is added, nothing when it runs.
+Rules: what a server says of its tools is shown escaped and whole, and is its own claim; it is agreed to by the sealed
+account, which needs presence and a yes to all of it, and by nothing else. Without these the server stays what it was.
+Everything is fetched when a server is added, nothing when it runs.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goex.cli.output import Json, Output, counted, shown
-from policies.errors import InvalidInput
+from goex.cli.output import Json, Output, counted, fold, shown
+from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from runtimes.servers.definition import Server, Servers
 
 ACCOUNT = "default"
-_LONGEST = 160  # characters of a description that are shown
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the service is to be called.")]
 
 
@@ -106,8 +107,8 @@ def add(
             browser=not no_browser,
         )
         server = mcp_address.add(out, options)
-        for line in _told(server):
-            out.progress(line)
+        again_later = f"See it again: goex mcp review {name}; or remove it: goex mcp remove {name}"
+        _ask(server, "Its tools aren't called.", again_later)
         _agree(out, server)
         _added(out, server)
         return
@@ -141,17 +142,17 @@ def add(
     )
     out.progress("Asking it for its tools, in a container without a network.")
     server = draft.having(tools_of(draft, load(place.config_file).sandbox.profile(packages.IMAGE)))
-    for line in _told(server):
-        out.progress(line)
-    Servers(place.servers).put(server, made.lock)
-    _install(server, Placement(header=header, format="{secret}") if header else Placement())
+    _ask(server, "Nothing was added.", "Answer y to add it.")
     request = pb.VaultPutRequest(
         base_url=(origin or [server.mark])[0],
         origins=[*(origin or ()), server.mark],
         private=private,
         ca_pem=read_text(ca, "The CA") if ca is not None else "",
     )
-    _seal(out, server, request)
+    with _put_back(name):
+        Servers(place.servers).put(server, made.lock)
+        _install(server, Placement(header=header, format="{secret}") if header else Placement())
+        _seal(out, server, request)
     _added(out, server)
 
 
@@ -304,8 +305,6 @@ def _agree(out: Output, server: Server) -> None:
 
     place = paths()
     service = Catalog.open(place.catalog).service(server.name)
-    Servers(place.servers).put(server)
-    _install(server, service.placement, service.oauth)
     request = pb.VaultPutRequest(service=server.name, account=ACCOUNT, origins=[server.mark], keep=True)
 
     def send(passphrase: str) -> pb.AccountView:
@@ -314,6 +313,40 @@ def _agree(out: Output, server: Server) -> None:
 
     with connect(out) as client:
         with_presence(send)
+    # Only now: without a yes there is still something to review.
+    _install(server, service.placement, service.oauth)
+    Servers(place.servers).put(server)
+
+
+@contextmanager
+def _put_back(name: str) -> Iterator[None]:
+    """Where what follows fails, the server of that name is what it was: another one, or none."""
+    from goex.cli.connect import paths
+    from mapper.catalog import Catalog
+    from mapper.importing.install import remove as remove_service
+    from policies.errors import GoexError
+    from runtimes.servers.definition import Servers
+
+    place = paths()
+    servers, folder = Servers(place.servers), place.servers / name
+    files = {file: file.read_bytes() for file in folder.glob("*") if file.is_file()}
+    old = service = None
+    with suppress(GoexError):
+        service = Catalog.open(place.catalog).service(name)
+        old = servers.get(name, service.version)
+    try:
+        yield
+    except BaseException:
+        servers.remove(name)
+        with suppress(GoexError, OSError):  # it failed already, and that is what is said
+            if service is None:
+                remove_service(place.catalog, name)
+            elif old is not None and old.tools:
+                _install(old, service.placement, service.oauth)
+            for file, data in files.items():
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                file.write_bytes(data)
+        raise
 
 
 def _check_there(name: str, servers: Servers) -> None:
@@ -334,13 +367,37 @@ def _variables(given: Sequence[str]) -> dict[str, str]:
     return made
 
 
-def _told(server: Server) -> tuple[str, ...]:
-    """What a server says of its tools: escaped, each in one line."""
-    lines = [f"{server.name} says of its {counted(len(server.tools), 'tool')} (its own claim):"]
+def _ask(server: Server, otherwise: str, next_step: str) -> None:
+    """Show all that a server says of its tools, and ask whether that is agreed to. Raises Denied, which says
+    `otherwise`."""
+    from goex.cli.prompt import Line, Terminal
+
+    terminal = Terminal.controlling()
+    if terminal is None:
+        raise Denied(
+            f"What a server says of its tools is agreed to on a terminal alone. {otherwise}",
+            next_step="Run it where you can answer.",
+        )
+    lines = [
+        Line(("    ┊ " if index else "") + part)
+        for text in _told(server)
+        for index, part in enumerate(fold(text, terminal.size[0] - 6))
+    ]
+    agreed = terminal.show(lines) and (terminal.ask("Agree? [y/N] ") or "").lower() in ("y", "yes")
+    if not agreed:
+        raise Denied(otherwise, next_step=next_step)
+
+
+def _told(server: Server) -> Iterator[str]:
+    """What a server says of its tools, escaped: of each the description, and all else."""
+    from policies.jsonvalue import canonical
+
+    yield shown(f"{server.name} says of its {counted(len(server.tools), 'tool')} (its own claim):")
     for tool in server.tools:
-        said = " ".join(str(tool.get("description") or "").split())
-        lines.append(f"  {tool.get('name')}: {said[:_LONGEST]}{'…' if len(said) > _LONGEST else ''}")
-    return tuple(shown(line) for line in lines)
+        yield shown(f"  {tool.get('name')}: {' '.join(str(tool.get('description') or '').split())}")
+        rest = {key: value for key, value in tool.items() if key not in ("name", "description")}
+        if rest:
+            yield shown(f"    {canonical(rest).decode()}")
 
 
 def _install(server: Server, placement: Placement, oauth: OAuth | None = None) -> None:

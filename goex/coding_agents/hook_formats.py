@@ -216,7 +216,9 @@ def _plain(path: str) -> str:
 
 
 def _absolute(path: str, folder: str) -> str:
-    made = os.path.normpath(str(Path(folder) / Path(path).expanduser()))
+    """A path as clients read it: another user's `~name` is a folder of that name to them."""
+    home = path == "~" or path.startswith("~/")
+    made = os.path.normpath(str(Path(folder) / (Path(path).expanduser() if home else path)))
     return "/" + made.lstrip("/")
 
 

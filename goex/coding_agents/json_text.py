@@ -15,6 +15,7 @@ from policies.errors import InvalidInput
 
 Path = tuple[str | int, ...]
 _SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SCALAR = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null')
 _DEEPEST = 60
 
@@ -67,7 +68,8 @@ def append(text: str, path: Path, value: Any) -> str:
 
 
 def remove(text: str, path: Path) -> str:
-    """The text without that member or item, and without what is empty above it then."""
+    """The text without that member or item, and without what is empty above it then. Raises InvalidInput, also where
+    the rest wouldn't stay what it is."""
     node, above = _parse(text), []
     for key in path:
         if key not in node.children:
@@ -76,7 +78,18 @@ def remove(text: str, path: Path) -> str:
         node = node.children[key]
     while len(above) > 1 and _alone(text, node, above[-1]):
         node = above.pop()
-    holder = above[-1]
+    made = _without(text, above[-1], node)
+    del above[-1].value[path[len(above) - 1]]
+    try:
+        stays = _parse(made).value == above[0].value
+    except InvalidInput:
+        stays = False
+    if not stays:
+        raise InvalidInput("It can't be removed so that the rest stays.", next_step="Remove it by hand.")
+    return made
+
+
+def _without(text: str, holder: _Node, node: _Node) -> str:
     siblings = sorted(holder.children.values(), key=lambda each: each.start)
     at = next(index for index, each in enumerate(siblings) if each is node)
     after = _space(text, node.end)
@@ -93,8 +106,18 @@ def remove(text: str, path: Path) -> str:
     start = siblings[at - 1].end if at else holder.inner
     if at:  # its comma goes with it, a comment before it stays
         comma = text.index(",", _space(text, start))
-        return text[:comma] + text[comma + 1 : node.start].rstrip() + text[node.end :]
-    return text[:start] + text[start : node.start].rstrip() + text[node.end :].lstrip(" \t\r\n")
+        return _joined(text[:comma], text[comma + 1 : node.start], text[node.end :])
+    return _joined(text[:start], text[start : node.start], text[node.end :].lstrip(" \t\r\n"))
+
+
+def _joined(before: str, comments: str, after: str) -> str:
+    """These, with the comments in the middle, and without the blanks that end them; the newline that ends a line
+    comment isn't one of those."""
+    kept = comments.rstrip()
+    last = max(_COMMENT.finditer(kept), key=lambda found: found.end(), default=None)
+    if last is not None and last[0].startswith("//") and not re.match(r"[ \t]*\r?\n", after):
+        kept += "\r\n" if comments[len(kept) :].startswith("\r") else "\n"
+    return before + kept + after
 
 
 def _alone(text: str, node: _Node, holder: _Node) -> bool:

@@ -2,9 +2,9 @@
 
 Rules: nothing is read from the room, so nothing there answers. A message holds one question's sentence (or not even
 that) and the page's address: never a payload, plain text alone, in which no name is a link or calls anybody. However
-many questions there are, it is one message a minute at most, and half as often after each that nobody answered. The
-credential is a Matrix account's of the vault, and goes to that account's origin; a sealed vault sends nothing. What
-fails is logged, and delays the next message as one that was sent.
+many questions there are, it is one message a minute at most, and of each agent's half as often after each that nobody
+answered: one that asks for show silences no other. The credential is a Matrix account's of the vault, and goes to that
+account's origin; a sealed vault sends nothing. What fails is logged, and delays the next message as one that was sent.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from goex.config import Notify
-from goex.daemon.brief_views import brief_view
+from goex.daemon import question
 from goex.engine.core import Core
 from goex.engine.events import Approval
+from goex.journal.actions import ActionRow
+from policies.actions import ApiCalls, Revert
 from policies.errors import GoexError, Unavailable
 from vault.lease import Lease
 
@@ -38,6 +40,14 @@ _SECONDS = 20.0  # for one request
 _LARGEST_ANSWER = 65_536
 _LONGEST = 500  # characters of a sentence
 _LABEL = "away"
+_KINDS = {
+    "files": "a program in a folder",
+    "code": "a program for services",
+    "sql": "statements",
+    "mongo": "operations on a database",
+    "task": "a task",
+    "revert": "an undo or redo",
+}
 _ANSWERED = ("approved", "denied")
 # Without these before a letter a client of Matrix makes neither a link nor a mention of a word.
 _LINKED = re.compile(r"[.:@\u3002\uff0e\uff61](?=\S)")
@@ -66,8 +76,10 @@ class Away:
         self._clock = clock
         self._send = send or send_to_room
         self._told: set[str] = set()
-        self._pause = FIRST_PAUSE
+        self._seen: set[str] = set()  # what waited at the last look
         self._next: datetime | None = None  # before which nothing is sent
+        # By agent: the pause after the next message about it, and before when none is sent.
+        self._pauses: dict[str, tuple[timedelta, datetime]] = {}
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -92,13 +104,11 @@ class Away:
         """Send a message where one is due."""
         approvals, now = self._core.approvals, self._clock()
         waiting = set(approvals.queue.order())
-        for id in self._told - waiting:
-            if approvals.get(id).state in _ANSWERED:  # somebody is there
-                self._pause, self._next = FIRST_PAUSE, None
+        gone, self._seen = self._seen - waiting, waiting
+        if any(approvals.get(id).state in _ANSWERED for id in gone):  # somebody is there
+            self._pauses.clear()
         self._told &= waiting
-        if self._next is not None and now < self._next <= now + LONGEST_PAUSE:
-            return
-        if not waiting - self._told or self._sealed():
+        if _is_before(now, self._next) or not waiting - self._told or self._sealed():
             return
         after = timedelta(seconds=self._settings.matrix_after)
         due = [
@@ -106,16 +116,26 @@ class Away:
             for one in approvals.pending()
             if one.id not in self._told and datetime.fromisoformat(one.created) + after <= now
         ]
-        if not due:
+        first = next((one for one in due if not self._is_paused(self._agent(one), now)), None)
+        if first is None:
             return
-        self._next, self._pause = now + self._pause, min(2 * self._pause, LONGEST_PAUSE)
+        agent = self._agent(first)
+        pause, _ = self._pauses.get(agent, (FIRST_PAUSE, now))
+        self._next, self._pauses[agent] = now + FIRST_PAUSE, (min(2 * pause, LONGEST_PAUSE), now + pause)
         try:
-            await self._tell(due[0], len(waiting) - 1)
+            await self._tell(first, len(waiting) - 1)
         except GoexError as error:
             log.warning("the room wasn't told of what waits: %s", error.message)
         else:
             self._told |= {one.id for one in due}
             log.info("the room was told of %d questions", len(due))
+
+    def _agent(self, approval: Approval) -> str:
+        found = self._core.approvals.queue.get(approval.id)
+        return found.agent if found is not None else ""
+
+    def _is_paused(self, agent: str, now: datetime) -> bool:
+        return agent in self._pauses and _is_before(now, self._pauses[agent][1])
 
     def _sealed(self) -> bool:
         try:
@@ -141,11 +161,27 @@ class Away:
         sentence = "A question waits for you."
         if self._settings.matrix_sentence:
             row = self._core.actions.get(first.action_id)
-            made = brief_view(self._core, first, row, row.the_plan() if row.plan else None)
-            sentence = unlinked(made.question.sentence)[:_LONGEST] or sentence
+            plan = row.the_plan()
+            target = ""
+            if isinstance(plan.action, Revert):
+                target = _kind(self._core.actions.get(plan.action.target))
+            sentence = unlinked(question.sentence(row, plan, self._core.catalog, target))[:_LONGEST]
         more = f"{others} more {'waits' if others == 1 else 'wait'}." if others else ""
         where = f"{self._page}/#waiting/{first.id}" if self._page else "Answer it where GoEx runs: goex approve"
         return "\n".join(part for part in (sentence, more, where) if part)
+
+
+def _is_before(now: datetime, then: datetime | None) -> bool:
+    """Whether a pause until `then` isn't over; one that a clock that was put back makes longer is."""
+    return then is not None and now < then <= now + LONGEST_PAUSE
+
+
+def _kind(row: ActionRow) -> str:
+    """What an action was, without what it was asked with."""
+    action = row.action()
+    if isinstance(action, ApiCalls):
+        return ", ".join(dict.fromkeys(call.id for call in action.calls))
+    return _KINDS.get(row.kind, row.kind)
 
 
 def unlinked(text: str) -> str:

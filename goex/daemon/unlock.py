@@ -129,8 +129,7 @@ class Opening:
         rules.load(vault.derive("rules"), distrust=distrust)
         if rules.trouble:
             log.error("no rule permits anything: %s", rules.trouble)
-        for session in grant_store.sessions():
-            if session.startswith(("conn-", "id-")):  # with the last daemon; a terminal may still be there
-                grant_store.end_session(session)
+        for session in grant_store.sessions():  # of the last daemon: its terminals have other ids with this one, too
+            grant_store.end_session(session)
         grant_store.forget_unused()
         await recover(self._engine, distrust=distrust)

@@ -1,7 +1,9 @@
 """What the person was asked and answered, as the chain has it: what rules are suggested from.
 
 Rules: a yes counts where the chain, recomputed up to its head, confirms it and the plan's digest. Each no counts that
-the table still has: one too many only narrows. A question that a grant settled by itself was answered by nobody.
+the table still has: one too many only narrows. Of a denied call whose plan was too long to be kept it isn't known what
+it was, so its agent's yes counts nowhere on the services that it was for. A question that a grant settled by itself was
+answered by nobody.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def answers(core: Core) -> tuple[Asked, ...]:
     """Each call that was asked for, with its answer, oldest first. Raises JournalBroken. May run in a thread."""
     journal = core.journal
     chain = journal.authentic(max(1, journal.count - MOST_ROWS + 1))
-    digests = {row.action_id: parse(row.facts, limit=_LIMIT)["digest"] for row in chain if row.kind == "assess"}
+    assessed = {row.action_id: parse(row.facts, limit=_LIMIT) for row in chain if row.kind == "assess"}
+    digests = {id: facts["digest"] for id, facts in assessed.items()}
     answered: dict[str, tuple[Answer, Row]] = {}
     for row in (*_earlier_denials(core, chain[0].number if chain else 0), *chain):
         answer = _answer(row)
@@ -37,14 +40,30 @@ def answers(core: Core) -> tuple[Asked, ...]:
             answered[row.action_id] = answer, row
     ids = [id for id, (answer, _) in answered.items() if answer == "no" or id in digests]
     found: list[Asked] = []
+    unknown: list[tuple[str, frozenset[str] | None]] = []  # an agent, and services; None: all
     for start in range(0, len(ids), _AT_ONCE):
         rows = core.actions.those(ids[start : start + _AT_ONCE])
         for id in ids[start : start + _AT_ONCE]:
             answer, row = answered[id]
-            plan = _plan(rows.get(id), digests.get(id, ""), denied=answer == "no")
+            action, digest = rows.get(id), digests.get(id, "")
+            if answer == "no" and _is_left_out(action, digest):
+                services = assessed.get(id, {}).get("services")
+                unknown.append((row.agent, None if services is None else frozenset(services)))
+                continue
+            plan = _plan(action, digest, denied=answer == "no")
             if plan is not None:
                 found.append(Asked(agent=row.agent, plan=plan, answer=answer, at=moment(row.at)))
-    return tuple(found)
+    return tuple(one for one in found if one.answer != "yes" or not _is_unknown(one, unknown))
+
+
+def _is_left_out(action: ActionRow | None, digest: str) -> bool:
+    """Whether it is a call that never ran, whose plan was too long to be kept."""
+    return action is not None and action.kind == "calls" and not action.plan and digest in ("", action.digest)
+
+
+def _is_unknown(one: Asked, unknown: Iterable[tuple[str, frozenset[str] | None]]) -> bool:
+    services = {need.service for need in one.plan.required}
+    return any(agent == one.agent and (among is None or services & among) for agent, among in unknown)
 
 
 def _plan(action: ActionRow | None, digest: str, *, denied: bool) -> Plan | None:

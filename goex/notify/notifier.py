@@ -130,6 +130,7 @@ class Notifier:
         self._dirty.set()
 
     def _closed(self, id: int) -> None:
+        self._have_moved()  # also where another program's went: ours may stand below it
         note = self._note(id)
         if note is None:
             return
@@ -145,18 +146,19 @@ class Notifier:
         note = self._note(id)
         if note is None or not (key == DEFAULT or any(key == button.key for button in note.card.buttons)):
             return
+        still = asyncio.get_running_loop().time() - self._moved >= _STILL_SECONDS
         # Servers take a notification away when it was clicked; where it is still wanted, it is drawn anew.
         del self._notes[note.key]
-        self._start(self._server.take_down(id))
+        self._have_moved()  # those below it take its place, under the pointer
+        self._start(self._take_down(id))
         self._tell("clicked", {"approval": note.asked[0].id if note.asked else "", "button": key})
         if key == DENY:
             self._start(self._settle(note, note.asked, self._feed.deny, "Not denied"))
         elif key == ONCE and note.card.allows and cards.click_allows(note.asked[0]):
-            if asyncio.get_running_loop().time() - self._moved < _STILL_SECONDS:
-                if note.key is not None:
-                    self._hints[note.key] = "That click came too soon after this appeared. Read it, then click again."
-            else:
+            if still:
                 self._start(self._settle(note, note.asked[:1], self._feed.allow_once, "Not allowed"))
+            elif note.key is not None:
+                self._hints[note.key] = "That click came too soon after this appeared. Read it, then click again."
         else:
             self._start(self._open(note))
         self._dirty.set()
@@ -245,8 +247,8 @@ class Notifier:
         for key, note in list(self._notes.items()):
             if key not in keys if key is not None else left == 0:
                 del self._notes[key]
-                self._moved = asyncio.get_running_loop().time()
-                await self._server.take_down(note.id)
+                self._have_moved()
+                await self._take_down(note.id)
         for entry in wanted:
             await self._draw(entry)
         if left and not self._summary_closed:
@@ -270,11 +272,11 @@ class Notifier:
         if note is not None and note.card == drawn and [approval.id for approval in note.asked] == ids:
             return
         if note is None or note.card != drawn:
-            self._moved = asyncio.get_running_loop().time()
+            self._have_moved()
         replaced = note.id if note else 0
         id = await self._server.notify(drawn, replaces=replaced, seconds=seconds)
         self._notes[key] = Note(id, key, drawn, asked)
-        self._moved = asyncio.get_running_loop().time()
+        self._have_moved()
         labels = [button.label for button in drawn.buttons]
         facts = {"approvals": ids, "title": drawn.title, "buttons": labels, "allows": drawn.allows, "notification": id}
         self._tell("shown", facts)
@@ -289,8 +291,15 @@ class Notifier:
     async def _say(self, drawn: Card) -> None:
         self._tell("notice", {"title": drawn.title})
         if (about := self._server.about) is not None:
-            self._moved = asyncio.get_running_loop().time()
+            self._have_moved()
             await self._notices.send(drawn, markup=about.markup)
+
+    async def _take_down(self, id: int) -> None:
+        await self._server.take_down(id)
+        self._have_moved()
+
+    def _have_moved(self) -> None:
+        self._moved = asyncio.get_running_loop().time()
 
     async def _take_all_down(self) -> None:
         notes, self._notes = list(self._notes.values()), {}

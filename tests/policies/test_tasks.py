@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from policies.tasks import within
+from policies import tasks
+from policies.actions import Need, Plan, Sql, UndoClass
+from policies.grants import Grant, Width
+from policies.services import Risk
+from policies.task_cover import covering_task
+from policies.tasks import Allowance, within
+from runtimes.files import plans
 
 WHERE = {"to": {"is": "ann"}, "text": {"any": True}}
 BODY = {"body.to": {"in": ["ann", "bob"]}, "body.amount": {"most": 10}, "body.note": {"any": True}}
@@ -57,3 +65,80 @@ BODY = {"body.to": {"in": ["ann", "bob"]}, "body.amount": {"most": 10}, "body.no
 )
 def test_arguments_are_within_their_bounds(bounds: Any, arguments: Any, held: bool) -> None:
     assert within(bounds, arguments) is held
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+INSERT, OTHER = "INSERT INTO a VALUES (1)", "INSERT INTO a VALUES (2)"
+
+
+def plan_of(*statements: str) -> Plan:
+    """As `runtimes.sql.plans` makes one: a permission for each table and verb, which has each statement's text once."""
+    texts = tuple({"statement": sql} for sql in dict.fromkeys(statements))
+    need = Need(service="db", account="shop", scope="a:insert", risk=Risk.WRITE, methods=("insert",), arguments=texts)
+    return Plan(
+        action=Sql(database="shop", statements="; ".join(statements)),
+        needs=(need,),
+        undo_class=UndoClass.EXACT,
+        undo_text="",
+        resolved={"database": "shop", "program": {"statements": [{"sql": sql} for sql in statements]}},
+        bounds={"rows": 5},
+        catalog_hash="",
+        image_id="",
+        limits={},
+        lines=(),
+    )
+
+
+def line_of(times: int, uses: int = 0) -> Grant:
+    return Grant(
+        id="g-1",
+        agent="bot",
+        service="db",
+        account="shop",
+        scope="a:insert",
+        width=Width.TASK,
+        created=NOW,
+        expires=NOW + timedelta(hours=1),
+        by="the person",
+        why="a-1",
+        methods=("a:insert",),
+        times=times,
+        uses=uses,
+        within={"rows": {"any": True}},
+    )
+
+
+@pytest.mark.promise(92)
+@pytest.mark.parametrize(
+    ("statements", "times", "uses", "used"),
+    [
+        ((INSERT,), 1, 0, 1),
+        ((INSERT, OTHER), 1, 0, 0),
+        ((INSERT, INSERT), 1, 0, 0),
+        ((INSERT, OTHER, INSERT), 3, 0, 3),
+        ((INSERT, OTHER), 3, 2, 0),
+    ],
+)
+def test_each_statement_is_one_use_of_its_line(statements: tuple[str, ...], times: int, uses: int, used: int) -> None:
+    found = covering_task(plan_of(*statements), (line_of(times, uses),), agent="bot", session="s", now=NOW)
+    assert len(found) == used
+
+
+@pytest.mark.parametrize(
+    ("service", "method", "arguments", "said"),
+    [
+        ("files", "files.write", {}, "by any program, which can read, change and delete everything there"),
+        ("files", "files.read", None, "by any program, which can read everything there"),
+        ("db", "a:insert", {}, "nothing, since it doesn't say how many rows"),
+        ("db", "a:insert", {"rows": {"most": 9}}, "rows at most 9"),
+        ("db", "a:select", None, "any arguments"),
+        ("slack", "auth.test", {}, "no arguments"),
+    ],
+)
+def test_a_line_says_what_it_allows(service: str, method: str, arguments: Mapping[str, Any] | None, said: str) -> None:
+    line = Allowance(service=service, method=method, account="/w", arguments=arguments, times=3)
+    assert line.text == f"{service}.{method} as /w, at most 3 times: {said}"
+
+
+def test_a_folder_is_named_as_its_runtime_names_it() -> None:
+    assert (tasks.FILES, tasks.READ_SCOPE) == (plans.SERVICE, plans.READ_SCOPE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from goex.cli import hook as hook_command
 from goex.coding_agents import hook_formats
 from goex.mcp.tools import TOOLS
 from mapper.code.folder_shell import read_folder_shell
+from policies.errors import InvalidInput, Unavailable
 from tests.support.command import GOEX, run
 from tests.support.daemon import Daemon
 from tests.support.hooks import apply_rules, before, decision, hook
@@ -150,6 +153,64 @@ def test_what_cannot_be_read_is_refused(bench: tuple[Daemon, str], event: str) -
     env = {**daemon.env, "GOEX_AGENT_TOKEN": token}
     said = run([str(GOEX), "hook"], env=env, folder=Path.cwd(), stdin=event.encode(), seconds=60)
     assert (said.returncode, said.stdout) == (2, b"") and said.stderr
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Bash", {"command": "rm -rf /home/me/x #\ud800"}),
+        ("Bash", {"command": "rm /srv/prod/x", "dir_path": "a\0b"}),
+        ("Write\ud800", {"file_path": f"{X}/f"}),
+        ("Write", {"file_path": "a\0b"}),
+        ("Write", {"file_path": "\ud800"}),
+    ],
+)
+def test_what_nothing_here_can_hold_is_refused(bench: tuple[Daemon, str], tool: str, arguments: dict[str, Any]) -> None:
+    """The clients go on after any status but 2."""
+    daemon, token = bench
+    env = {**daemon.env, "GOEX_AGENT_TOKEN": token}
+    event = json.dumps(before(tool, X, **arguments)).encode()
+    said = run([str(GOEX), "hook"], env=env, folder=Path.cwd(), stdin=event, seconds=60)
+    assert (said.returncode, said.stdout) == (2, b"") and said.stderr
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), RecursionError(), MemoryError(), Unavailable("no")])
+def test_a_fault_of_its_own_is_a_refusal(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fails(text: str) -> None:
+        raise error
+
+    monkeypatch.setattr(hook_formats, "read_event", fails)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
+    with pytest.raises(InvalidInput):
+        hook_command.run()
+
+
+def test_an_interrupt_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(text: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hook_formats, "read_event", fails)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
+    with pytest.raises(KeyboardInterrupt):
+        hook_command.run()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("~zz/../../.bashrc", "/home/me/.bashrc"),  # a folder of that name, as clients read it
+        ("~root/x", "/home/me/project/~root/x"),
+        ("~", str(Path.home())),
+        ("~/x", str(Path.home() / "x")),
+        ("a/~/b", "/home/me/project/a/~/b"),
+    ],
+)
+def test_a_tilde_is_one_s_own_home_alone(path: str, expected: str) -> None:
+    for arguments in ({"file_path": path}, {"paths": [path]}):
+        use = hook_formats.read_event(json.dumps(before("Write", "/home/me/project", **arguments)))
+        assert use is not None and use.request.paths[0] == expected
+    use = hook_formats.read_event(json.dumps(before("Bash", "/home/me/project", command="ls", dir_path=path)))
+    assert use is not None and use.request.folder == expected
 
 
 def test_another_event_says_nothing(bench: tuple[Daemon, str]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -52,6 +54,77 @@ def test_comments_stay() -> None:
     assert json_text.read(after) == {"a": [1, 2], "b": {"c": True, "d": {"e": 1}}, "new": {"list": ["x"]}}
     assert "// mine" in after and "// two" in after and "/* b */" in after
     assert json_text.remove(json_text.remove(after, ("new", "list", 0)), ("b", "d")) == COMMENTED
+
+
+GAPS = st.sampled_from(["", "", " ", "\n  ", "\r\n", "// a, } comment\n", " // b\r\n\t", "/* c ] */", "/* d\n*/ //\n"])
+
+
+@st.composite
+def texts(draw: Callable[[st.SearchStrategy[Any]], Any], value: Any) -> str:
+    """A value as a person writes it: with comments and blanks anywhere, and commas at the end."""
+
+    def gap() -> str:
+        return str(draw(GAPS))
+
+    def written(value: Any) -> str:
+        if isinstance(value, dict):
+            parts = [f"{gap()}{json.dumps(key)}{gap()}:{gap()}{written(one)}{gap()}" for key, one in value.items()]
+        elif isinstance(value, list):
+            parts = [f"{gap()}{written(one)}{gap()}" for one in value]
+        else:
+            return json.dumps(value)
+        end = f",{gap()}" if parts and draw(st.booleans()) else ""
+        inside = ",".join(parts) + end if parts else gap()
+        return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
+
+    return gap() + written(value) + gap()
+
+
+@given(st.data(), objects.filter(bool))
+def test_whatever_is_removed_nothing_else_is(data: st.DataObject, value: dict[str, Any]) -> None:
+    text = data.draw(texts(value))
+    assert json_text.read(text) == value
+    key = data.draw(st.sampled_from(list(value)))
+    path: tuple[str | int, ...] = (key,)
+    inner = value[key]
+    if isinstance(inner, dict) and inner:
+        path = (key, data.draw(st.sampled_from(list(inner))))
+    elif isinstance(inner, list) and inner:
+        path = (key, data.draw(st.integers(0, len(inner) - 1)))
+    assert json_text.read(json_text.remove(text, path)) in (without(value, path), without(value, path[:1]))
+    added = json_text.put(text, ("put by us", "x"), 1)
+    assert json_text.read(json_text.remove(added, ("put by us", "x"))) == value
+
+
+def without(value: dict[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
+    made = copy.deepcopy(value)
+    holder: Any = made
+    for key in path[:-1]:
+        holder = holder[key]
+    del holder[path[-1]]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{\n  // Servers of this project\n  "servers": {}\n}', "{\n  // Servers of this project\n}"),
+        ('{"a": 1, // one\n"servers": {}}', '{"a": 1 // one\n}'),
+        ('{"a": 1, // one\r\n"servers": {}}', '{"a": 1 // one\r\n}'),
+        ('{"a": 1, /* one */ "servers": {}}', '{"a": 1 /* one */}'),
+    ],
+)
+def test_a_line_comment_still_ends(text: str, expected: str) -> None:
+    assert json_text.remove(text, ("servers",)) == expected
+
+
+def test_what_would_break_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_text, "_without", lambda text, holder, node: text[: node.start])
+    with pytest.raises(InvalidInput, match="removed"):
+        json_text.remove('{"a": 1, "b": 2}', ("b",))
+    monkeypatch.setattr(json_text, "_without", lambda text, holder, node: "{}")
+    with pytest.raises(InvalidInput, match="removed"):
+        json_text.remove('{"a": 1, "b": 2}', ("b",))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from goex.daemon.away import LONGEST_PAUSE, Away, unlinked
 from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account, Origin
-from policies.actions import Files
+from policies.actions import Action, ApiCalls, Call, Files, Revert
 from policies.errors import Unavailable
 from tests.goex.engine.conftest import APPROVAL, ASKER, VAULT, Desk
 from tests.services.synapse import Synapse
@@ -33,6 +33,12 @@ ROOM, PAGE = "!room:goex.test", "https://goex.example.org"
 HOME = "https://matrix.example"
 SETTINGS = parse({"notify": {"matrix_room": ROOM, "matrix_after": 0}}).notify
 SECONDS = 60.0
+SAYS = Call(
+    service="slack",
+    method="chat.postMessage",
+    account="work",
+    arguments={"channel": "#ops", "text": "the root password is hunter2"},
+)
 
 
 class Room:
@@ -101,6 +107,26 @@ async def test_a_message_has_one_sentence_and_the_address_and_no_payload(room: R
 
 
 @pytest.mark.promise(93)
+@pytest.mark.parametrize(
+    ("action", "named"),
+    [
+        (Files(folder="/x", language="shell", program="echo hunter2"), "a program in a folder"),
+        (ApiCalls(calls=(SAYS, SAYS)), "slack[.]chat[.]postMessage"),
+    ],
+)
+async def test_of_an_undo_only_the_kind_of_what_it_takes_back_is_told(room: Room, action: Action, named: str) -> None:
+    runtimes = room.desk.core.runtimes
+    room.desk.core.runtimes = {**runtimes, "calls": runtimes["files"]}
+    slack = Account(service="slack", name="work", origins=(Origin.parse(HOME),), base_url=HOME)
+    room.desk.app.vault_state.vault.put(slack, Secret(b"a token"))
+    done = await room.desk.done(action)
+    await room.desk.asked(Revert(verb="undo", target=done))
+    assert await room.look() == 1
+    assert room.texts[0].split("\n")[0] == f"“bot” wants to undo {done} ({named})."
+    assert "hunter2" not in room.texts[0]
+
+
+@pytest.mark.promise(93)
 async def test_nobody_is_told_before_the_time_or_twice(room: Room) -> None:
     room.away = room.told_as(matrix_after=60)
     await ask(room)
@@ -133,6 +159,46 @@ async def test_a_flood_is_a_message_a_minute_and_fewer_while_nobody_answers(room
     room.desk.answer(first, approve=False)
     await ask(room, 999)
     assert await room.look() == len(sent) + 1, "who answers is told of the next at once"
+
+
+@pytest.mark.promise(93)
+async def test_an_answer_brings_no_second_message_within_a_minute(room: Room) -> None:
+    for number in range(4):
+        await ask(room, number)
+        await room.look(timedelta(seconds=20))
+        (question, *_) = room.desk.core.approvals.pending()
+        room.desk.answer(question, approve=False)
+    assert len(room.texts) == 2, room.texts
+
+
+@pytest.mark.promise(93)
+async def test_an_agent_that_withdraws_what_it_asks_does_not_silence_the_others(room: Room) -> None:
+    for number in range(9):  # the pause of its own messages grows to an hour
+        await ask(room, number, agent="loud")
+        before = len(room.texts)
+        while len(room.texts) == before:
+            await room.look(timedelta(minutes=1))
+        (question,) = room.desk.core.approvals.pending()
+        await room.desk.engine.cancel(question.action_id, why="a test")
+    await ask(room, 100, agent="loud")
+    await ask(room, 101, agent="quiet")
+    assert await room.look(timedelta(minutes=1)) == 10
+    assert "“quiet” wants" in room.texts[-1] and "1 more waits." in room.texts[-1]
+    assert await room.look(timedelta(minutes=30)) == 10, "it was told of together with that"
+
+
+@pytest.mark.promise(93)
+async def test_any_answer_of_a_person_ends_the_pauses(room: Room) -> None:
+    room.away = room.told_as(matrix_after=10)
+    for number in range(7):
+        await ask(room, number, agent="one")
+        await room.look(LONGEST_PAUSE)
+    before = len(room.texts)
+    await ask(room, 100, agent="two")
+    await room.look(timedelta(seconds=5))
+    room.desk.answer(room.desk.core.approvals.pending()[-1], approve=False)
+    await ask(room, 101, agent="one")
+    assert await room.look(timedelta(minutes=1)) == before + 1
 
 
 @pytest.mark.promise(93)

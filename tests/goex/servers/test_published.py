@@ -23,6 +23,7 @@ from tests.runtimes.rest.support import Hit, Service, serving
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, undo
 from tests.support.mcp_server import TOKEN
+from tests.support.terminal import Terminal
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(900)]
 _OWN = {"NPM_CONFIG_USERCONFIG": ".npmrc", "npm_config_cache": ".npm", "PIP_CONFIG_FILE": ".config/pip/pip.conf"}
@@ -41,14 +42,22 @@ def add(daemon: Daemon, *arguments: str) -> str:
     """`goex mcp add` on a terminal. Returns what it said."""
     with daemon.terminal("mcp", "add", *arguments) as terminal:
         try:
-            terminal.expect("assphrase", seconds=400)
+            agree(terminal)
         except AssertionError:
             if "couldn't get" in terminal.text or "isn't there" in terminal.text:
                 pytest.skip(f"no registry: {terminal.text[-300:]}")
             raise
+        terminal.expect("assphrase", seconds=60)
         terminal.type(APPROVAL_PASSPHRASE)
         assert terminal.wait(seconds=60) == 0, terminal.text
         return terminal.text
+
+
+def agree(terminal: Terminal) -> None:
+    """Turn the pages of what the server says of its tools, and agree to it."""
+    while "y/N" not in terminal.expect(r"Enter shows more|\[y/N\] ", seconds=400)[0]:
+        terminal.type()
+    terminal.type("y")
 
 
 def call(daemon: Daemon, method: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
@@ -189,7 +198,8 @@ def add_with_token(daemon: Daemon, name: str, place: Service, folder: Path, *com
     (folder / "ca.crt").write_text(place.ca_pem)
     options = ("--origin", place.url, "--private", "--ca", str(folder / "ca.crt"), "--token", "API_TOKEN")
     with daemon.terminal("mcp", "add", name, *options, *command) as terminal:
-        terminal.expect("Credential for", seconds=400)
+        agree(terminal)
+        terminal.expect("Credential for", seconds=60)
         terminal.type(TOKEN)
         terminal.expect("assphrase", seconds=60)
         terminal.type(APPROVAL_PASSPHRASE)
@@ -235,7 +245,8 @@ def add_notion(daemon: Daemon, name: str, notion: Service, folder: Path, address
     place = ("--origin", notion.url, "--private", "--ca", str(folder / "ca.crt"))
     options = (*place, "--token", "NOTION_TOKEN", "--env", f"BASE_URL={address}")
     with daemon.terminal("mcp", "add", name, *options, "--", "npx", "@notionhq/notion-mcp-server") as terminal:
-        terminal.expect("Credential for", seconds=400)
+        agree(terminal)
+        terminal.expect("Credential for", seconds=60)
         terminal.type(TOKEN)
         terminal.expect("assphrase", seconds=60)
         terminal.type(APPROVAL_PASSPHRASE)

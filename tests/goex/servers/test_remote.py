@@ -72,7 +72,7 @@ def answered(terminal: Any, oidc: OidcServer, end: str = "Added ") -> None:
     while True:
         found = terminal.expect(
             rf"own\? \(yes/no\) \[no\]: |Approval passphrase: |Credential for [^\n]*: |\[y/N\] |{ADDRESS}\s|"
-            rf"{end}|Agreed to |\ngoex: [^\n]*|nothing changed",
+            rf"Enter shows more|{end}|Agreed to |\ngoex: [^\n]*|nothing changed",
             seconds=120,
         )
         if found[0].startswith("own?"):
@@ -83,6 +83,8 @@ def answered(terminal: Any, oidc: OidcServer, end: str = "Added ") -> None:
             terminal.type("a-token-of-the-person")
         elif found[0].startswith("[y/N]"):
             terminal.type("y")
+        elif found[0].startswith("Enter"):
+            terminal.type()
         elif found[0].startswith("http"):
             Browser(oidc).visit(found[1])
         else:
