@@ -8,7 +8,7 @@ Everything is fetched when a server is added, nothing when it runs.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +19,7 @@ from goex.cli.output import Json, Output, counted, fold, shown
 from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
+    from goex.cli.prompt import Terminal
     from goex.rpc import goex_pb2 as pb
     from policies.services import OAuth, Placement
     from runtimes.servers.definition import Server, Servers
@@ -216,14 +217,15 @@ def review(name: Name, as_json: Json = False) -> None:
         if not as_json:
             out.say(shown(f"{name} says what you agreed to."))
         return
-    for line in lines:
-        (out.progress if as_json else out.say)(line)
     terminal = None if as_json else Terminal.controlling()
     if terminal is None:
+        for line in lines:
+            (out.progress if as_json else out.say)(line)
         out.progress("Agree to it in a terminal of your own.")
         return
-    said = terminal.ask(f"Agree to what {name} says of its tools now? [y/N] ") or ""
-    if said.strip().lower() not in ("y", "yes"):
+    # Whole, and seen to its end, before there is anything to agree to.
+    question = f"Agree to what {name} says of its tools now? [y/N] "
+    if not _is_agreed(lines, question, terminal):
         out.say("Nothing changed: it isn't called while it says something else.")
         return
     fresh = server.having(seen)
@@ -370,7 +372,7 @@ def _variables(given: Sequence[str]) -> dict[str, str]:
 def _ask(server: Server, otherwise: str, next_step: str) -> None:
     """Show all that a server says of its tools, and ask whether that is agreed to. Raises Denied, which says
     `otherwise`."""
-    from goex.cli.prompt import Line, Terminal
+    from goex.cli.prompt import Terminal
 
     terminal = Terminal.controlling()
     if terminal is None:
@@ -378,14 +380,20 @@ def _ask(server: Server, otherwise: str, next_step: str) -> None:
             f"What a server says of its tools is agreed to on a terminal alone. {otherwise}",
             next_step="Run it where you can answer.",
         )
+    if not _is_agreed(_told(server), "Agree? [y/N] ", terminal):
+        raise Denied(otherwise, next_step=next_step)
+
+
+def _is_agreed(texts: Iterable[str], question: str, terminal: Terminal) -> bool:
+    """Show the texts to their end, and ask."""
+    from goex.cli.prompt import Line
+
     lines = [
         Line(("    ┊ " if index else "") + part)
-        for text in _told(server)
+        for text in texts
         for index, part in enumerate(fold(text, terminal.size[0] - 6))
     ]
-    agreed = terminal.show(lines) and (terminal.ask("Agree? [y/N] ") or "").lower() in ("y", "yes")
-    if not agreed:
-        raise Denied(otherwise, next_step=next_step)
+    return terminal.show(lines) and (terminal.ask(question) or "").strip().lower() in ("y", "yes")
 
 
 def _told(server: Server) -> Iterator[str]:

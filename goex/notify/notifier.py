@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _STILL_SECONDS = 1.0  # a notification that was drawn or moved more lately than this takes no yes
 _PAINT_SECONDS = 0.1
+_QUIET_SECONDS = 0.5  # without another end, after which ends are told: those of one moment as one
+_LONGEST_WAIT = 3.0  # seconds that an end waits for others
 _LINGER_SECONDS = 5.0  # the daemon's word on a deadline comes first
 _QUICK_SECONDS = 3.0  # a terminal that fails within these didn't open
 _LAST_SECONDS = 2.0
@@ -66,7 +68,7 @@ class Notifier:
         self._hints: dict[str, str] = {}
         self._own: set[str] = set()
         self._opened: set[str] = set()
-        self._ended: list[Card] = []
+        self._ended: list[tuple[float, Card]] = []  # and when
         self._pages: list[asyncio.subprocess.Process] = []
         self._moved = 0.0
         self._dirty = asyncio.Event()
@@ -108,7 +110,8 @@ class Notifier:
         elif entry := self._board.ended(approval.id):
             self._tell("settled", {"approval": approval.id, "state": approval.state})
             if entry.seen and approval.id not in self._own:
-                self._ended.append(cards.settled(approval, here=approval.id in self._opened))
+                card = cards.settled(approval, here=approval.id in self._opened)
+                self._ended.append((asyncio.get_running_loop().time(), card))
             self._own.discard(approval.id)
             self._opened.discard(approval.id)
             if not entry.questions:
@@ -282,7 +285,14 @@ class Notifier:
         self._tell("shown", facts)
 
     async def _say_what_ended(self) -> None:
-        ended, self._ended = self._ended, []
+        loop = asyncio.get_running_loop()
+        if not self._ended:
+            return
+        first, last = self._ended[0][0], self._ended[-1][0]
+        if loop.time() < min(last + _QUIET_SECONDS, first + _LONGEST_WAIT):
+            loop.call_later(_QUIET_SECONDS, self._dirty.set)
+            return
+        ended, self._ended = [card for _, card in self._ended], []
         if len(ended) > _MOST_NOTICES:
             ended = [cards.many_settled(len(ended))]
         for drawn in ended:

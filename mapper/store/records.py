@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 from mapper.json_schema import problem, referred
 from mapper.store import login_rows, waysback
@@ -177,6 +178,9 @@ def service_of(db: sqlite3.Connection, name: str, methods: Mapping[str, Method])
             raise sqlite3.DatabaseError("it has no place for its credential")
         if not all(isinstance(text, str) for text in (*row[1:4], *row[5:8], *scopes)):
             raise sqlite3.DatabaseError("it holds bytes where text belongs")
+        if row[5] == "google" and not _is_google(row[3]):
+            # GoEx itself says where Google's logins are, so nobody would be asked where their tokens go.
+            raise sqlite3.DatabaseError("it is said to be Google's, and isn't at Google's address")
         return Service(
             name=name,
             title=row[1],
@@ -194,6 +198,11 @@ def service_of(db: sqlite3.Connection, name: str, methods: Mapping[str, Method])
             oauth=_GOOGLE if row[5] == "google" else login_rows.of_service(db, row[0]),
             code=CodeFacts(query=_GOOGLE_QUERY) if row[5] == "google" else CodeFacts(),
         )
+
+
+def _is_google(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return url.startswith("https://") and (host == "googleapis.com" or host.endswith(".googleapis.com"))
 
 
 def _is_place(one: Placement) -> bool:

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from policies.display_text import escape
 from policies.jsonvalue import JsonObject
 
-MOST = 400  # lines
-
 
 def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> tuple[str, ...]:
     """A line for each tool that came or went, and of each that says something else what it says."""
@@ -25,9 +23,7 @@ def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> tup
         elif old[name] != new[name]:
             found = list(difflib.unified_diff(_written(old[name]), _written(new[name]), lineterm="", n=1))[2:]
             lines += [f"changed: {name}", *(f"  {line}" for line in found)]
-    left = len(lines) - MOST
-    shown = [escape(line) for line in lines[:MOST]]
-    return (*shown, f"and {left} lines more") if left > 0 else tuple(shown)
+    return tuple(escape(line) for line in lines)
 
 
 def _written(tool: JsonObject) -> list[str]:

@@ -485,6 +485,9 @@ EDITS = [
     "UPDATE service SET title = zeroblob(60000000)",
     "UPDATE service SET title = replace(hex(zeroblob(30000000)), '0', 'a')",
     "UPDATE scope SET name = x'00' WHERE name = 'see'",
+    "UPDATE service SET provider = 'google'",
+    "UPDATE service SET provider = 'google', base_url = 'https://googleapis.com.evil.example/v1'",
+    "UPDATE service SET provider = 'google', base_url = 'http://www.googleapis.com/v1'",
 ]
 
 

@@ -16,6 +16,7 @@ from policies.errors import Denied, GoexError
 from policies.services import Placement
 from runtimes.servers import listing, packages
 from runtimes.servers.definition import Server, Servers
+from runtimes.servers.difference import difference
 from tests.goex.servers.test_remote import answered
 from tests.support import mcp_server
 from tests.support.daemon import Daemon
@@ -151,3 +152,14 @@ def test_a_review_that_is_left_changes_nothing(daemon: Daemon) -> None:
         answered(terminal, None)  # type: ignore[arg-type]  # nobody logs in
         assert terminal.wait() == 0, terminal.text
     assert servers.seen("jots") is None and [tool["name"] for tool in servers.get("jots").tools] == ["other"]
+
+
+@pytest.mark.promise(90)
+def test_a_difference_is_told_to_its_last_line() -> None:
+    before = [{"name": "read", "description": "Read.", "inputSchema": {"enum": []}}]
+    after = [
+        {"name": "read", "description": "Read.", "inputSchema": {"enum": [f"v{n}" for n in range(1000)] + ["last"]}}
+    ]
+    lines = difference(before, after)
+    assert len(lines) > 1000
+    assert any('"last"' in line for line in lines)
