@@ -16,6 +16,7 @@ from tests.goex.notify.asking import CUT, IRREVERSIBLE, READ, STILL, message, pe
 from tests.support.daemon import Daemon
 from tests.support.desktop import Desktop, Notifying
 from tests.support.journey import Journey, decide
+from tests.support.ports import free_port
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.docker
@@ -105,21 +106,25 @@ def test_where_there_is_a_browser_it_opens_the_page_at_the_question(
     script = tmp_path / "browser"
     script.write_text('#!/bin/sh\necho "$@" > "$0.new"; mv "$0.new" "$0.given"\n')
     script.chmod(0o755)
-    with Notifying(daemon, desktop, env={"BROWSER": str(script)}) as notifying:
-        journey = Journey(daemon, message("on the page"), token=token)
-        approval = journey.asked()
-        notifying.until("shown", approvals=[approval.id])
-        time.sleep(STILL)
-        desktop.press("Show it whole…", CUT)
-        notifying.until("opened", approval=approval.id)
-        until(script.with_name("browser.given").exists, "the browser")
-        opened = Path(script.with_name("browser.given").read_text().strip().removeprefix("file://"))
-        assert f"/{approval.id}" in opened.read_text()
-        assert pending(daemon) == [approval.id]
-        journey.leave()
-        notifying.until("settled", state="withdrawn")
-        page = KeyFile(Paths.from_env(daemon.env).web_key)
-        assert page.of_running() is not None
+    daemon.configure(f"[web]\nport = {free_port()}\n")
+    try:
+        with Notifying(daemon, desktop, env={"BROWSER": str(script)}) as notifying:
+            journey = Journey(daemon, message("on the page"), token=token)
+            approval = journey.asked()
+            notifying.until("shown", approvals=[approval.id])
+            time.sleep(STILL)
+            desktop.press("Show it whole…", CUT)
+            notifying.until("opened", approval=approval.id)
+            until(script.with_name("browser.given").exists, "the browser")
+            opened = Path(script.with_name("browser.given").read_text().strip().removeprefix("file://"))
+            assert f"/{approval.id}" in opened.read_text()
+            assert pending(daemon) == [approval.id]
+            journey.leave()
+            notifying.until("settled", state="withdrawn")
+            page = KeyFile(Paths.from_env(daemon.env).web_key)
+            assert page.of_running() is not None
+    finally:
+        daemon.configure("")
     until(lambda: page.of_running() is None, "the page's end")
 
 

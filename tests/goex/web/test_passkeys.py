@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from tests.support.page import (
     status_of,
     until_status,
 )
+from tests.support.ports import free_port
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -33,9 +33,7 @@ pytestmark = needs_browser
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,7 @@ from tests.support.page import (
     until_status,
     view,
 )
+from tests.support.ports import free_port
 from tests.support.tunnel import tunnel
 
 if CHROMIUM:
@@ -62,9 +63,7 @@ def public(listener: socket.socket) -> str:
 @pytest.fixture(scope="module")
 def port() -> int:
     """Of the page on this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -34,6 +33,7 @@ from tests.support.authenticator import PRESENT, Authenticator, Page, decoded, e
 from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE, Daemon
 from tests.support.journey import problem
 from tests.support.page import WebPage, add_shop, ask_for_update, page_of
+from tests.support.ports import free_port
 from tests.support.waiting import until
 from vault.passkeys import NONE, Passkey, Passkeys
 
@@ -51,9 +51,7 @@ def phone_key(**more: Any) -> Authenticator:
 @pytest.fixture(scope="module")
 def port() -> int:
     """Of the page on this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture(scope="module")

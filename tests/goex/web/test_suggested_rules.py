@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.adversarial.grant_scene import Scene, call, scene, several
 from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.page import CHROMIUM, INTERNAL, SECONDS, click_after_end, needs_browser, page_of
+from tests.support.ports import free_port
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -21,9 +21,7 @@ pytestmark = [needs_browser, pytest.mark.docker]
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.goex.web.test_passkeys import Keyed
 from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.journey import Journey
 from tests.support.page import CHROMIUM, SECONDS, needs_browser, page_of, question_of
+from tests.support.ports import free_port
 
 if CHROMIUM:
     from playwright.sync_api import expect
@@ -24,9 +24,7 @@ pytestmark = [needs_browser, pytest.mark.docker]
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture(scope="module")
