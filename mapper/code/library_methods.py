@@ -134,8 +134,8 @@ def _chain_called(reader: Following, owner: Thing, chain: str, args: Sequence[Va
             sent = sent.without(part[1:-1])
         else:
             where.append(part)
-    if left:
-        sent = Fields(sent.items, True)
+    if left or chain not in table:  # a helper's own function adds to what it is given
+        sent = Fields(sent.without("text_format").items, True)
     if isinstance(extra, Fields):
         sent = sent.merged(extra)
     files_in_it = any(sent.get(name) is not None for name in ("file", "image", "mask"))

@@ -113,7 +113,7 @@ class Matching:
                 names = ", ".join(sorted(one.route.method_id for one in met)[:6])
                 self._miss(request.line, f"{what}: could be {names}")
             else:
-                self._add(request, chosen, verb, query, base, how)
+                self._add(request, chosen, verb, query, base, how, nulls=how != "sdk" and not request.sdk)
             return
         self._miss(request.line, what)
 
@@ -240,7 +240,7 @@ class Matching:
                     name: str(value.value) if isinstance(value, Lit) and value.value is not None else None
                     for name, value in found.items
                 }
-                self._add(request, replace(chosen, slots=known), route.http, query, base, "sdk")
+                self._add(request, replace(chosen, slots=known), route.http, query, base, "sdk", nulls=True)
 
     def _is_api(self, name: str, api: str) -> bool:
         service = self._catalog.services.get(name)
@@ -321,14 +321,18 @@ class Matching:
             best = [one for one in best if _closeness(one, self._catalog.method(one.route.method_id)) == closest]
         return best[0] if len(best) == 1 else None
 
-    def _add(self, request: Request, met: Met, verb: str, query: Fields, base: str, how: How) -> None:
+    def _add(
+        self, request: Request, met: Met, verb: str, query: Fields, base: str, how: How, *, nulls: bool
+    ) -> None:  # fmt: skip
         path = {name: value for name, value in met.slots.items() if value is not None}
         unknown = [name for name, value in met.slots.items() if value is None]
         for asked in _products(query):
             for sent in _products(request.body):
                 self._spend(weight(asked) + weight(sent))
                 in_query, open_query = _wire(asked, as_text=True)
-                fields, open_fields = _wire(sent, as_text=request.kind == "form")
+                fields, open_fields = _wire(
+                    sent, as_text=request.kind == "form", nulls=nulls and request.kind == "json"
+                )
                 ends = [ANY] if asked.more or (sent.more and request.kind != "none") else []
                 call = FoundCall(
                     method_id=met.route.method_id,
@@ -433,13 +437,15 @@ def _products(fields: Fields) -> Iterator[Fields]:
     yield from made
 
 
-def _wire(fields: Fields, *, as_text: bool) -> tuple[dict[str, Any], list[str]]:
-    """The values that are known, as they are sent, and the names of the others. What is None isn't sent."""
+def _wire(fields: Fields, *, as_text: bool, nulls: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """The values that are known, as they are sent, and the names of the others. What is None isn't sent, or (`nulls`)
+    may be sent as null: JavaScript leaves undefined out, and the two are one here."""
     found: dict[str, Any] = {}
     unknown: list[str] = []
     for name, value in fields.items:
         known, made = plain(value)
         if known and made is None:
+            unknown += [name] * nulls
             continue
         if not known or (as_text and not isinstance(made, str | int | list)) or (as_text and isinstance(made, bool)):
             unknown.append(name)

@@ -138,7 +138,7 @@ def permits(
             if key[0] == method.service:
                 permit = _permit(len(made), service, method, account, (http, base), calls, id in named)
                 if permit is not None:
-                    _check_owner(catalog, service, method, permit.rule.path)
+                    _check_owner(catalog, service, method, permit.rule.path, calls)
                     made.append(permit)
     if len(made) > MOST_PERMITS:
         raise InvalidInput(
@@ -175,22 +175,33 @@ def _together(made: Sequence[Permit]) -> list[Permit]:
     ]
 
 
-def _check_owner(catalog: Catalog, service: Service, method: Method, path: Sequence[str | Slot]) -> None:
+def _check_owner(
+    catalog: Catalog, service: Service, method: Method, path: Sequence[str | Slot], calls: Sequence[FoundCall]
+) -> None:
     """Raise InvalidInput where a value that is held in the path makes it another method's, as with a planned call."""
     slots = [part for part in path if isinstance(part, Slot)]
     if not any(slot.values for slot in slots):
         return
-    if _many(len(slot.values or ("",)) for slot in slots) > MOST_PATHS:
-        raise InvalidInput(
-            f"{method.id} is called with too many different values in its path.",
-            next_step=f"Name the method, so that the program may choose them: --method {method.id}",
-        )
     # What is free is looked at when a request leaves; its stand-in is no word of any path.
     ways = [
-        [value + part.end for value in part.values or ("\0",)] if isinstance(part, Slot) else [part] for part in path
+        [part] if isinstance(part, str) else [value + part.end for value in part.values or ("\0",)] for part in path
     ]
-    for segments in product(*ways):
+    paths: Iterable[Sequence[str]] = product(*ways)
+    if _many(len(way) for way in ways) > MOST_PATHS:
+        paths = (*(_called(call, path) for call in calls), *_each_alone(ways))
+    for segments in paths:
         check_path_owner(catalog, service, method, segments)
+
+
+def _called(call: FoundCall, path: Sequence[str | Slot]) -> list[str]:
+    return [part if isinstance(part, str) else call.path.get(part.name, "\0") + part.end for part in path]
+
+
+def _each_alone(ways: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """The path with each value of its slots, the others left open."""
+    for place, values in enumerate(ways):
+        for value in values:
+            yield [value if at == place else way[0] if len(way) == 1 else "\0" for at, way in enumerate(ways)]
 
 
 def method_of(catalog: Catalog, permit: Permit) -> Method:
@@ -244,10 +255,10 @@ def _permit(
     own = apart(method, service)
     # What is streamed isn't looked at, unless it could be another method's.
     fixed = own.fixed if own.must or where.format != "any" else {}
-    # A method that was named may be called with anything, as the question says.
-    known = bool(reads) and where.format != "any" and known_fields(method)
+    known = bool(reads) and where.format != "any" and known_fields(method) and not _may_have_any(reads)
     more = beyond(method, reads, (*where.all, *service.code.query)) if known else ()
     unlisted = Unlisted.of(method, reads, where.format, where.all)
+    other_fields = bool(reads) and where.format in ("json", "form") and known_fields(method) and _may_have_any(reads)
     forms = _forms(reads)
     loose = tuple(name for name in _FORMS if reads and forms != _PLAIN_FORM and name in service.code.query)
     placement = placement_for(service, account)
@@ -298,7 +309,7 @@ def _permit(
         read=read,
         lines=tuple(sorted({call.line for call in reads})),
         held={**made, **unlisted.held},
-        optional=tuple(name for name in held if name in optional),
+        optional=(*(name for name in held if name in optional), *unlisted.optional),
         closed=closed,
         free=(
             *(name for name in where.all if name not in held and name not in closed),
@@ -306,9 +317,10 @@ def _permit(
             *unlisted.free,
             *_free_segments(rule.path, properties),
             *more,
+            *(("any other field",) if other_fields else ()),
             *loose,
         ),
-        more=more if reads else (OTHER_ARGUMENTS,),
+        more=more if reads and not other_fields else (OTHER_ARGUMENTS,),
         parts=unlisted.parts,
     )
 

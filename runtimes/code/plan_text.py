@@ -77,7 +77,7 @@ def argument_lines(permit: Permit) -> list[str]:
     rule = permit.rule
     for name, values in permit.parts.items():
         said = " or ".join(_value(value) for value in values)
-        lines.append(escape(f"{name}: {said}{', or left out' if name.rpartition('.')[2] not in rule.must else ''}"))
+        lines.append(escape(f"{name}: {said}{', or left out' if name in permit.optional else ''}"))
     # What must be there may stand in the query: then nobody looks at the body.
     if rule.body_format == "any" and set(rule.must) <= rule.query.keys() and not any(rule.fields.values()):
         lines.append("a file, or a body in parts: whatever the program makes it, passed on unread")

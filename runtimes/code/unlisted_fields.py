@@ -20,14 +20,15 @@ MOST_BODIES = 32  # ways in which the fields' values go together; with more of t
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unlisted:
     """What a rule holds such a body to (`fields`, `must`, `only`), and what that means for its argument: every value
-    that it can have (`held`); else what single fields are held to (`parts`), and what may be anything (`free`), both by
-    the names that a person is told."""
+    that it can have (`held`); else what single fields are held to (`parts`), those of them that may be left out
+    (`optional`), and what may be anything (`free`), by the names that a person is told."""
 
     fields: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
     must: tuple[str, ...] = ()
     only: bool = False
     held: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
     parts: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
+    optional: tuple[str, ...] = ()
     free: tuple[str, ...] = ()
 
     @classmethod
@@ -49,7 +50,8 @@ class Unlisted:
         parts = {at + name: values for name, values in fields.items() if values}
         loose = tuple(at + name for name, values in fields.items() if not values)
         rest = () if only else (f"{said}, else" if fields else said,)
-        return cls(fields=fields, must=must, only=only, parts=parts, free=(*loose, *rest))
+        optional = tuple(at + name for name, values in fields.items() if values and name not in must)
+        return cls(fields=fields, must=must, only=only, parts=parts, optional=optional, free=(*loose, *rest))
 
 
 def _fields(calls: Sequence[FoundCall], elsewhere: frozenset[str]) -> dict[str, tuple[JsonValue, ...]]:
@@ -57,8 +59,9 @@ def _fields(calls: Sequence[FoundCall], elsewhere: frozenset[str]) -> dict[str, 
     made: dict[str, tuple[JsonValue, ...]] = {}
     names = dict.fromkeys(name for call in calls for name in (*call.fields, *call.open))
     for name in names:
-        in_path = any(name in call.path or name in call.query for call in calls)
-        if name == ANY or in_path or name in elsewhere or "/" in name or carries_credential(name, "token"):
+        written = any(name in call.fields for call in calls)
+        other = name in elsewhere or any(name in call.path or name in call.query for call in calls)
+        if name == ANY or (other and not written) or carries_credential(name, "token"):
             continue
         known = {canonical(call.fields[name]): call.fields[name] for call in calls if name in call.fields}
         open_ = any(name in call.open or (ANY in call.open and name not in call.fields) for call in calls)

@@ -6,6 +6,7 @@ a server could take for another one (case, underscores, brackets), no second bou
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 import unicodedata
@@ -27,6 +28,8 @@ _JSON = re.compile(r"application/json|text/json|application/[a-z0-9!#$&^_.\-]+\+
 _HIDDEN = re.compile(r"multipart/(?!form-data\Z|related\Z).*|application/(http|graphql.*)|message/.*")
 # A part of multipart/related that some servers would take for a field of a form.
 _NAMED = re.compile(rb"content-disposition\s*:(?:(?!\n\r?\n)[\s\S]){0,500}?[;\s]name\*?\s*=")
+_OBJECT = re.compile(rb"\{\s*[\"}]")
+_MAYBE_OBJECT = re.compile(rb"\xef(?:\xbb)?|\{\s*")
 _CHARSETS = frozenset({"utf-8", "utf8", "us-ascii"})
 _UTF8 = re.compile(r'charset\s*=\s*"?([^";\s]*)"?', re.IGNORECASE)
 MAX_FIELDS = 10_000
@@ -200,7 +203,10 @@ class Watch:
         self._overlap = max([_LONG_ROOM if self._related else _ROOM, *(len(mark) for mark in self._marks)])
         self._tail = b""
         self._first = FirstPart(content_type) if self._related and rule.closed else None
-        self._plain = kind == "other" and not self._related and bool(rule.closed)
+        # What comes first in a body that may be an object, as far as it has come; None: it isn't looked at (any more).
+        self._start = b"" if kind in ("other", "") and not self._related and rule.closed else None
+        if self._start is not None and (charset := _UTF8.search(content_type)) and charset[1].lower() not in _CHARSETS:
+            raise refuse("header", "a charset other than UTF-8")
         self._parts: PartReader | None = None
         if kind == "multipart":
             try:
@@ -213,13 +219,13 @@ class Watch:
         self._tail = seen[-self._overlap :]
         if any(mark in seen for mark in self._marks):
             raise misplaced("the body")
-        if self._plain and data.strip():
-            self._plain = False
-            if data.lstrip()[:1] == b"{":
+        if self._start is not None:
+            self._start = (self._start + data).removeprefix(codecs.BOM_UTF8).lstrip()[:_ROOM]
+            if _OBJECT.match(self._start):
                 hint = "Say that it is JSON, or send it as a part beside the fields."
-                raise refuse(
-                    "body", "an object that isn't said to be JSON, whose fields couldn't be looked at", hint=hint
-                )
+                raise refuse("body", "an object that isn't said to be JSON: its fields aren't looked at", hint=hint)
+            if self._start and not _MAYBE_OBJECT.fullmatch(self._start):
+                self._start = None
         if self._first is not None:
             self._look_at_first(self._first, data)
         if self._related and b"disposition" in (lowered := seen.lower()) and _NAMED.search(lowered):

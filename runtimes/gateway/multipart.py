@@ -19,7 +19,11 @@ MAX_PARTS = 1000
 MAX_FIRST_PART = 2**20
 
 _BOUNDARY = re.compile(r"""multipart/form-data\s*;\s*boundary=(?:"([^"\\]+)"|([^\s;"]+))\s*""", re.IGNORECASE)
-_ANY_BOUNDARY = re.compile(r""";\s*boundary=(?:"([^"\\]+)"|([^\s;"]+))""", re.IGNORECASE)
+_RELATED = re.compile(
+    r"""multipart/related(?:\s*;\s*type=(?:"[\w./+-]{1,100}"|[\w./+-]{1,100}))?\s*;\s*boundary=(?:"([^"\\]+)"|([^\s;"]+))"""
+    r"""(?:\s*;\s*type=(?:"[\w./+-]{1,100}"|[\w./+-]{1,100}))?\s*""",
+    re.IGNORECASE,
+)
 _CHARS = re.compile(r"[A-Za-z0-9'()+_,\-./:=?]{1,70}")
 _DISPOSITION = re.compile(
     r'form-data; ?name="([^"\\\x00-\x1f%]{1,256})"(?:; ?filename="([^"\\\x00-\x1f]{0,512})")?'
@@ -207,24 +211,29 @@ class FirstPart:
     itself: an object's names are given once, when that part is over."""
 
     def __init__(self, content_type: str) -> None:
-        found = _ANY_BOUNDARY.search(content_type)
+        found = _RELATED.fullmatch(content_type.strip())
         boundary = found[1] or found[2] if found else ""
         self._mark = b"--" + boundary.encode("ascii") if _CHARS.fullmatch(boundary) else b""
-        self._buffer = b""
+        self._border = re.compile(rb"\r?\n" + re.escape(self._mark) + rb"(?:--)?[ \t]*\r?\n")
+        self._buffer = bytearray()
+        self._looked = 0
 
     def feed(self, data: bytes) -> tuple[str, ...] | None:
         """Take the next piece; None while the part isn't over. Raises BadParts where it isn't an object in JSON."""
         if not self._mark:
-            raise BadParts("a multipart/related body names one boundary")
+            raise BadParts("a multipart/related body names one boundary, and nothing else but a type")
         self._buffer += data
-        if not self._mark.startswith(self._buffer[: len(self._mark)]):
+        room = len(self._mark) + 2
+        begun = bytes(self._buffer[:room])
+        if not (self._mark + b"\r\n").startswith(begun) and not begun.startswith(self._mark + b"\n"):
             raise BadParts("something before the first part")
-        end = self._buffer.find(b"\n" + self._mark, len(self._mark))
-        if end < 0:
+        end = self._border.search(self._buffer, max(len(self._mark), self._looked))
+        self._looked = max(0, len(self._buffer) - room - 8)
+        if end is None:
             if len(self._buffer) > MAX_FIRST_PART:
                 raise BadParts(f"a first part of more than {MAX_FIRST_PART} bytes")
             return None
-        part = self._buffer[len(self._mark) : end].replace(b"\r\n", b"\n")
+        part = bytes(self._buffer[len(self._mark) : end.start()]).replace(b"\r\n", b"\n")
         head, _, text = part.partition(b"\n\n")
         try:
             value = parse(text.decode("utf-8"), limit=MAX_FIRST_PART, what="The first part")

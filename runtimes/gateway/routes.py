@@ -25,7 +25,7 @@ _HIDDEN = frozenset({"graphql", "graphiql", "batch", "$batch", "_batch", "bulk",
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}|%u[0-9A-Fa-f]{4}|&#|\\")
 _VERB = re.compile(r":[A-Za-z][A-Za-z0-9_.\-]*\Z")
 # What servers leave out at a path's end: the form of an answer, and parameters of a segment.
-SUFFIX = re.compile(r"(?:\.(?:json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)|;.*)+\Z", re.IGNORECASE | re.DOTALL)
+SUFFIX = re.compile(r"(?:\.(?:json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)|;.*|[. ])+\Z", re.IGNORECASE | re.DOTALL)
 
 
 def divide(template: Template, segments: Sequence[str]) -> Taken | None:
@@ -175,7 +175,12 @@ def _lowered(part: str | Slot) -> str | Slot:
 
 def _folded(text: str) -> str:
     """As a server may compare it: without upper case and without the forms of one letter."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    return visible(unicodedata.normalize("NFKC", text)).casefold()
+
+
+def visible(text: str) -> str:
+    """Without characters that nobody sees, which some servers leave out."""
+    return text if text.isascii() else "".join(char for char in text if unicodedata.category(char) != "Cf")
 
 
 def _exactness(template: Template, taken: Taken) -> list[int]:

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from mapper.catalog import Catalog
 from policies.errors import InvalidInput
 from policies.services import Method, Service, believed_risk
-from runtimes.gateway.routes import SUFFIX
+from runtimes.gateway.routes import SUFFIX, visible
 
 HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
 _SLASH = re.compile(r"[/\\]")
@@ -183,7 +183,7 @@ def _own_words(method: Method, segments: Sequence[str]) -> tuple[int, ...]:
 
 def _spellings(path: Sequence[str]) -> Iterator[tuple[list[str], slice | None]]:
     """The segments as servers may read them; with a slice, those that one of them was divided into."""
-    plain = [unicodedata.normalize("NFKC", segment) for segment in path]
+    plain = [visible(unicodedata.normalize("NFKC", segment)) for segment in path]
     while plain and not plain[-1]:
         plain.pop()
     yield from _with_bare(plain, None)

@@ -97,7 +97,7 @@ def forget(state: Path) -> None:
     """Take out of the vault what it knows of the log, as its owner could."""
     vault = unlocked(state)
     now = vault._need()
-    vault._write(now, dataclasses.replace(now.ledger, reached=None))
+    vault._write(now, dataclasses.replace(now.record_index, reached=None))
     vault.seal()
 
 

@@ -21,7 +21,7 @@ from runtimes.gateway.admission import Admission, AskedHead, No, Ready, Refused
 from runtimes.gateway.head import parse_head
 from runtimes.gateway.plan import GatewayPlan, SentRequest
 from runtimes.gateway.rule_match import RulePolicy
-from tests.runtimes.code.support import CATALOG, DRIVE, SLACK, plan
+from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SLACK, plan
 from tests.runtimes.rest.support import account
 
 MARK = "xx-goex-mark-abcdefghijklmnopqrstuv"
@@ -63,7 +63,7 @@ DOCUMENT = {
             )
         },
         "/objects": {"post": operation("putObject", {"name": "name", "in": "query", **TEXT}, body=BYTES)},
-        "/items/{id}": {"post": operation("touchItem", ID)},
+        "/items/{id}": {"post": operation("touchItem", ID), "put": operation("putItem", ID, body=ANY_OBJECT)},
         "/items/{id}/delete": {"post": operation("deleteItemForever", ID)},
         "/items/purgeAll": {"post": operation("purgeAllItems")},
     },
@@ -260,14 +260,17 @@ MEMBER = "/api/v10/guilds/1111111111111111111/members/2222222222222222222"
 
 
 @pytest.mark.promise(51)
-def test_a_field_that_neither_the_program_nor_the_catalog_has_is_refused() -> None:
-    call = f"import requests\nrequests.patch('https://discord.com{MEMBER}', json={{'nick': 'Bob', **read()}})\n"
-    made = plan(call, accounts=(DISCORD,))
-    assert sent(made, DISCORD, f"PATCH {MEMBER}", {"nick": "Bob"}) == ""
-    assert sent(made, DISCORD, f"PATCH {MEMBER}", {"nick": "Bob", "roles": ["999"]}) == "field"
-    named = plan("pass", "discord.update_guild_member", accounts=(DISCORD,))
-    assert any("whatever its arguments are" in line for line in named.lines)
-    assert sent(named, DISCORD, f"PATCH {MEMBER}", {"nick": "Bob", "roles": ["999"]}) == ""
+def test_fields_that_neither_the_program_nor_the_catalog_names_are_told_or_refused() -> None:
+    url, more = f"https://discord.com{MEMBER}", {"nick": "Bob", "roles": ["999"]}
+    closed, opened, named = (
+        plan(f"import requests\nrequests.patch('{url}', json={{'nick': 'Bob'}})\n", accounts=(DISCORD,)),
+        plan(f"import requests\nrequests.patch('{url}', json={{'nick': 'Bob', **read()}})\n", accounts=(DISCORD,)),
+        plan("pass", "discord.update_guild_member", accounts=(DISCORD,)),
+    )
+    for made, told in ((closed, ""), (opened, "any other field: whatever"), (named, "whatever its arguments are")):
+        assert sent(made, DISCORD, f"PATCH {MEMBER}", {"nick": "Bob"}) == ""
+        assert sent(made, DISCORD, f"PATCH {MEMBER}", more) == ("" if told else "field")
+        assert not told or any(told in line for line in made.lines)
 
 
 @pytest.mark.promise(15)
@@ -275,14 +278,12 @@ def test_a_field_that_neither_the_program_nor_the_catalog_has_is_refused() -> No
 def test_recipients_are_known_where_no_other_field_gets_out(more: str) -> None:
     path = "/_matrix/client/v3/createRoom"
     body = {"name": "x", "topic": "t", "invite": ["@ann:example.org"]}
-    fields = f"{{**{body}{more}}}"
-    made = plan(
-        f"import requests\nrequests.post('https://matrix.example.org{path}', json={fields})\n", accounts=(MATRIX,)
-    )
-    assert plan_recipients(made, CATALOG) == (frozenset({"@ann:example.org"}), True)
+    call = f"requests.post('https://matrix.example.org{path}', json={{**{body}{more}}})"
+    made = plan(f"import requests\n{call}\n", accounts=(MATRIX,))
+    assert plan_recipients(made, CATALOG) == (frozenset({"@ann:example.org"}), not more)
     assert sent(made, MATRIX, f"POST {path}", {**body, "preset": "private_chat"}) == ""
     for name, value in (("visibility", "public"), ("invite_3pid", [{"address": "eve@evil.example"}])):
-        assert sent(made, MATRIX, f"POST {path}", {**body, name: value}) == "field"
+        assert sent(made, MATRIX, f"POST {path}", {**body, name: value}) == ("" if more else "field")
 
 
 @pytest.mark.promise(15)
@@ -316,3 +317,50 @@ def test_what_is_said_about_a_file_is_held_to_the_fields_that_are_open() -> None
     assert sent(made, DRIVE, f"PATCH {path}", related('{"name": "report"}'), kind=kind) == ""
     assert sent(made, DRIVE, f"PATCH {path}", related('{"name": "report", "trashed": true}'), kind=kind) == "field"
     assert sent(made, DRIVE, f"PATCH {path}", b'{"trashed": true}', kind="text/plain") == "body"
+
+
+# ---- what programs really send
+
+
+def test_a_list_is_sent_where_the_question_says_that_the_body_is_free() -> None:
+    labels = "/repos/o/r/issues/1/labels"
+    call = "github.Github('t').get_repo('o/r').get_issue(1).add_to_labels('a')"
+    made = plan(f"import github\n{call}\n", accounts=(GITHUB,))
+    assert sent(made, GITHUB, f"POST {labels}", ["a"]) == ""
+    free = plan(f"import requests\nrequests.post('https://api.github.com{labels}', json=read())\n", accounts=(GITHUB,))
+    assert any("any other field: whatever the program makes it" in line for line in free.lines)
+    assert sent(free, GITHUB, f"POST {labels}", ["a"]) == ""
+
+
+def test_a_field_may_be_called_as_something_in_the_path_is(catalog: Catalog) -> None:
+    call = f"requests.put('{BASE}/items/7', headers=H, json={{'id': '7', 'a/b': 1}})"
+    made = plan(program(call), accounts=(BANK,), catalog=catalog)
+    assert any('body: {"id": "7", "a/b": 1}' in line for line in made.lines)
+    assert sent(made, BANK, "PUT /v1/items/7", {"id": "7", "a/b": 1}) == ""
+    assert sent(made, BANK, "PUT /v1/items/7", {"id": "8", "a/b": 1}) == "field"
+    assert sent(made, BANK, "PUT /v1/items/8", {"id": "7", "a/b": 1}) == "path"
+
+
+def test_none_in_json_is_told_and_sent(catalog: Catalog) -> None:
+    made = plan(program(post("/transfers", "json={'to': 'ann', 'memo': None}")), accounts=(BANK,), catalog=catalog)
+    assert any("body.memo: whatever the program makes it" in line for line in made.lines)
+    assert sent(made, BANK, "POST /v1/transfers", {"to": "ann", "memo": None}) == ""
+    assert sent(made, BANK, "POST /v1/transfers", {"to": "bob", "memo": None}) == "field"
+
+
+def test_what_may_be_left_out_is_told_so(catalog: Catalog) -> None:
+    calls = [post("/transfers", "json={'a.b': 1, 'n': read()}"), post("/transfers", "json={'a.b': 1, 'c': 2, 'n': 3}")]
+    made = plan(program(*calls), accounts=(BANK,), catalog=catalog)
+    assert any(line.strip() == "body.a.b: 1" for line in made.lines)
+    assert any(line.strip() == "body.c: 2, or left out" for line in made.lines)
+    assert sent(made, BANK, "POST /v1/transfers", {"a.b": 1, "n": 4}) == ""
+    assert sent(made, BANK, "POST /v1/transfers", {"n": 4}) == "field"
+
+
+@pytest.mark.promise(51)
+def test_many_written_paths_are_a_plan_too(catalog: Catalog) -> None:
+    triples = [(f"o{n}", f"r{n}", n) for n in range(12)]
+    calls = [f"requests.get('https://api.github.com/repos/{o}/{r}/issues/{n}')" for o, r, n in triples]
+    made = plan("import requests\n" + "\n".join(calls) + "\n", accounts=(GITHUB,))
+    assert sent(made, GITHUB, "GET /repos/o3/r3/issues/3") == ""
+    assert sent(made, GITHUB, "GET /repos/o99/r3/issues/3") == "path"

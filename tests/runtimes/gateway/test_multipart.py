@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtimes.gateway.admission import Admission, No, Ready
-from runtimes.gateway.multipart import BadParts, Part, PartReader, boundary_of, read_parts, write_parts
+from runtimes.gateway.multipart import BadParts, FirstPart, Part, PartReader, boundary_of, read_parts, write_parts
 from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.gateway.ruled import MARKS, PLAN, WORK, Watched, asked, bearer, judge, rule
 
@@ -273,6 +273,8 @@ def related(said: bytes, kind: bytes = b"application/json") -> bytes:
         (b'{"trashed": true}', False),
         (b'--b2\r\n\r\n{"trashed": true}\r\n--b2--', False),
         (b"--b1\r\n\r\n{}", False),
+        (b"--b1X\r\n\r\n{}\r\n" + related(b'{"trashed": true}'), False),
+        (related(b'{"name": "report"}').replace(b"\r\n", b"\n"), True),
         (b"--b1\r\nContent-Transfer-Encoding: base64\r\n\r\nZQ==\r\n--b1--", False),
     ],
 )
@@ -288,8 +290,42 @@ def test_what_is_said_about_a_file_has_no_field_that_is_closed(body: bytes, pass
 
 @pytest.mark.promise(51)
 @pytest.mark.parametrize(
+    ("kind", "passes"),
+    [
+        ("multipart/related; boundary=b1", True),
+        ('multipart/related; boundary="b1"; type="application/json"', True),
+        ("multipart/related; type=application/json; boundary=b1", True),
+        ('multipart/related; type="; boundary=b1"; boundary=b2', False),
+        ("multipart/related; boundary=b1; boundary=b2", False),
+        ('multipart/related; boundary=b1; start="<m>"', False),
+        ("multipart/related", False),
+    ],
+)
+def test_which_boundary_it_is_is_said_in_one_way(kind: str, passes: bool) -> None:
+    policy = RulePolicy(CLOSED)
+    body = related(b'{"name": "report"}')
+    admission = policy.admit(asked("PATCH /api/files", W, f"Content-Type: {kind}", f"Content-Length: {len(body)}"))
+    assert isinstance(admission, Admission)
+    assert (Watched(policy, admission).feed(body) is None) == passes
+
+
+def test_a_first_part_in_single_bytes_takes_no_longer_by_its_square() -> None:
+    part = FirstPart('multipart/related; boundary="b1"')
+    found = None
+    for byte in related(b'{"name": "%b"}' % (b"x" * 200_000)):
+        found = found or part.feed(bytes((byte,))) if found is None else found
+    assert found == ("name",)
+
+
+@pytest.mark.promise(51)
+@pytest.mark.parametrize(
     ("kind", "body", "passes"),
     [
+        ("", b'{"trashed": true}', False),
+        ("text/plain", b'\xef\xbb\xbf{"trashed": true}', False),
+        ("text/plain", b'{\n\t"trashed": true}', False),
+        ("text/plain", b"{\\rtf1 trashed}", True),
+        ("text/plain", b"{{ name }}", True),
         ("text/plain", b' \n{"trashed": true}', False),
         ("application/x-json", b'{"trashed": true}', False),
         ("application/octet-stream", b'{"trashed": true}', False),
@@ -301,7 +337,8 @@ def test_an_object_that_is_not_said_to_be_json_is_not_passed_on_where_fields_are
     kind: str, body: bytes, passes: bool
 ) -> None:
     policy = RulePolicy(CLOSED)
-    admission = policy.admit(asked("PATCH /api/files", W, f"Content-Type: {kind}", f"Content-Length: {len(body)}"))
+    said = [f"Content-Type: {kind}"] if kind else []
+    admission = policy.admit(asked("PATCH /api/files", W, *said, f"Content-Length: {len(body)}"))
     assert isinstance(admission, Admission), admission
     watch = Watched(policy, admission)
     assert all(watch.feed(body[at : at + 1]) is None for at in range(len(body))) == passes
