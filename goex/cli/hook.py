@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from goex.cli.mcp import SOCKET, TOKEN, agent_socket, agent_token
-from policies.errors import GoexError, InvalidInput
+from policies.errors import ExitStatus, GoexError, InvalidInput
 
 SECONDS = 10.0
 
@@ -33,13 +34,32 @@ def run(
         if said is not None:
             sys.stdout.buffer.write(canonical(said) + b"\n")
             sys.stdout.flush()
-    except InvalidInput:
-        raise
     except Exception as error:
-        # Any other status than 2 is a warning to the clients, who then go on.
-        raise InvalidInput(
+        # Any other status than 2 is a warning to the clients, who then go on: also where nothing can be said.
+        with suppress(Exception):
+            _say(error)
+        _drop_unwritable()
+        raise typer.Exit(int(ExitStatus.USAGE)) from error
+
+
+def _say(error: Exception) -> None:
+    """Why the event is refused."""
+    from goex.cli.output import print_error
+
+    if not isinstance(error, InvalidInput):
+        error = InvalidInput(
             f"The event can't be judged ({type(error).__name__}).", next_step="See what it holds: it was refused."
-        ) from error
+        )
+    print_error(error, as_json=False)
+
+
+def _drop_unwritable() -> None:
+    """Leave what can't be written: Python would try it again at the end, and make its failure the status."""
+    for name in ("stdout", "stderr"):
+        try:
+            getattr(sys, name).flush()
+        except (AttributeError, OSError, ValueError):
+            setattr(sys, name, None)
 
 
 def _said(socket: Path | None, token_file: Path | None) -> dict[str, Any] | None:

@@ -37,6 +37,18 @@ class AddOptions:
     browser: bool
 
 
+def check(options: AddOptions) -> None:
+    """Raise InvalidInput or Conflict for an address or a name that can't be taken; nothing is asked for."""
+    from goex.cli.connect import paths
+    from mapper.importing import mcp_install
+    from vault.oauth.provider import check_url
+
+    check_url(options.url, private=options.private, what="The server's address")
+    if "?" in options.url:
+        raise InvalidInput("A server's address has no query.", next_step="Leave it out.")
+    mcp_install.check_name(paths().catalog, options.name, replace_own=False)
+
+
 def add(out: Output, options: AddOptions) -> Server:
     """Connect its account, ask for its tools, and agree to them. Raises GoexError; nothing stays where nothing was
     connected, and `goex mcp review` goes on where its tools couldn't be asked for."""
@@ -48,13 +60,9 @@ def add(out: Output, options: AddOptions) -> Server:
     from runtimes.sandbox import images
     from runtimes.servers import packages
     from runtimes.servers.definition import Server, Servers
-    from vault.oauth.provider import check_url
 
-    check_url(options.url, private=options.private, what="The server's address")
-    if "?" in options.url:
-        raise InvalidInput("A server's address has no query.", next_step="Leave it out.")
+    check(options)
     place = paths()
-    mcp_install.check_name(place.catalog, options.name, replace_own=False)
     images.build(packages.IMAGE, out.progress)
     oauth = None if options.bearer else _logins(out, options)
     draft = Server(

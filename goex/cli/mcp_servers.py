@@ -21,7 +21,7 @@ from policies.errors import Denied, InvalidInput
 if TYPE_CHECKING:
     from goex.cli.prompt import Terminal
     from goex.rpc import goex_pb2 as pb
-    from policies.services import OAuth, Placement
+    from policies.services import OAuth, Placement, Service
     from runtimes.servers.definition import Server, Servers
 
 ACCOUNT = "default"
@@ -107,6 +107,8 @@ def add(
             scopes=tuple(scope or ()),
             browser=not no_browser,
         )
+        mcp_address.check(options)
+        _check_terminal("Nothing was added.", "Run it where you can answer.")
         server = mcp_address.add(out, options)
         again_later = f"See it again: goex mcp review {name}; or remove it: goex mcp remove {name}"
         _ask(server, "Its tools aren't called.", again_later)
@@ -129,6 +131,8 @@ def add(
         )
     place, variables = paths(), _variables(env or ())
     mcp_install.check_name(place.catalog, name, replace_own=again)
+    packages.named(command, package or ())
+    _check_terminal("Nothing was added.", "Run it where you can answer.")
     made = packages.build(name, command, package or (), out.progress)
     draft = Server(
         name=name,
@@ -211,7 +215,8 @@ def review(name: Name, as_json: Json = False) -> None:
     if server.url:
         _look(out, name)
     seen = servers.seen(name)
-    lines = difference(server.tools, seen) if seen is not None else ()
+    # Without a difference it is its account that wasn't sealed for it: all of it is shown.
+    lines = (difference(server.tools, seen) or tuple(_told(server))) if seen is not None else ()
     out.json({"name": name, "changed": seen is not None, "difference": list(lines)})
     if seen is None:
         if not as_json:
@@ -306,49 +311,64 @@ def _agree(out: Output, server: Server) -> None:
     from runtimes.servers.definition import Servers
 
     place = paths()
-    service = Catalog.open(place.catalog).service(server.name)
+    servers, service = Servers(place.servers), Catalog.open(place.catalog).service(server.name)
     request = pb.VaultPutRequest(service=server.name, account=ACCOUNT, origins=[server.mark], keep=True)
 
     def send(passphrase: str) -> pb.AccountView:
         request.passphrase = passphrase
         return client.call("Person/VaultPut", request, pb.AccountView)
 
-    with connect(out) as client:
+    # The account last: nothing that could fail comes after it, and until it says so, nothing is called.
+    with connect(out) as client, _put_back(server.name):
+        _install(server, service.placement, service.oauth)
+        servers.put(server)
+        servers.note_seen(server.name, server.tools)  # whoever is cut off here still has something to review
         with_presence(send)
-    # Only now: without a yes there is still something to review.
-    _install(server, service.placement, service.oauth)
-    Servers(place.servers).put(server)
+    servers.forget_seen(server.name)
 
 
 @contextmanager
 def _put_back(name: str) -> Iterator[None]:
     """Where what follows fails, the server of that name is what it was: another one, or none."""
     from goex.cli.connect import paths
-    from mapper.catalog import Catalog
-    from mapper.importing.install import remove as remove_service
-    from policies.errors import GoexError
+    from mapper.catalog import Catalog, UnknownName
+    from policies.errors import Conflict
     from runtimes.servers.definition import Servers
 
     place = paths()
-    servers, folder = Servers(place.servers), place.servers / name
-    files = {file: file.read_bytes() for file in folder.glob("*") if file.is_file()}
+    servers = Servers(place.servers)
+    files = servers.files(name)
     old = service = None
-    with suppress(GoexError):
+    with suppress(UnknownName, Conflict):  # there is none, or it was altered
         service = Catalog.open(place.catalog).service(name)
         old = servers.get(name, service.version)
     try:
         yield
     except BaseException:
-        servers.remove(name)
-        with suppress(GoexError, OSError):  # it failed already, and that is what is said
-            if service is None:
-                remove_service(place.catalog, name)
-            elif old is not None and old.tools:
-                _install(old, service.placement, service.oauth)
-            for file, data in files.items():
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                file.write_bytes(data)
+        # It failed already, and that is what is said. The files first: another command may be writing the catalog.
+        with suppress(Exception):
+            servers.put_back(name, files)
+        with suppress(Exception):
+            _put_back_tools(name, service, old)
         raise
+
+
+def _put_back_tools(name: str, service: Service | None, old: Server | None) -> None:
+    """What the catalog has of that name is this service again, of this server; or none."""
+    from goex.cli.connect import paths
+    from mapper.catalog import Catalog
+    from mapper.importing import mcp_install
+    from mapper.importing.install import remove as remove_service
+
+    catalog = paths().catalog
+    if service is None:
+        remove_service(catalog, name)
+    elif old is not None and old.tools:
+        _install(old, service.placement, service.oauth)
+    elif old is not None and Catalog.open(catalog).service(name).version != old.version:
+        remove_service(catalog, name)
+        about = f"An MCP server: {old.way}"
+        mcp_install.announce(catalog, name, old.version, about, old.base_url, service.placement, service.oauth)
 
 
 def _check_there(name: str, servers: Servers) -> None:
@@ -372,16 +392,20 @@ def _variables(given: Sequence[str]) -> dict[str, str]:
 def _ask(server: Server, otherwise: str, next_step: str) -> None:
     """Show all that a server says of its tools, and ask whether that is agreed to. Raises Denied, which says
     `otherwise`."""
+    if not _is_agreed(_told(server), "Agree? [y/N] ", _check_terminal(otherwise, next_step)):
+        raise Denied(otherwise, next_step=next_step)
+
+
+def _check_terminal(otherwise: str, next_step: str) -> Terminal:
+    """The terminal on which the person is asked. Raises Denied where there is none, which says `otherwise`."""
     from goex.cli.prompt import Terminal
 
     terminal = Terminal.controlling()
     if terminal is None:
         raise Denied(
-            f"What a server says of its tools is agreed to on a terminal alone. {otherwise}",
-            next_step="Run it where you can answer.",
+            f"What a server says of its tools is agreed to on a terminal alone. {otherwise}", next_step=next_step
         )
-    if not _is_agreed(_told(server), "Agree? [y/N] ", terminal):
-        raise Denied(otherwise, next_step=next_step)
+    return terminal
 
 
 def _is_agreed(texts: Iterable[str], question: str, terminal: Terminal) -> bool:

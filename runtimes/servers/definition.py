@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,21 @@ class Servers:
         if lock:
             self._write(server.name, _LOCK, lock)
         self.forget_seen(server.name)
+
+    def files(self, name: str) -> dict[str, bytes]:
+        """What is written down of a server, by file."""
+        return {file.name: file.read_bytes() for file in (self.place / name).glob("*") if file.is_file()}
+
+    def put_back(self, name: str, files: Mapping[str, bytes]) -> None:
+        """Make these (`files`) what is written down of a server. What can't be written or unlinked stays as it is."""
+        for file, data in files.items():
+            with suppress(Unavailable):
+                self._write(name, file, data)
+        for file in self.files(name).keys() - files.keys():
+            with suppress(OSError):
+                (self.place / name / file).unlink()
+        with suppress(OSError):  # there is something in it
+            (self.place / name).rmdir()
 
     def remove(self, name: str) -> None:
         shutil.rmtree(self.place / name, ignore_errors=True)

@@ -60,10 +60,9 @@ class Built:
         return hashlib.sha256(self.lock).hexdigest()
 
 
-def build(name: str, command: Sequence[str], debian: Sequence[str], progress: Progress) -> Built:
-    """Lock and fetch what `command` (npx PACKAGE …, uvx PACKAGE …) names, and build the image of the server `name`.
-
-    Raises InvalidInput for a command that names no published package, Unavailable when something can't be fetched."""
+def named(command: Sequence[str], debian: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """What starts the package that `command` names, and the words for it. Raises InvalidInput for a command that names
+    no published package; nothing is looked up."""
     for package in debian:
         if not _DEBIAN.fullmatch(package):
             raise InvalidInput(f"{escape(package[:60])!r} isn't the name of a Debian package.")
@@ -74,6 +73,15 @@ def build(name: str, command: Sequence[str], debian: Sequence[str], progress: Pr
             "GoEx runs published packages alone.",
             next_step="Write: goex mcp add NAME -- npx PACKAGE[@VERSION] … (npm), or: uvx PACKAGE[==VERSION] … (PyPI)",
         )
+    (node_modules.named if runner == "npx" else _pypi_name)(words[0])
+    return runner, words
+
+
+def build(name: str, command: Sequence[str], debian: Sequence[str], progress: Progress) -> Built:
+    """Lock and fetch what `command` (npx PACKAGE …, uvx PACKAGE …) names, and build the image of the server `name`.
+
+    Raises InvalidInput for a command that names no published package, Unavailable when something can't be fetched."""
+    runner, words = named(command, debian)
     with tempfile.TemporaryDirectory(prefix="goex-mcp-") as scratch:
         app = Path(scratch, "app")
         app.mkdir()
@@ -94,10 +102,15 @@ def _npm(package: str, app: Path, progress: Progress) -> tuple[tuple[str, ...], 
     return ("node", f"{APP}/{node_modules.FOLDER}/{name}/{os.path.normpath(file)}"), lock
 
 
-def _pypi(package: str, app: Path, progress: Progress) -> tuple[tuple[str, ...], bytes]:
-    named = _PYPI.fullmatch(package)
-    if named is None:
+def _pypi_name(package: str) -> re.Match[str]:
+    found = _PYPI.fullmatch(package)
+    if found is None:
         raise InvalidInput(f"{escape(package[:80])!r} isn't the name of a package of PyPI.")
+    return found
+
+
+def _pypi(package: str, app: Path, progress: Progress) -> tuple[tuple[str, ...], bytes]:
+    named = _pypi_name(package)
     version = named["version"] if named["version"] != "latest" else ""
     lock = libraries.resolve([f"{named['name']}=={version}" if version else named["name"]], progress)
     libraries.fetch(lock, app / "site", progress)

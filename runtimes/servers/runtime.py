@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from mapper.catalog import Catalog
-from policies.accounts import Origin
+from policies.accounts import Account, Origin
 from policies.actions import Action, ApiCalls, Outcome, Plan, Revert
 from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import JsonObject
@@ -90,16 +90,16 @@ class CallsRuntime:
         await runtime.forget(plan, context)
 
     async def look(self, name: str, context: Context) -> tuple[JsonObject, ...]:
-        """Ask a server at an address for its tools, and keep them for the person to review. Raises InvalidInput,
-        Conflict, SandboxFailed, GatewayFailed."""
+        """Ask a server at an address for its tools, and keep them for the person to review, unless they are what was
+        agreed to. Raises InvalidInput, Conflict, SandboxFailed, GatewayFailed."""
         service = self.catalog.service(name)
         server = self.servers.get(name, service.version)
         if not server.url:
             raise InvalidInput(f"{name} isn't at an address.", next_step="It is looked at with each call.")
-        self._check_agreed(server, context)
+        # Also where the account was sealed for another version of it: the review is the way out of that.
         profile = session.profile_of(server, self.profiles(packages.IMAGE))
         tools = await tools_at(server, service, self.sandbox, self.gateway, profile, context)
-        if digest(tools) == server.agreed:
+        if digest(tools) == server.agreed and not _unsealed(server, context):
             self.servers.forget_seen(name)
         else:
             self.servers.note_seen(name, tools)
@@ -120,12 +120,11 @@ class CallsRuntime:
 
     def _check_agreed(self, server: Server, context: Context) -> None:
         """Raise Conflict where the person didn't agree to the server as it is."""
-        for account in context.accounts.values():
-            if Origin.parse(server.mark) not in account.origins:
-                raise Conflict(
-                    f"The account {account.id} wasn't sealed for the MCP server {server.name} as it is now.",
-                    next_step=f"See what it is, and agree to it: goex mcp review {server.name}",
-                )
+        for account in _unsealed(server, context):
+            raise Conflict(
+                f"The account {account.id} wasn't sealed for the MCP server {server.name} as it is now.",
+                next_step=f"See what it is, and agree to it: goex mcp review {server.name}",
+            )
 
     def _for(self, action: Action, context: Context) -> tuple[Runtime, Context]:
         """Who makes these calls, and the context with the address that the calls of a server have. Raises InvalidInput
@@ -169,3 +168,9 @@ class CallsRuntime:
     def _is_server(self, name: str) -> bool:
         service = self.catalog.services.get(name)
         return service is not None and service.provider == PROVIDER
+
+
+def _unsealed(server: Server, context: Context) -> list[Account]:
+    """The accounts that weren't sealed for the server as it is."""
+    mark = Origin.parse(server.mark)
+    return [account for account in context.accounts.values() if mark not in account.origins]

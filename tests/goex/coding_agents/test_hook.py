@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from goex.cli import hook as hook_command
 from goex.coding_agents import hook_formats
 from goex.mcp.tools import TOOLS
 from mapper.code.folder_shell import read_folder_shell
-from policies.errors import InvalidInput, Unavailable
+from policies.errors import Unavailable
 from tests.support.command import GOEX, run
 from tests.support.daemon import Daemon
 from tests.support.hooks import apply_rules, before, decision, hook
@@ -175,14 +176,29 @@ def test_what_nothing_here_can_hold_is_refused(bench: tuple[Daemon, str], tool: 
 
 
 @pytest.mark.parametrize("error", [KeyError("x"), RecursionError(), MemoryError(), Unavailable("no")])
-def test_a_fault_of_its_own_is_a_refusal(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_a_fault_of_its_own_is_a_refusal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
     def fails(text: str) -> None:
         raise error
 
     monkeypatch.setattr(hook_formats, "read_event", fails)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"{}")))
-    with pytest.raises(InvalidInput):
+    with pytest.raises(typer.Exit) as ended:
         hook_command.run()
+    said = capsys.readouterr()
+    assert ended.value.exit_code == 2 and not said.out and type(error).__name__ in said.err
+
+
+@pytest.mark.parametrize("where", ["2>/dev/full", "2>&-", ">/dev/full 2>/dev/full", ">&- 2>&-"])
+@pytest.mark.parametrize("event", ["x", json.dumps(before("Bash", X, command="rm /srv/prod/x"))])
+def test_what_cannot_be_said_is_a_refusal_too(bench: tuple[Daemon, str], where: str, event: str) -> None:
+    daemon, token = bench
+    line = ["sh", "-c", f'exec "{GOEX}" hook {where}']
+    env = {**daemon.env, "GOEX_AGENT_TOKEN": token}
+    said = run(line, env=env, folder=Path.cwd(), stdin=event.encode(), seconds=60)
+    answered = event != "x" and where.startswith("2")
+    assert (said.returncode, b'"deny"' in said.stdout) == ((0, True) if answered else (2, False)), said
 
 
 def test_an_interrupt_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:

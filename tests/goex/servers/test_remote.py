@@ -295,6 +295,16 @@ def test_a_server_without_logins(daemon: Daemon, tmp_path: Path) -> None:
         assert status == 0 and "says nothing of logins" in told, told
         assert call(daemon, "open.add_note", text="hello")[1]["ok"]
         assert list(open_one.notes.values()) == ["hello"]
+        # An account that was sealed for another version of it is mended by a review.
+        other = pb.VaultPutRequest(service="open", account="default", origins=["https://other.open.mcp.invalid"])
+        other.keep, other.passphrase = True, APPROVAL_PASSPHRASE
+        daemon.person("VaultPut", other)
+        with daemon.terminal("mcp", "review", "open") as terminal:
+            terminal.expect("add_note")
+            answered(terminal, open_one.oidc)
+            assert terminal.wait(seconds=60) == 0, terminal.text
+        assert call(daemon, "open.add_note", text="again")[1]["ok"]
+        assert list(open_one.notes.values()) == ["hello", "again"]
     # What the person agrees to anew leads the credential nowhere else, and needs them.
     own = next(each for each in daemon.person("VaultList", pb.VaultListRequest()).accounts if each.service == "open")
     mark = next(each for each in own.origins if each.endswith(".mcp.invalid"))
