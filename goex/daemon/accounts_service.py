@@ -59,7 +59,7 @@ from vault.oauth.device import DeviceLogin
 from vault.oauth.errors import LoginCancelled
 from vault.oauth.http import Http
 from vault.oauth.provider import Client, Provider
-from vault.oauth.token_requests import Revoked, client_credentials, revoke
+from vault.oauth.token_requests import Revoked, client_credentials, give_back
 from vault.oauth.token_set import PROTOCOL_SCOPES, TokenSet
 from vault.record import check_account
 from vault.secret import Secret, values_of
@@ -86,6 +86,7 @@ class _Terms:
     flow: str
     scope_names: tuple[str, ...]
     scopes: frozenset[str]  # as the server spells them
+    alone: bool  # no login that is there, the earlier one included, is of this client at this server
 
     @property
     def key(self) -> tuple[str, str]:
@@ -323,7 +324,21 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             flow=flow,
             scope_names=names,
             scopes=scopes,
+            alone=self._alone(found.provider, client),
         )
+
+    def _alone(self, provider: Provider, client: Client | None) -> bool:
+        """Whether no login in the vault is of this client at this server. One that can't be read may be."""
+        for one in records(self._person):
+            if one.account.format != "oauth":
+                continue
+            try:
+                there = self._broker.tokens(one.account.service, one.account.name)
+            except GoexError:
+                return False
+            if there is not None and there.same_client(provider, client):
+                return False
+        return True
 
     async def _run(self, terms: _Terms, seconds: float, peer: Peer) -> AsyncIterator[ab.LoginEvent]:
         """One login to its end. Leaving it ends it, and nothing is stored then."""
@@ -338,7 +353,13 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
         if terms.flow == "device":
             assert terms.client is not None
             login = await in_thread(
-                DeviceLogin.begin, terms.provider, terms.client, terms.scopes, terms.http, subject=terms.subject
+                DeviceLogin.begin,
+                terms.provider,
+                terms.client,
+                terms.scopes,
+                terms.http,
+                subject=terms.subject,
+                alone=terms.alone,
             )
         else:
             login = await in_thread(self._begin_code, terms)
@@ -379,6 +400,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             terms.http,
             extra=extra,
             subject=terms.subject,
+            alone=terms.alone,
         )
 
     async def _stored(self, terms: _Terms, tokens: TokenSet, peer: Peer) -> ab.LoginEvent:
@@ -398,7 +420,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             await in_thread(vault.put, account, tokens.to_secret(), replace=earlier is not None)
         except GoexError:
             if terms.earlier is None:  # what can't be kept isn't left behind at the provider
-                await in_thread(revoke, tokens, terms.http)
+                await in_thread(give_back, tokens, terms.http, alone=terms.alone)
             raise
         facts = {
             "account": account.id,
@@ -460,7 +482,7 @@ def _wait(login: CodeLogin | DeviceLogin, seconds: float, left: threading.Event,
     tokens = login.wait(seconds)
     if left.is_set():
         if terms.earlier is None:
-            revoke(tokens, terms.http)
+            give_back(tokens, terms.http, alone=terms.alone)
         raise LoginCancelled("The login was called off.", next_step="Start it again.")
     return tokens
 

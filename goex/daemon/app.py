@@ -72,8 +72,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("goex.daemon")
 
 LARGEST_MESSAGE = 32 * 2**20  # bytes; requests have limits of their own below it, with a clearer error
-DRAIN_SECONDS = 60.0
-SETTLE_SECONDS = 20.0  # for renewals of logins; with the draining it fits into the unit's TimeoutStopSec
+DRAIN_SECONDS = 60.0  # for what runs; killing the rest may take the engine 30 more
+SETTLE_SECONDS = 20.0  # for renewals of logins; with all of that it fits into the unit's TimeoutStopSec
 SWEEP_SECONDS = 30.0
 LOOKING_SECONDS = 600.0  # that a credential is lent for at most, to look at a database
 _PROPOSAL_SECONDS, _CONVERSATION_SECONDS = 60.0, 180.0  # of the model, for one mapping

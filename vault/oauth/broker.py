@@ -18,12 +18,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-from collections.abc import Iterable
+import functools
+import hashlib
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
-from policies.errors import GoexError, InvalidInput
+from policies.accounts import Account
+from policies.errors import GoexError, InvalidInput, Unavailable
 from vault.basic import Basic
 from vault.credential_file import CredentialFile
 from vault.errors import RecordReplaced, VaultSealed
@@ -35,6 +38,7 @@ from vault.oauth.renewals import Connect, Key, Renewals, State, digest, fits, ma
 from vault.oauth.token_requests import Clock, Revoked, revoke, utc_now
 from vault.oauth.token_set import Access, TokenSet
 from vault.record_update import Opened
+from vault.secret import Secret
 from vault.store import Vault
 
 Holder = Literal["token", "gateway"]
@@ -47,7 +51,7 @@ def connect(tokens: TokenSet) -> Http:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """A token that will do, and the login that it is of."""
+    """A token that will do, and the login or the file that it is of."""
 
     family: str
     access: Access
@@ -61,6 +65,9 @@ class _AccountState:
     flights: dict[frozenset[str], asyncio.Task[_Given]] = field(default_factory=dict)
     failures: int = 0
     failure: GoexError | None = None
+
+
+_Work = Callable[[_AccountState], Coroutine[Any, Any, _Given]]
 
 
 class LoginBroker:
@@ -140,32 +147,53 @@ class LoginBroker:
             self._vault.note_lease(opened, action_id=action_id, expires=expires)
             return Lease(action_id=action_id, account=opened.account, secret=file.secret(), expires=expires, file=shown)
         account = opened.account
-        account_state = self._account_states.setdefault((account.service, account.name), _AccountState())
-        async with account_state.lock:
-            opened = self._vault.open_record(account.service, account.name)  # it may have been renewed meanwhile
-            if opened.account != account:
-                raise RecordReplaced(f"{account.id} was changed meanwhile.", next_step="Try again.")
-            tokens = self._file_tokens(opened)
-            access = tokens.known.get(scopes)
-            if access is None or not access.fresh(self._clock(), expires - self._clock()):
-                file = CredentialFile.from_secret(opened.secret)
-                http = Http(private=account.private, ca_pem=account.ca_pem)
-                asked = await asyncio.to_thread(file_tokens.ask, file, scopes, http, clock=self._clock)
-                if asked.file is not None:  # the old refresh token may be good no longer: the new one is durable first
-                    opened = await asyncio.to_thread(self._vault.renew, opened, asked.file.to_secret())
-                    tokens.stamp = opened.stamp
-                access = tokens.known[scopes] = asked.access
+        work = functools.partial(self._file_access, account, scopes, expires - self._clock())
+        given = await self._flight((account.service, account.name), scopes, work)
+        opened = self._vault.open_record(account.service, account.name)
+        if given.family != _file_family(opened.secret):
+            raise RecordReplaced(f"{account.id} was changed meanwhile.", next_step="Try again.")
+        access = given.access
         until = min(expires, access.expires) if access.expires is not None else expires
         self._vault.note_lease(opened, action_id=action_id, expires=until)
         return Lease(
             action_id=action_id,
-            account=account,
+            account=opened.account,
             secret=access.token,
             expires=until,
             narrowed="token" if fits(access, scopes) else "gateway",
             scopes=tuple(sorted(access.scopes)) if access.stated else (),
             file=shown,
         )
+
+    async def _file_access(
+        self, account: Account, scopes: frozenset[str], life: timedelta, account_state: _AccountState
+    ) -> _Given:
+        """A file's token: one that is known, or by a request. What that rotates is sealed when this returns."""
+        async with account_state.lock:
+            opened = self._vault.open_record(account.service, account.name)  # it may have been renewed meanwhile
+            if opened.account != account:
+                raise RecordReplaced(f"{account.id} was changed meanwhile.", next_step="Try again.")
+            tokens = self._file_tokens(opened)
+            access = tokens.known.get(scopes)
+            if access is None or not access.fresh(self._clock(), life):
+                file = CredentialFile.from_secret(opened.secret)
+                http = Http(private=account.private, ca_pem=account.ca_pem)
+                asked = await asyncio.to_thread(file_tokens.ask, file, scopes, http, clock=self._clock)
+                if asked.file is not None:  # the old refresh token may be good no longer: the new one is durable first
+                    opened = await self._file_sealed(opened, asked.file)
+                    tokens.stamp = opened.stamp
+                access = tokens.known[scopes] = asked.access
+        return _Given(family=_file_family(opened.secret), access=access)
+
+    async def _file_sealed(self, opened: Opened, file: CredentialFile) -> Opened:
+        """The file in the place of the one that was opened, also where the account's terms are others by now."""
+        try:
+            return await asyncio.to_thread(self._vault.renew, opened, file.to_secret())
+        except RecordReplaced:
+            now = self._vault.open_record(opened.account.service, opened.account.name)
+            if now.secret != opened.secret:
+                raise
+            return await asyncio.to_thread(self._vault.renew, now, file.to_secret())
 
     def _file_tokens(self, opened: Opened) -> file_tokens.Tokens:
         """What is remembered of a file, as long as it is the same."""
@@ -195,21 +223,26 @@ class LoginBroker:
         """Revoke a login at its server, and forget it: the account is gone when this returns, whatever the server says.
 
         It takes its turn after a renewal that is on its way, so that what that brings is taken back too; and so are an
-        answer that came too late, and the narrowed tokens that were given since the vault was unsealed. Raises
-        NoAccount, InvalidInput for an account that isn't a login, VaultSealed, RecordAltered, VaultUnwritable,
-        Unavailable.
+        answer that came too late, and the narrowed tokens that were given since the vault was unsealed. An answer that
+        can't be looked for holds nothing up, and is said. Raises NoAccount, InvalidInput for an account that isn't a
+        login, VaultSealed, RecordAltered, VaultUnwritable.
         """
         async with self._account_states.setdefault((service, name), _AccountState()).lock:
             tokens = self.login(service, name)
             if tokens is None:
                 raise InvalidInput(f"{service}/{name} isn't a login.", next_step="See what it is: goex auth list")
-            tokens = await self._renewals.newest(tokens)
+            unread = ""
+            try:
+                tokens = await self._renewals.newest(tokens)
+            except Unavailable as error:
+                unread = error.message
             narrowed = self._renewals.to_revoke(tokens.family)
             said = await asyncio.to_thread(revoke, tokens, self._connect(tokens), narrowed)
             await asyncio.to_thread(self._vault.remove, service, name)
             await asyncio.to_thread(deposits.drop, self._vault.path, tokens.family)
+            self._renewals.memory(tokens.family).unsaved = None  # else it would be put beside the vault yet
             self._vault.while_unsealed().pop(tokens.family, None)
-            return said
+            return _without(unread, said) if unread else said
 
     async def settled(self, seconds: float) -> bool:
         """Wait, at most `seconds`, for requests that are on their way: for whoever is about to seal the vault.
@@ -226,7 +259,8 @@ class LoginBroker:
             raise InvalidInput("A lease must end in the future, at a time with a zone.")
         access = self._at_hand(state, wanted, life)
         if access is None:
-            given = await self._flight((state.service, state.name), wanted, life)
+            work = functools.partial(self._queue, (state.service, state.name), wanted, life)
+            given = await self._flight((state.service, state.name), wanted, work)
             opened = self._vault.open_record(state.service, state.name)
             if self._read(opened, wanted).tokens.family != given.family:
                 raise RecordReplaced(f"{opened.account.id} was logged in to anew meanwhile.", next_step="Try again.")
@@ -267,12 +301,12 @@ class LoginBroker:
 
     # ---- one request at a time ----
 
-    async def _flight(self, key: Key, wanted: frozenset[str], life: timedelta) -> _Given:
+    async def _flight(self, key: Key, wanted: frozenset[str], work: _Work) -> _Given:
         """The token, by requests that are shared with everybody who wants the same."""
         account_state = self._account_states.setdefault(key, _AccountState())
         task = account_state.flights.get(wanted)
         if task is None:
-            task = asyncio.create_task(self._queue(key, account_state, wanted, life))
+            task = asyncio.create_task(work(account_state))
             account_state.flights[wanted] = task
 
             def landed(done: asyncio.Task[_Given]) -> None:
@@ -284,7 +318,7 @@ class LoginBroker:
         # Shielded: whoever gives up waiting takes the answer neither from the others nor from the vault.
         return await asyncio.shield(task)
 
-    async def _queue(self, key: Key, account_state: _AccountState, wanted: frozenset[str], life: timedelta) -> _Given:
+    async def _queue(self, key: Key, wanted: frozenset[str], life: timedelta, account_state: _AccountState) -> _Given:
         before = account_state.failures
         async with account_state.lock:
             if account_state.failures != before and account_state.failure is not None:
@@ -316,3 +350,14 @@ class LoginBroker:
             else:
                 access = await self._renewals.narrowed(state, wanted, life)
         return _Given(family=state.tokens.family, access=access)
+
+
+def _file_family(secret: Secret) -> str:
+    """What tells a file, as it is sealed, from any other, and from logins."""
+    return f"file-{hashlib.sha256(secret.reveal()).hexdigest()}"
+
+
+def _without(unread: str, said: Revoked) -> Revoked:
+    """What came of taking back a login whose late answer couldn't be read: that may be good still."""
+    why = "; ".join(filter(None, (said.why, unread.rstrip("."))))
+    return Revoked(done=False, why=why, next_step=said.next_step or "Remove GoEx's access on the provider's own page.")

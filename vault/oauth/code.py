@@ -99,6 +99,7 @@ class CodeLogin:
     _http: Http
     _clock: Clock
     _subject: str
+    _alone: bool
     _state: str = field(repr=False)
     _verifier: Secret
     _nonce: str = field(repr=False)
@@ -118,11 +119,13 @@ class CodeLogin:
         redirect_path: str = "/callback",
         extra: Mapping[str, str] | None = None,
         subject: str = "",
+        alone: bool = True,
         clock: Clock = utc_now,
     ) -> CodeLogin:
         """Begin to listen. Without a `client` GoEx registers itself at the provider first. `extra` goes into the
         authorization request; `subject`, where it is known, is who must log in (an earlier login's
-        `TokenSet.subject`).
+        `TokenSet.subject`); `alone`: whether no other login is at that server by that client, so that nothing but this
+        one ends when it fails (see `give_back`).
 
         Raises InvalidInput, Unsupported, Unavailable when nothing can listen here, and what `register` raises.
         """
@@ -194,6 +197,7 @@ class CodeLogin:
             _http=http,
             _clock=clock,
             _subject=subject,
+            _alone=alone,
             _state=state,
             _verifier=Secret(verifier),
             _nonce=nonce,
@@ -305,7 +309,7 @@ class CodeLogin:
         )
         answer = _read(said, self._asked, self._provider)
         made = begin(self._provider, self._client, "code", answer, self._asked, self._http, now)
-        return proven(made, self._http, self._subject, lambda: self._who(answer))
+        return proven(made, self._http, self._subject, lambda: self._who(answer), alone=self._alone)
 
     def _who(self, answer: TokenAnswer) -> str:
         """Who logged in; "" where openid wasn't granted."""

@@ -50,6 +50,7 @@ class DeviceLogin:
     _clock: Clock
     _life: float
     _subject: str
+    _alone: bool
     _cancelled: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @classmethod
@@ -61,9 +62,11 @@ class DeviceLogin:
         http: Http,
         *,
         subject: str = "",
+        alone: bool = True,
         clock: Clock = utc_now,
     ) -> DeviceLogin:
-        """Ask the server for a code. `subject`, where it is known, is who must log in.
+        """Ask the server for a code. `subject`, where it is known, is who must log in; `alone`: whether no other login
+        is at that server by that client, so that nothing but this one ends when it fails (see `give_back`).
 
         Raises what `Http.ask` does, InvalidInput when it can't do this.
         """
@@ -92,6 +95,7 @@ class DeviceLogin:
             _clock=clock,
             _life=float(answer.expires_in),
             _subject=subject,
+            _alone=alone,
         )
 
     def wait(self, timeout: float) -> TokenSet:
@@ -123,7 +127,7 @@ class DeviceLogin:
             if said is not None:
                 answer = read_token(said, asked=self._asked, separator=self._provider.separator)
                 made = begin(self._provider, self._client, "device", answer, self._asked, self._http, now)
-                return proven(made, self._http, self._subject, functools.partial(self._who, answer))
+                return proven(made, self._http, self._subject, functools.partial(self._who, answer), alone=self._alone)
 
     def cancel(self) -> None:
         """End it. `wait` raises LoginCancelled. Idempotent."""

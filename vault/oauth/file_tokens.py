@@ -3,7 +3,9 @@
 Rules: a service account's token is asked for by a signed statement (RFC 7523) with the scopes of the action that wants
 it, and no more; a token that is good for another action of the same scopes is used again. What the private key signs is
 only ever sent to the address that the file itself names. Where a server rotates a file's refresh token, the new one is
-sealed in the old one's place before what came with it is used.
+sealed in the old one's place before what came with it is used, also when nobody waits for it any more. Unlike a login's
+it isn't announced: where the vault is sealed, can't be written to, or GoEx dies, while the answer is on its way, it is
+lost, and a server that takes the old one only once wants the file anew.
 """
 
 from __future__ import annotations

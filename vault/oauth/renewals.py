@@ -70,7 +70,8 @@ class Memory:
     narrowed: dict[frozenset[str], Access] = field(default_factory=dict)
     let_go: list[Access] = field(default_factory=list)  # narrowed too, used no more, and good until they run out
     distrusted: set[bytes] = field(default_factory=set)  # digests of tokens
-    unsaved: TokenSet | None = None  # neither the vault nor the folder beside it took it
+    unsaved: tuple[TokenSet, Secret] | None = None  # with its key: neither the vault nor the folder beside it took it
+    parts: bool = False  # whether that is tried once more before sealing
 
 
 class Renewals:
@@ -139,9 +140,10 @@ class Renewals:
         """The login with the answer of an announced renewal, where that came and couldn't be kept in the vault."""
         if tokens.pending is None:
             return tokens
-        late = self.memory(tokens.family).unsaved
-        if late is None:
-            late = await asyncio.to_thread(deposits.take, self._vault.path, tokens.family, tokens.pending.deposit)
+        unsaved = self.memory(tokens.family).unsaved
+        if unsaved is not None:
+            return unsaved[0]
+        late = await asyncio.to_thread(deposits.take, self._vault.path, tokens.family, tokens.pending.deposit)
         return late or tokens
 
     async def _renewed(self, state: State, scopes: frozenset[str] | None) -> tuple[State, Refreshed]:
@@ -224,13 +226,15 @@ class Renewals:
             _log.warning("a renewed login could be written nowhere: %s", error.message)
             with contextlib.suppress(VaultSealed):  # then there is no place left
                 memory = self.memory(tokens.family)
-                memory.unsaved = tokens
+                memory.unsaved = (tokens, key)
+                if not memory.parts:
+                    self._vault.before_sealing(functools.partial(self._once_more, memory))
+                    memory.parts = True
 
-                def once_more() -> None:
-                    if memory.unsaved is tokens:
-                        deposits.put(self._vault.path, tokens, key)
-
-                self._vault.before_sealing(once_more)
+    def _once_more(self, memory: Memory) -> None:
+        """Put aside what still waits for it. Raises VaultUnwritable."""
+        if memory.unsaved is not None:
+            deposits.put(self._vault.path, *memory.unsaved)
 
     async def _save(self, state: State, tokens: TokenSet) -> State:
         """Raises RecordReplaced when the record is another login's by now; under other keys, and where the account's

@@ -7,6 +7,7 @@ request; whoever calls sees that what comes back is durable before the old is fo
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -14,12 +15,14 @@ from datetime import UTC, datetime
 
 from policies.errors import GoexError, InvalidInput
 from vault.oauth import idtoken
-from vault.oauth.errors import AuthorizationServerBroken, Refused
+from vault.oauth.errors import AuthorizationServerBroken, Refused, quoted
 from vault.oauth.http import Form, Http
 from vault.oauth.provider import EXCHANGE_GRANT, Client, Provider
 from vault.oauth.responses import ACCESS_TOKEN_TYPE, TokenAnswer, check_scopes, read_token
 from vault.oauth.token_set import PROTOCOL_SCOPES, Access, Flow, TokenSet
 from vault.secret import Secret
+
+_log = logging.getLogger("goex.vault")
 
 Clock = Callable[[], datetime]
 
@@ -85,24 +88,32 @@ def begin(
     )
 
 
-def proven(tokens: TokenSet, http: Http, expected: str, who: Callable[[], str]) -> TokenSet:
+def proven(tokens: TokenSet, http: Http, expected: str, who: Callable[[], str], *, alone: bool) -> TokenSet:
     """A fresh login with its subject, as `who` finds it out: the one who was `expected`, if anybody was.
 
-    Raises what `who` does, and LoginDenied for somebody else: tokens that nobody keeps are then given back. Those that
-    may be the expected person's aren't: many servers end all of a person's tokens with one of them, the earlier login's
-    too.
+    Raises what `who` does, and LoginDenied for somebody else: tokens that nobody keeps are then given back, where that
+    ends no other login (`give_back`). Those that may be the expected person's never are.
     """
     subject = ""
     try:
         subject = who()
         idtoken.check_same(subject, expected)
     except GoexError as error:
-        if subject or not expected:
-            revoke(tokens, http)
+        give_back(tokens, http, alone=alone and bool(subject or not expected))
         failure = error
     else:
         return replace(tokens, subject=subject)
     raise failure.with_traceback(None)  # without the frames that hold the tokens
+
+
+def give_back(tokens: TokenSet, http: Http, *, alone: bool) -> None:
+    """Revoke fresh tokens that nobody keeps, where they are `alone`: no other login is at that server by that client.
+    Else they are dropped and run out by themselves: many servers end all of a person's tokens with one of them."""
+    if alone:
+        revoke(tokens, http)
+        return
+    where = quoted(tokens.provider.issuer or tokens.provider.token_endpoint)
+    _log.warning("a failed login's tokens weren't revoked at %s: that could end another login there", where)
 
 
 def refresh(tokens: TokenSet, http: Http, scopes: frozenset[str] | None = None, *, clock: Clock = utc_now) -> Refreshed:

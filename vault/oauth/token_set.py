@@ -103,6 +103,13 @@ class TokenSet:
         """Whether GoEx can get another access token without the person."""
         return bool(self.refresh) or self.flow == "client_credentials"
 
+    def same_client(self, provider: Provider, client: Client | None) -> bool:
+        """Whether these may be of that server and client. None: one that is yet to be registered, under any id."""
+        mine = self.provider
+        if client is not None and client.client_id != self.client.client_id:
+            return False
+        return mine.token_endpoint == provider.token_endpoint or (mine.issuer != "" and mine.issuer == provider.issuer)
+
     def fresh(self, now: datetime, wanted: timedelta = timedelta(0)) -> bool:
         """Whether the present access token will do for `wanted`."""
         if self.access.expires is None and self.renews:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import grpc
@@ -14,6 +15,7 @@ from tests.goex.daemon.accounts import Person, refuses
 from tests.services.oidc import Browser, OidcServer
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import problem
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,34 @@ def test_nobody_else_takes_an_accounts_place(person: Person, server: OidcServer,
     person.login("notes.write", flow=flow)
     one = person.accounts()["default"]
     assert one.subject == "ada" and {"notes.read", "notes.write"} <= set(one.scopes)
+
+
+@pytest.mark.parametrize("scopes", [("openid", "notes.read"), ("notes.read",)])
+def test_a_login_that_is_refused_takes_nothing_from_another_account(
+    person: Person, server: OidcServer, scopes: tuple[str, ...]
+) -> None:
+    """Many servers end all of a person's tokens with one client when one of them is given back."""
+    person.login("openid", "notes.read", flow="device")
+    grace = Browser(server, "grace")
+    person.login(*scopes, account="of-grace", browser=grace)
+    before = len(server.asked("/token/revocation"))
+    with refuses("login-denied"):
+        person.login("notes.write", browser=grace)
+    assert len(server.asked("/token/revocation")) == before
+
+
+def test_a_login_that_is_left_takes_nothing_from_another_account(person: Person, server: OidcServer) -> None:
+    person.login("notes.read", account="other")
+    before = len(server.asked("/token/revocation"))
+    issued = len(server.asked(grant_type="authorization_code", status=200))
+    server.late("/token", 1.0)
+    events = person.stream(person.request("notes.read"))
+    opened = next(event for event in events if event.WhichOneof("what") == "open")
+    person.browser.visit(opened.open.url)
+    events.cancel()
+    until(lambda: len(server.asked(grant_type="authorization_code", status=200)) > issued)
+    time.sleep(1)  # in which it would give them back
+    assert len(server.asked("/token/revocation")) == before and set(person.accounts()) == {"other"}
 
 
 def test_taking_back_doesnt_wait_for_a_login_that_is_under_way(person: Person) -> None:

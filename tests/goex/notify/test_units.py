@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from goex.daemon.app import DRAIN_SECONDS, SETTLE_SECONDS
 from goex.notify import units
 from goex.notify.units import ForeignUnit
 from tests.goex.cli.conftest import Inside, env, inside
@@ -41,6 +42,13 @@ def test_what_decides_the_places_is_passed_on_and_nothing_else(tmp_path: Path) -
     assert 'Environment="DOCKER_HOST=unix:///x"\n' in text
     assert "secret" not in text
     assert "@" not in text.replace("SystemCallFilter=@", "").replace("~@", "").replace(" @", "")
+
+
+def test_the_daemon_has_the_time_to_stop_that_it_takes() -> None:
+    text = units.text("goex-daemon.service", {"HOME": "/home/you"})
+    (stop,) = [float(line.partition("=")[2]) for line in text.splitlines() if line.startswith("TimeoutStopSec=")]
+    killing, servers, the_rest = 30, 2, 5  # the engine's wait for what it killed, the sockets' servers, what is written
+    assert stop >= DRAIN_SECONDS + killing + servers + SETTLE_SECONDS + the_rest
 
 
 def test_they_are_written_and_removed(inside: Inside) -> None:

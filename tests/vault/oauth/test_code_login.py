@@ -19,6 +19,7 @@ from tests.vault.oauth.support import (
     http,
     log_in,
     scopes,
+    token_set,
     tokens,
     visiting,
 )
@@ -88,6 +89,30 @@ def test_the_tokens_of_a_login_that_cannot_be_proven_are_given_back(
     with pytest.raises(AuthorizationServerBroken, match="ID token"):
         login.wait(30)
     assert len(hostile.asked("/revoke")) == revoked
+
+
+@pytest.mark.parametrize(("alone", "revoked"), [(True, 2), (False, 0)])
+def test_the_tokens_of_a_failed_login_are_dropped_where_giving_them_back_could_end_another(
+    hostile: Hostile, caplog: pytest.LogCaptureFixture, alone: bool, revoked: int
+) -> None:
+    hostile.replies["/token"] = answer(tokens(refresh_token=f"{CANARY}-refresh", scope="openid notes.read"))
+    hostile.replies["/revoke"] = answer(b"")
+    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), alone=alone)
+    login.paste(f"{login.redirect_uri}?code=x&state={login._state}")
+    with pytest.raises(AuthorizationServerBroken, match="ID token"):
+        login.wait(30)
+    assert len(hostile.asked("/revoke")) == revoked
+    assert ("could end another login" in caplog.text) is not alone and CANARY not in caplog.text
+
+
+def test_which_logins_a_server_may_take_for_one(hostile: Hostile) -> None:
+    there, elsewhere = token_set(hostile), "https://elsewhere.example.org"
+    moved, renamed = hostile.provider(token_endpoint=elsewhere), hostile.provider(issuer=elsewhere)
+    assert all(there.same_client(each, GOEX) for each in (hostile.provider(), moved, renamed))
+    assert there.same_client(hostile.provider(), None) and not there.same_client(hostile.provider(), WEB)
+    assert not there.same_client(hostile.provider(issuer="", token_endpoint=elsewhere), GOEX)
+    unnamed = token_set(hostile, provider=hostile.provider(issuer=""))
+    assert not unnamed.same_client(hostile.provider(issuer="", token_endpoint=elsewhere), None)
 
 
 @pytest.mark.promise(36)

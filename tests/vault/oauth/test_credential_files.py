@@ -6,11 +6,11 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -24,7 +24,7 @@ from runtimes.code import credentials, environment
 from runtimes.gateway.token_endpoints import answer_token
 from tests.vault.oauth.support import soon
 from vault.credential_file import GOOGLE_TOKENS, CredentialFile, stand_in_key
-from vault.errors import VaultUnwritable
+from vault.errors import RecordReplaced, VaultUnwritable
 from vault.lease import Lease
 from vault.oauth.broker import LoginBroker
 from vault.oauth.errors import Refused
@@ -48,6 +48,8 @@ class TokenServer:
     rotates: bool = False
     token: str = ""
     answers: str = ""  # "": a token; else the placeholder that the gateway would give
+    asked: Event = field(default_factory=Event)
+    go: Event | None = None  # what its answer waits for
 
     def answer(self, body: bytes) -> tuple[int, bytes]:
         form = dict(parse_qsl(body.decode()))
@@ -68,6 +70,9 @@ class TokenServer:
         said_back: dict[str, Any] = {
             "access_token": self.token or f"ya29.real-{len(self.seen)}", "token_type": "Bearer", "expires_in": 3599,
         }  # fmt: skip
+        self.asked.set()
+        if self.go is not None:
+            self.go.wait(10)
         if self.rotates:
             said_back["refresh_token"] = self.refresh = f"1//rotated-{len(self.seen)}"
         if self.states_scope:
@@ -196,6 +201,68 @@ async def test_a_rotated_refresh_token_that_cannot_be_sealed_is_said(
     with pytest.raises(VaultUnwritable):
         await lease(broker, "notes.read")
     assert live_vault.live_leases() == ()
+
+
+async def test_a_rotated_refresh_token_is_sealed_also_when_nobody_waits_for_it_any_more(
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker
+) -> None:
+    endpoint.rotates, endpoint.go = True, Event()
+    put(live_vault, user(endpoint.url))
+    leasing = asyncio.create_task(lease(broker, "notes.read"))
+    assert await asyncio.to_thread(endpoint.asked.wait, 10)
+    leasing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leasing
+    assert not await broker.settled(0.01)  # a daemon that stops waits for it
+    endpoint.go.set()
+    assert await broker.settled(10)
+    assert refresh_token(live_vault) == "1//rotated-1"
+    assert (await lease(broker, "notes.read")).secret.reveal() == b"ya29.real-1" and live_vault.live_leases()
+
+
+@pytest.mark.parametrize("what", ["terms", "file"])
+async def test_a_rotated_refresh_token_is_sealed_under_the_terms_that_are_there_by_then(
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker, what: str
+) -> None:
+    endpoint.rotates, endpoint.go = True, Event()
+    put(live_vault, user(endpoint.url))
+    leasing = asyncio.create_task(lease(broker, "notes.read"))
+    assert await asyncio.to_thread(endpoint.asked.wait, 10)
+    account = live_vault.open_record("notes", "work").account
+    if what == "terms":
+        live_vault.change_account(account, replace(account, base_url="http://127.0.0.1:9/v2"))
+    else:
+        put(live_vault, user(endpoint.url).replace(b"1//refresh-me", b"1//another"))
+    endpoint.go.set()
+    if what == "terms":
+        assert (await leasing).account.base_url == "http://127.0.0.1:9/v2"
+        assert refresh_token(live_vault) == "1//rotated-1"
+    else:
+        with pytest.raises(RecordReplaced):
+            await leasing
+        assert refresh_token(live_vault) == "1//another"
+
+
+async def test_the_token_of_a_file_that_was_replaced_meanwhile_is_not_lent_under_the_new_ones_terms(
+    endpoint: TokenServer, live_vault: Vault, broker: LoginBroker
+) -> None:
+    endpoint.go = Event()
+    put(live_vault, user(endpoint.url))
+    leasing = asyncio.create_task(lease(broker, "notes.read"))
+    assert await asyncio.to_thread(endpoint.asked.wait, 10)
+    elsewhere = Origin.parse("http://127.0.0.1:10")
+    account = live_vault.open_record("notes", "work").account
+    other = CredentialFile.of(user(endpoint.url).replace(b"1//refresh-me", b"1//another"))
+    moved = replace(account, origins=(elsewhere,), base_url=str(elsewhere))
+    live_vault.put(moved, other.to_secret(), replace=True)
+    endpoint.go.set()
+    with pytest.raises(RecordReplaced):
+        await leasing
+
+
+def refresh_token(vault: Vault) -> str:
+    (found,) = CredentialFile.from_secret(vault.open_record("notes", "work").secret).facts("refresh_token")
+    return found
 
 
 async def test_a_token_needs_scopes(endpoint: TokenServer, live_vault: Vault, broker: LoginBroker) -> None:

@@ -60,6 +60,16 @@ def test_the_tokens_of_a_login_that_cannot_be_proven_are_given_back(
     assert [each.form["token"] for each in hostile.asked("/revoke")] == [f"{CANARY}-{each}" for each in revoked]
 
 
+def test_tokens_of_a_failed_login_are_not_given_back_where_another_has_the_same_client(hostile: Hostile) -> None:
+    hostile.replies["/device"] = answer(code())
+    hostile.replies["/token"] = answer(tokens(refresh_token=f"{CANARY}-refresh", id_token="a.b.c"))
+    hostile.replies["/revoke"] = answer(b"")
+    login = DeviceLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), alone=False)
+    with pytest.raises((AuthorizationServerBroken, Refused)):
+        login.wait(30)
+    assert not hostile.asked("/revoke")
+
+
 def test_a_person_says_no(server: OidcServer) -> None:
     login = DeviceLogin.begin(discover(server.issuer, http()), GOEX, scopes("notes.read"), http())
     Browser(server).enter_code(login.verification_url, login.user_code, abort=True)

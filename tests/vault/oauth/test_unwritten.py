@@ -90,6 +90,37 @@ async def test_an_answer_that_only_memory_holds_is_kept_when_the_vault_is_sealed
     assert len(hostile.asked("/token")) == 1
 
 
+def late_answers(vault: Vault) -> list[str]:
+    return [each.name for each in vault.path.parent.iterdir() if ".late-" in each.name]
+
+
+@pytest.mark.parametrize(("then", "times"), [("taken back", 1), ("recovered", 1), ("recovered", 2)])
+async def test_nothing_is_put_beside_the_vault_for_a_login_that_needs_it_no_longer(
+    hostile: Hostile, live_vault: Vault, monkeypatch: pytest.MonkeyPatch, then: str, times: int
+) -> None:
+    def full(*_: Any) -> None:
+        raise FULL
+
+    hostile.replies["/token"] = answer(tokens(refresh_token=f"{CANARY}-refresh-2", scope=None))
+    hostile.replies["/revoke"] = answer(b"")
+    broker = connect(live_vault, token_set(hostile).stale())
+    for _ in range(times):
+        with monkeypatch.context() as patched:
+            unwritten(live_vault, patched, FULL)
+            patched.setattr(deposits, "put", full)
+            with pytest.raises(VaultUnwritable):
+                await lease(broker)
+        if then == "recovered":
+            assert (await lease(broker)).secret == Secret(f"{CANARY}-access")
+            live_vault.renew(live_vault.open_record("notes", "work"), kept(live_vault).stale().to_secret())
+    if then == "taken back":
+        assert (await broker.take_back("notes", "work")).done
+        assert hostile.asked("/revoke")[0].form["token"] == f"{CANARY}-refresh-2"
+    assert live_vault._unsealed is not None and len(live_vault._unsealed.parting) == 1
+    live_vault.seal()
+    assert late_answers(live_vault) == []
+
+
 async def test_a_vault_is_sealed_also_when_nothing_can_be_written_beside_it(
     hostile: Hostile, live_vault: Vault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,3 +172,27 @@ async def test_an_answer_that_cannot_be_looked_for_is_not_asked_for_again(
     assert not hostile.visits
     assert (await lease(broker)).secret == Secret(f"{CANARY}-first")
     assert kept(live_vault).refresh == Secret(f"{CANARY}-refresh-2") and not hostile.visits
+
+
+@pytest.mark.parametrize("status", [200, 503])
+async def test_a_login_whose_late_answer_cannot_be_looked_for_is_taken_back_as_it_is(
+    hostile: Hostile, live_vault: Vault, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    hostile.replies["/revoke"] = answer(b"", status=status)
+    key = new_key()
+    broker = connect(live_vault, replace(token_set(hostile), pending=Pending(at=datetime.now(UTC), deposit=key)))
+    deposits.put(live_vault.path, replace(token_set(hostile), refresh=Secret(f"{CANARY}-refresh-2")), key)
+    really = os.open
+
+    def failing(path: Any, *given: Any, **named: Any) -> int:
+        if ".late-" in str(path):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return really(path, *given, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", failing)
+        said = await broker.take_back("notes", "work")
+    assert not said.done and "beside the vault" in said.why and said.next_step
+    assert ("503" in said.why) is (status == 503)
+    assert hostile.asked("/revoke")[0].form["token"] == f"{CANARY}-refresh-1"
+    assert live_vault.records() == () and late_answers(live_vault) == []
