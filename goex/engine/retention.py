@@ -51,13 +51,17 @@ class Retention:
             core.vault.require_open()
             believed = await asyncio.to_thread(confirmed, core.journal, tuple(overdue))
             for row in overdue:
-                if row.id in believed:
-                    await self._end(row)
+                # While another one's folder was waited for, it may have been undone.
+                now = core.actions.get(row.id)
+                same = (now.state, now.updated) == (row.state, row.updated)
+                if row.id in believed and same and self._is_over(now):
+                    await self._end(now)
 
     async def _end(self, row: ActionRow) -> None:
         core = self.engine.core
         plan = row.the_plan()
         why = f"its undo was kept for {plan.undo['keep_days']} days"
+        self.engine.reverting.giving_up.add(row.id)
         try:
             core.journal.append("undo-over", action_id=row.id, agent=row.agent, facts={"by": "goex", "why": why})
             await core.runtime_of(plan.action).forget(plan, core.context(row))
@@ -65,6 +69,8 @@ class Retention:
             core.stepped(row, Event.COMMIT, facts={"by": "goex", "why": why})
         except GoexError as error:
             log.error("the snapshots of action %s can't be given up: %s", row.id, error)
+        finally:
+            self.engine.reverting.giving_up.discard(row.id)
 
     def _is_over(self, row: ActionRow) -> bool:
         until = undo_ends(row)

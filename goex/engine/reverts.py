@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from goex.engine.core import Core, Principal, unknown_action
 from goex.engine.timeline import MOST_STEPS, Timeline
@@ -34,6 +34,7 @@ class Reverting:
 
     core: Core
     timeline: Timeline
+    giving_up: set[str] = field(default_factory=set)  # actions whose time is over, while their snapshots are deleted
 
     def check(self, revert: Revert, principal: Principal) -> None:
         """Raise unless each target is the asker's own, is in a fitting state, and isn't being reverted already."""
@@ -51,6 +52,10 @@ class Reverting:
                 raise Conflict(
                     f"Action {target.id} is {target.state}, so {revert.verb} isn't possible.",
                     next_step=f"See it with: goex show {target.id}",
+                )
+            if target.id in self.giving_up:
+                raise Conflict(
+                    f"Undo of {target.id} was kept for as long as it was to be: what it needs is being deleted."
                 )
             if target.id in busy:
                 raise Conflict(

@@ -44,15 +44,19 @@ def collect(repository: Git) -> None:
     contents = _contents(repository)
     needed = set(_listed(repository.run("rev-list", "--all", "--objects"))) | contents
     repository.lfs.keep_only({oid for oid in contents if oid[:1] == LARGE})
+    written: set[str] = set()
     for pack in sorted((repository.path / "objects" / "pack").glob("*.pack"), key=_age, reverse=True):
+        if pack.stem in written:
+            continue  # a collection that was cut off had made the very same one: it may be of any age
         sizes = _sizes(repository, pack)
         live = needed & sizes.keys()
         needed -= live  # a copy of it in an older pack isn't needed
         if not live:
             _delete(pack)
         elif sum(sizes[oid] for oid in live) * 2 <= pack.stat().st_size:
-            _write(repository, live)
-            _delete(pack)
+            written.add(f"pack-{_write(repository, live).decode('ascii')}")
+            if pack.stem not in written:
+                _delete(pack)
 
 
 def tidy(repository: Git) -> None:

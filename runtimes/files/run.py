@@ -121,7 +121,7 @@ class Run:
             await in_thread(done)
         outcome = plans.outcome(result, self.before, target, refused)
         records.write_manifest(action_folder.records, "target", oid, outcome)
-        return await self._apply(target, outcome)
+        return await self._first_applied(target, outcome)
 
     async def _previewed(self) -> Outcome:
         """Apply what a dry run made; no program runs."""
@@ -151,7 +151,16 @@ class Run:
             touched=not manifests.equal(self.before, target),
         )
         records.write_manifest(action_folder.records, "target", oid, outcome)
-        return await self._apply(target, outcome)
+        return await self._first_applied(target, outcome)
+
+    async def _first_applied(self, target: Manifest, outcome: Outcome) -> Outcome:
+        """`_apply`, right after the run: what fails before anything was applied leaves the folder as it was."""
+        try:
+            return await self._apply(target, outcome)
+        except GoexError:
+            if records.read_state(self.action_folder.records).at == "running":
+                records.write_state(self.action_folder.records, records.State(at="prepared"))
+            raise
 
     async def _apply(self, target: Manifest, outcome: Outcome) -> Outcome:
         """Bring what was made of a copy into the folder; the target and its outcome are noted already."""

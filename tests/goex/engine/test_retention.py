@@ -24,6 +24,7 @@ from goex.journal.search import Wanted, find_rows
 from goex.journal.states import State
 from goex.paths import Paths
 from policies.actions import Action, Files, Revert
+from policies.errors import Conflict
 from policies.grants import PERSON
 from runtimes.files.runtime import FilesRuntime
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
@@ -95,4 +96,50 @@ async def test_undo_ends_after_its_days_and_the_folder_stays_as_it_is(place: Pat
             assert kinds.index("undo-over") < len(kinds) - 1 and kinds[-1] == "commit"
         assert not list(paths.snapshots.glob("*.git"))
         assert sorted(path.name for path in folder.iterdir()) == now
+        await app.close()
+
+
+@pytest.mark.promise(66)
+async def test_what_is_undone_while_another_ones_folder_is_waited_for_is_not_given_up(place: Path) -> None:
+    folders = [place / "one", place / "two"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "a").write_text("precious")
+        if os.geteuid() == 0:
+            for path in (folder, folder / "a"):
+                os.chown(path, 1000, 1000)
+    later: list[timedelta] = []
+
+    def clock() -> datetime:
+        return utc_now() + sum(later, timedelta())
+
+    with tempfile.TemporaryDirectory(prefix="goex-t-", dir="/tmp") as name:  # a socket's path is short
+        home = Path(name)
+        paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
+        paths.create()
+        app = App(paths, Config(files=Folders(keep_days=7)), lambda: None, clock=clock)
+        with cheap_passphrases():
+            await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
+        runtime = FilesRuntime(UnsafeNoSandbox(), paths.snapshots, keep_days=7)
+        app.engine.core.runtimes = {"files": runtime}
+        first, second = [
+            await carried_out(app, Files(folder=str(folder), language="shell", program="echo ruined > a"))
+            for folder in folders
+        ]
+        later.append(timedelta(days=8))
+        async with runtime._locks.hold(str(folders[0])):  # a program runs there for long
+            sweep = asyncio.create_task(app.retention.end_overdue())
+            for _ in range(1000):
+                if first.id in app.engine.reverting.giving_up:
+                    break
+                await asyncio.sleep(0.01)
+            with pytest.raises(Conflict, match="is being deleted"):
+                await carried_out(app, Revert(verb="undo", target=first.id))
+            assert (await carried_out(app, Revert(verb="undo", target=second.id))).state is State.DONE
+        await sweep
+        assert app.engine.core.actions.get(first.id).state is State.COMMITTED
+        assert app.engine.core.actions.get(second.id).state is State.UNDONE
+        assert (folders[1] / "a").read_text() == "precious"
+        assert (await carried_out(app, Revert(verb="redo", target=second.id))).state is State.DONE
+        assert (folders[1] / "a").read_text() == "ruined\n"
         await app.close()
