@@ -23,6 +23,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.runtimes.rest.support import TOKEN, FakeSlack
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.journey import decide
+from tests.support.waiting import until
 
 
 @contextlib.asynccontextmanager
@@ -64,12 +65,13 @@ def text_of(result: CallToolResult) -> str:
 
 
 async def decided(daemon: Daemon, action: str, **more: Any) -> None:
-    """Answer the question of an action as the person."""
+    """Answer the question of an action as the person, as soon as it is there."""
+
+    def asked() -> list[pb.Approval]:
+        return [one for one in daemon.person("Approvals", pb.ApprovalsRequest()).approvals if one.action_id == action]
 
     def answer() -> None:
-        (question,) = [
-            one for one in daemon.person("Approvals", pb.ApprovalsRequest()).approvals if one.action_id == action
-        ]
+        (question,) = until(asked, "the question")
         decide(daemon, question, **more)
 
     await asyncio.to_thread(answer)
