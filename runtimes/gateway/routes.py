@@ -24,8 +24,7 @@ Taken = tuple[tuple[str, ...], ...]
 _HIDDEN = frozenset({"graphql", "graphiql", "batch", "$batch", "_batch", "bulk", "_bulk", "_msearch", "jsonrpc", "rpc"})
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}|%u[0-9A-Fa-f]{4}|&#|\\")
 _VERB = re.compile(r":[A-Za-z][A-Za-z0-9_.\-]*\Z")
-# What servers leave out at a path's end: the form of an answer, and parameters of a segment.
-SUFFIX = re.compile(r"(?:\.(?:json|xml|html|csv|txt|js|rss|atom|yaml|yml|pdf)|;.*|[. ])+\Z", re.IGNORECASE | re.DOTALL)
+_FORMS = (".json", ".xml", ".html", ".csv", ".txt", ".js", ".rss", ".atom", ".yaml", ".yml", ".pdf")
 
 
 def divide(template: Template, segments: Sequence[str]) -> Taken | None:
@@ -112,7 +111,7 @@ def closer(ours: Template, mine: Taken, rivals: Sequence[Rival], segments: Seque
     while lowered and not lowered[-1]:
         lowered.pop()
     spellings = [lowered]
-    if lowered and (bare := SUFFIX.sub("", lowered[-1])) != lowered[-1]:
+    if lowered and (bare := without_suffix(lowered[-1])) != lowered[-1]:
         spellings.append([*lowered[:-1], bare])
     exact = _exactness(ours, mine)
     for rival in rivals:
@@ -176,6 +175,14 @@ def _lowered(part: str | Slot) -> str | Slot:
 def _folded(text: str) -> str:
     """As a server may compare it: without upper case and without the forms of one letter."""
     return visible(unicodedata.normalize("NFKC", text)).casefold()
+
+
+def without_suffix(segment: str) -> str:
+    """Without what servers leave out at a path's end: parameters of a segment, dots, blanks, the form of an answer."""
+    text = segment.partition(";")[0].rstrip(". ")
+    while form := next((one for one in _FORMS if text[-5:].lower().endswith(one)), ""):
+        text = text[: -len(form)].rstrip(". ")
+    return text
 
 
 def visible(text: str) -> str:
@@ -255,4 +262,4 @@ def _hidden(template: Template, taken: Taken) -> bool:
     if not isinstance(last, Slot) or last.values:
         return False
     word = _folded(taken[-1][-1])
-    return bool({word, SUFFIX.sub("", word)} & _HIDDEN)
+    return bool({word, without_suffix(word)} & _HIDDEN)

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from mapper.catalog import Catalog
 from policies.errors import InvalidInput
 from policies.services import Method, Service, believed_risk
-from runtimes.gateway.routes import SUFFIX, visible
+from runtimes.gateway.routes import visible, without_suffix
 
 HOLE = re.compile(r"\{(?P<several>\+?)(?P<name>[^{}]+)\}(?P<end>[^{}]*)")
 _SLASH = re.compile(r"[/\\]")
@@ -202,5 +202,5 @@ def _spellings(path: Sequence[str]) -> Iterator[tuple[list[str], slice | None]]:
 def _with_bare(segments: list[str], divided: slice | None) -> Iterator[tuple[list[str], slice | None]]:
     """The segments, and once more without what servers leave out at the end."""
     yield segments, divided
-    if segments and (bare := SUFFIX.sub("", segments[-1])) != segments[-1] and bare:
+    if segments and (bare := without_suffix(segments[-1])) != segments[-1] and bare:
         yield [*segments[:-1], bare], divided

@@ -17,6 +17,7 @@ from policies.actions import ApiCalls, Call
 from policies.errors import InvalidInput
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
 from runtimes.gateway.plan_check import check_opening
+from runtimes.gateway.routes import without_suffix
 from runtimes.rest import requests
 from runtimes.rest.planner import plan_calls
 from runtimes.rest.records import Answer
@@ -214,3 +215,11 @@ def test_no_key_of_a_free_query_is_a_credentials_name(catalog: Catalog) -> None:
     assert planned(catalog, call("listItems", filters={"state": "open"})).query == {"state": "open"}
     with pytest.raises(InvalidInput, match="credential"):
         planned(catalog, call("listItems", filters={"access_token": "x"}))
+
+
+@pytest.mark.promise(16)
+@pytest.mark.parametrize("part", [".", " ", ".json", "; ", ". "])
+def test_a_long_end_of_a_path_keeps_nobody_busy(part: str) -> None:
+    text = "purge" + part * 50_000
+    assert without_suffix(text) == "purge"
+    assert without_suffix(text.rstrip() + "x").startswith("purge")
