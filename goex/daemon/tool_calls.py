@@ -67,10 +67,13 @@ async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal
             names = tuple(dict.fromkeys(name for each in said for name in each.rules))
             why = text.format("Rules of the person (" + ", ".join(names[:3]) + ")")
             return pb.JudgeReply(verdict=verdict, reason=why, rules=names)
-    untold = request.kind == "shell" and not shell.told
-    if untold and core.settings.confinement.folders:
-        return pb.JudgeReply(verdict="ask", reason="Where this command works can't be seen, and folders are confined.")
-    if all(each.effect is Effect.PERMIT for each in own) and principal.agent != ANONYMOUS and not untold:
+    hides = request.kind == "shell" and not shell.names_all
+    if hides and core.settings.confinement.folders:
+        return pb.JudgeReply(
+            verdict="ask",
+            reason="Which files this command works on isn't plain from its words, and folders are confined.",
+        )
+    if all(each.effect is Effect.PERMIT for each in own) and principal.agent != ANONYMOUS and not hides:
         names = tuple(dict.fromkeys(name for each in own for name in each.rules))
         return pb.JudgeReply(verdict="permit", reason=f"Permitted by {', '.join(names[:3])}.", rules=names)
     if shell.changes and shell.within and request.folder != "/" and "files" in core.runtimes:

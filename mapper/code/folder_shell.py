@@ -30,7 +30,7 @@ _CHANGING = frozenset({
 })  # fmt: skip
 _OUTSIDE = re.compile(r"(?:^|[=:,\s'\"])(?:/(?!dev/null\b)|~)|(?:^|/|=)\.\.(?:/|$)")
 # In these words stands more than one can see: an escape, another person's home, what a glob finds outside.
-_UNTOLD = re.compile(r"\\|(?:^|[=:,])~[^/=:,]|(?:^|[=:,])(?:/|~|\.\.).*[*?\[{]|[*?\[{].*/\.\.(?:/|$)", re.DOTALL)
+_HIDING = re.compile(r"\\|(?:^|[=:,])~[^/=:,]|(?:^|[=:,])(?:/|~|\.\.).*[*?\[{]|[*?\[{].*/\.\.(?:/|$)", re.DOTALL)
 _PARTS = re.compile(r"[=:,]")
 _ELSEWHERE = frozenset({"cd", "pushd", "popd", "eval", "source", ".", "env", "sudo", "su", "chroot"})
 _WORDS = frozenset({"word", "string_content", "raw_string"})
@@ -40,12 +40,12 @@ _WRITES = frozenset({">", ">>", ">|", "&>", "&>>"})
 @dataclass(frozen=True, slots=True)
 class FolderShell:
     """`changes`: it changes files; `within`: all that it does is known, and lies within its folder; `paths`: that it
-    names, absolute; `told`: there are no others among its words, as far as these are written out."""
+    names, absolute; `names_all`: its words hide no others (in an expansion, a glob, behind another folder)."""
 
     changes: bool = False
     within: bool = False
     paths: tuple[str, ...] = ()
-    told: bool = False
+    names_all: bool = False
 
 
 def read_folder_shell(program: str, folder: str) -> FolderShell:
@@ -62,14 +62,14 @@ def read_folder_shell(program: str, folder: str) -> FolderShell:
     named = {_text(each.child_by_field_name("name")) for each in nodes if each.type == "variable_assignment"}
     named |= {_text(each.child_by_field_name("variable")) for each in nodes if each.type == "for_statement"}
     changes, within, paths = False, not tree.root_node.has_error, dict[str, None]()
-    told = not tree.root_node.has_error
+    names_all = not tree.root_node.has_error
     for node in nodes:
         match node.type:
             case "command_name":
                 name = _text(node)
                 changes = changes or name in _CHANGING
                 within = within and name in _READING | _CHANGING
-                told = told and name not in _ELSEWHERE  # its words count from another folder
+                names_all = names_all and name not in _ELSEWHERE  # its words count from another folder
             case "command":
                 words = [_text(each) for each in node.children]
                 rewrites = words[:1] == ["sed"] and any(word.startswith(("-i", "--in-place")) for word in words)
@@ -82,23 +82,23 @@ def read_folder_shell(program: str, folder: str) -> FolderShell:
                 writes = any(each.type in _WRITES for each in node.children)
                 changes = changes or (writes and to is not None and _text(to) != "/dev/null")
             case "concatenation" | "command_substitution" | "ansi_c_string" | "brace_expression":
-                told = False
+                names_all = False
             case "simple_expansion" | "expansion":
-                told = False
+                names_all = False
                 within = within and any(each.type == "variable_name" and _text(each) in named for each in node.children)
             case "function_definition" | "process_substitution":
                 within = False
             case kind if kind in _WORDS:
                 word = _text(node).strip("'")
                 within = within and not _OUTSIDE.search(word)
-                told = told and not _UNTOLD.search(word)
+                names_all = names_all and not _HIDING.search(word)
                 for part in _PARTS.split(word):
                     if part == "~" or part.startswith("~/"):
                         part = posixpath.expanduser(part)
                     if "/" in part or part == "..":
                         paths[posixpath.normpath(posixpath.join(folder, part))] = None
     paths.pop("/dev/null", None)
-    return FolderShell(changes, within, tuple(paths)[:_MOST_PATHS], told and len(paths) <= _MOST_PATHS)
+    return FolderShell(changes, within, tuple(paths)[:_MOST_PATHS], names_all and len(paths) <= _MOST_PATHS)
 
 
 def _all(node: Node) -> Iterator[Node]:

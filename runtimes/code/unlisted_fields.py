@@ -49,7 +49,7 @@ class Unlisted:
         at = f"{whole}." if whole else ""
         parts = {at + name: values for name, values in fields.items() if values}
         loose = tuple(at + name for name, values in fields.items() if not values)
-        rest = () if only else (f"{said}, else" if fields else said,)
+        rest = () if only else (f"other fields of {said}" if fields else said,)
         optional = tuple(at + name for name, values in fields.items() if values and name not in must)
         return cls(fields=fields, must=must, only=only, parts=parts, optional=optional, free=(*loose, *rest))
 

@@ -6,7 +6,8 @@ import asyncio
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -59,11 +60,9 @@ def place() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
-async def test_undo_ends_after_its_days_and_the_folder_stays_as_it_is(place: Path) -> None:
-    folder = place / "folder"
-    folder.mkdir()
-    (folder / "a").write_text("a")
-    os.chown(folder, 1000 if os.geteuid() == 0 else -1, -1)
+@asynccontextmanager
+async def kept_for_a_week() -> AsyncIterator[tuple[App, Path, list[timedelta]]]:
+    """A daemon's app whose undo of folders is kept for 7 days; its snapshots; and by what its clock is later."""
     later: list[timedelta] = []
 
     def clock() -> datetime:
@@ -77,6 +76,16 @@ async def test_undo_ends_after_its_days_and_the_folder_stays_as_it_is(place: Pat
         with cheap_passphrases():
             await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
         app.engine.core.runtimes = {"files": FilesRuntime(UnsafeNoSandbox(), paths.snapshots, keep_days=7)}
+        yield app, paths.snapshots, later
+        await app.close()
+
+
+async def test_undo_ends_after_its_days_and_the_folder_stays_as_it_is(place: Path) -> None:
+    folder = place / "folder"
+    folder.mkdir()
+    (folder / "a").write_text("a")
+    os.chown(folder, 1000 if os.geteuid() == 0 else -1, -1)
+    async with kept_for_a_week() as (app, snapshots, later):
         program = Files(folder=str(folder), language="shell", program="rm -f a; echo x > b; echo y >> c")
         gone = await carried_out(app, program)
         assert "kept for 7 days" in gone.the_plan().undo_text
@@ -94,9 +103,8 @@ async def test_undo_ends_after_its_days_and_the_folder_stays_as_it_is(place: Pat
             assert app.engine.core.actions.get(row.id).state is State.COMMITTED
             kinds = [each.kind for each in reversed(find_rows(app.journal, Wanted(action_id=row.id, limit=100)))]
             assert kinds.index("undo-over") < len(kinds) - 1 and kinds[-1] == "commit"
-        assert not list(paths.snapshots.glob("*.git"))
+        assert not list(snapshots.glob("*.git"))
         assert sorted(path.name for path in folder.iterdir()) == now
-        await app.close()
 
 
 @pytest.mark.promise(66)
@@ -108,20 +116,9 @@ async def test_what_is_undone_while_another_ones_folder_is_waited_for_is_not_giv
         if os.geteuid() == 0:
             for path in (folder, folder / "a"):
                 os.chown(path, 1000, 1000)
-    later: list[timedelta] = []
-
-    def clock() -> datetime:
-        return utc_now() + sum(later, timedelta())
-
-    with tempfile.TemporaryDirectory(prefix="goex-t-", dir="/tmp") as name:  # a socket's path is short
-        home = Path(name)
-        paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
-        paths.create()
-        app = App(paths, Config(files=Folders(keep_days=7)), lambda: None, clock=clock)
-        with cheap_passphrases():
-            await app.vault_state.init("passphrase", Secret(VAULT.encode()), Secret(APPROVAL.encode()))
-        runtime = FilesRuntime(UnsafeNoSandbox(), paths.snapshots, keep_days=7)
-        app.engine.core.runtimes = {"files": runtime}
+    async with kept_for_a_week() as (app, _, later):
+        runtime = app.engine.core.runtimes["files"]
+        assert isinstance(runtime, FilesRuntime)
         first, second = [
             await carried_out(app, Files(folder=str(folder), language="shell", program="echo ruined > a"))
             for folder in folders
@@ -142,4 +139,3 @@ async def test_what_is_undone_while_another_ones_folder_is_waited_for_is_not_giv
         assert (folders[1] / "a").read_text() == "precious"
         assert (await carried_out(app, Revert(verb="redo", target=second.id))).state is State.DONE
         assert (folders[1] / "a").read_text() == "ruined\n"
-        await app.close()

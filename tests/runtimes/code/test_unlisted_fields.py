@@ -180,7 +180,7 @@ def test_values_of_several_calls_go_together_as_they_are_told(catalog: Catalog) 
         ),
         (
             "json={**read(), 'to': 'ann'}",
-            ['body.to: "ann"', "body, else: whatever the program makes it"],
+            ['body.to: "ann"', "other fields of body: whatever the program makes it"],
             [{"to": "ann", "memo": 1}],
             [{"to": "bob"}, {"amount": 1}],
         ),
