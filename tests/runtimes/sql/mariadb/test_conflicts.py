@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -13,6 +12,7 @@ import pytest
 from policies.errors import Conflict, Unavailable
 from runtimes.sql.contract import Job, Limits
 from tests.runtimes.sql.mariadb.support import Base
+from tests.support.interrupting import interrupting
 from tests.support.waiting import until
 
 FAMILY = """
@@ -209,13 +209,10 @@ def test_an_interrupt_rolls_back(base: Base) -> None:
     before = base.dump()
     job = slowly(base.job("UPDATE t SET a = 2", rows=5000))
     with base.session() as session:
-        timer = threading.Timer(0.5, session.interrupt)
-        timer.start()
         began = time.monotonic()
-        with pytest.raises(Conflict, match="stopped"):
+        with interrupting(session, after=0.5), pytest.raises(Conflict, match="stopped"):
             session.run(job)
         assert time.monotonic() - began < 15
-        timer.join()
     assert base.dump() == before
     assert base.held() == []
 

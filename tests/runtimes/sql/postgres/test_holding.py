@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 
 import pytest
@@ -12,6 +11,7 @@ from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Limits
 from tests.runtimes.sql.postgres.support import LIMITS, job, session, state
 from tests.services.postgres import Made, Postgres
+from tests.support.interrupting import interrupting
 
 _TABLES = (
     "CREATE TABLE t (id int PRIMARY KEY, n int)",
@@ -326,10 +326,8 @@ def test_interrupting_rolls_back(made: Made) -> None:
     before = state(made)
     with session(made) as on:
         work = job(on, "UPDATE t SET n = (SELECT count(*) FROM generate_series(1, 100000000) g)")
-        timer = threading.Timer(0.5, on.interrupt)
-        timer.start()
         began = time.monotonic()
-        with pytest.raises(Conflict, match="stopped"):
+        with interrupting(on, after=0.5), pytest.raises(Conflict, match="stopped"):
             on.run(work)
         assert time.monotonic() - began < 15
         assert state(made) == before
