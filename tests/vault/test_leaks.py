@@ -149,7 +149,7 @@ def test_not_in_tracebacks_even_with_locals(vault: Vault, path: Path) -> None:
             careless = hidden  # noqa: F841 - a local variable, as carelessness would leave it
             raise ValueError
         except ValueError as error:
-            assert hidden.replace("\\", "\\\\") in _whole(error)
+            assert repr(hidden) in _whole(error)
 
 
 def _whole(error: BaseException) -> str:

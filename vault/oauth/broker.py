@@ -34,7 +34,7 @@ from vault.lease import Lease
 from vault.oauth import deposits, file_tokens
 from vault.oauth.errors import ConsentNeeded, LoginExpired, Unreachable, login_expired
 from vault.oauth.http import Http
-from vault.oauth.renewals import Connect, Key, Renewals, State, digest, fits, may_narrow
+from vault.oauth.renewals import Connect, Key, Memory, Renewals, State, digest, fits, may_narrow
 from vault.oauth.token_requests import Clock, Revoked, revoke, utc_now
 from vault.oauth.token_set import Access, TokenSet
 from vault.record_update import Opened
@@ -244,6 +244,26 @@ class LoginBroker:
             self._vault.while_unsealed().pop(tokens.family, None)
             return _without(unread, said) if unread else said
 
+    def drop_orphans(self) -> None:
+        """Forget the late answers of logins that are in the vault no more, replaced or removed: nobody would look for
+        them. Where a login can't be read, all stay, until the next time."""
+        with contextlib.suppress(GoexError):
+            self._drop_orphans()
+
+    def _drop_orphans(self) -> None:
+        remembered = self._vault.while_unsealed()
+        # Looked for before the vault is: a renewal is announced there before anything can lie beside it.
+        found = deposits.families(self._vault.path)
+        found |= {family for family, one in remembered.items() if isinstance(one, Memory) and one.unsaved is not None}
+        if not found or self._vault.damage():
+            return
+        logins = [one.account for one in self._vault.records() if one.account.format == "oauth"]
+        kept = [self.login(account.service, account.name) for account in logins]
+        for family in found - {tokens.family for tokens in kept if tokens is not None}:
+            if isinstance(memory := remembered.pop(family, None), Memory):
+                memory.unsaved = None  # else it would be put beside the vault yet
+            deposits.drop(self._vault.path, family)
+
     async def settled(self, seconds: float) -> bool:
         """Wait, at most `seconds`, for requests that are on their way: for whoever is about to seal the vault.
         Returns whether none is left."""
@@ -253,6 +273,7 @@ class LoginBroker:
         return all(task.done() for task in flights)
 
     async def _login_lease(self, opened: Opened, action_id: str, expires: datetime, wanted: frozenset[str]) -> Lease:
+        self.drop_orphans()
         state = self._read(opened, wanted)
         life = expires - self._clock()
         if life <= timedelta(0):

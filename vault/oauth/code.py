@@ -14,7 +14,7 @@ import queue
 import re
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
@@ -99,7 +99,7 @@ class CodeLogin:
     _http: Http
     _clock: Clock
     _subject: str
-    _alone: bool
+    _alone: Callable[[], bool]
     _state: str = field(repr=False)
     _verifier: Secret
     _nonce: str = field(repr=False)
@@ -119,13 +119,13 @@ class CodeLogin:
         redirect_path: str = "/callback",
         extra: Mapping[str, str] | None = None,
         subject: str = "",
-        alone: bool = True,
+        alone: Callable[[], bool] = lambda: True,
         clock: Clock = utc_now,
     ) -> CodeLogin:
         """Begin to listen. Without a `client` GoEx registers itself at the provider first. `extra` goes into the
         authorization request; `subject`, where it is known, is who must log in (an earlier login's
-        `TokenSet.subject`); `alone`: whether no other login is at that server by that client, so that nothing but this
-        one ends when it fails (see `give_back`).
+        `TokenSet.subject`); `alone`: whether, by then, no other login is at that server by that client, so that nothing
+        but this one ends when it fails (see `give_back`).
 
         Raises InvalidInput, Unsupported, Unavailable when nothing can listen here, and what `register` raises.
         """

@@ -69,13 +69,25 @@ def take(vault: Path, family: str, key: Secret) -> TokenSet | None:
     return None
 
 
+def families(vault: Path) -> frozenset[str]:
+    """The logins that something lies there for; none where that can't be found out."""
+    prefix = _place(vault, "").name
+    try:
+        names = [one.name.removeprefix(prefix) for one in vault.parent.iterdir() if one.name.startswith(prefix)]
+    except OSError:
+        return frozenset()
+    return frozenset(family for name in names if (family := name.removesuffix(".new")).isalnum())
+
+
 def drop(vault: Path, family: str) -> None:
-    """Forget what was put. Idempotent; never fails: without its key it is noise."""
-    with contextlib.suppress(OSError):
-        _place(vault, family).unlink(missing_ok=True)
+    """Forget what was put, and what was begun. Idempotent; never fails: without its key it is noise."""
+    place = _place(vault, family)
+    for one in (place, place.with_name(place.name + ".new")):
+        with contextlib.suppress(OSError):
+            one.unlink(missing_ok=True)
 
 
 def _place(vault: Path, family: str) -> Path:
-    if not family.isalnum() or len(family) > 64:
+    if (family and not family.isalnum()) or len(family) > 64:
         raise InvalidInput("A login's name isn't one.")
     return vault.with_name(f"{vault.name}.late-{family}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -50,7 +50,7 @@ class DeviceLogin:
     _clock: Clock
     _life: float
     _subject: str
-    _alone: bool
+    _alone: Callable[[], bool]
     _cancelled: threading.Event = field(default_factory=threading.Event, repr=False)
 
     @classmethod
@@ -62,11 +62,11 @@ class DeviceLogin:
         http: Http,
         *,
         subject: str = "",
-        alone: bool = True,
+        alone: Callable[[], bool] = lambda: True,
         clock: Clock = utc_now,
     ) -> DeviceLogin:
-        """Ask the server for a code. `subject`, where it is known, is who must log in; `alone`: whether no other login
-        is at that server by that client, so that nothing but this one ends when it fails (see `give_back`).
+        """Ask the server for a code. `subject`, where it is known, is who must log in; `alone`: whether, by then, no
+        other login is at that server by that client, so that nothing but this one ends when it fails (see `give_back`).
 
         Raises what `Http.ask` does, InvalidInput when it can't do this.
         """

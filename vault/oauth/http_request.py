@@ -2,8 +2,9 @@
 two.
 
 Rules: one connection a request, to an address that was looked up once and checked, with the certificate verified for
-the name; no proxy, cookie, netrc or redirect; an end to everything: to the look-up, the answer's length and the whole
-request. requests' own errors hold the request, and with it the secret: what happened leaves this file as words.
+the name; no proxy, cookie, netrc or redirect; an end to everything: to the look-up, the answer's length, all that is
+read around it (interim answers, headers, sizes of chunks, trailers) and the whole request. requests' own errors hold
+the request, and with it the secret: what happened leaves this file as words.
 
 This module imports requests and Authlib, which takes a while: whoever needs it imports it when the time comes.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import io
 import os
 import queue
 import socket
@@ -33,6 +35,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from policies.addresses import refusal
 
 _CHUNK = 65_536
+_AROUND = 65_536  # bytes that an answer may have around its body, beside as many as that may have
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "goex", "Connection": "close"}
 
 Resolve = Callable[[str, int], list[str]]
@@ -187,9 +190,37 @@ def _within(seconds: float, work: Callable[[], list[str]]) -> list[str] | Except
         return None
 
 
+class _Meter(io.RawIOBase):
+    """What a socket gives, up to `most` bytes. Then it raises Failed."""
+
+    def __init__(self, below: io.RawIOBase, most: int) -> None:
+        self._below, self._most, self._read = below, most, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        count = self._below.readinto(buffer)
+        self._read += count or 0
+        if self._read > self._most:
+            raise Failed(f"it is longer than {self._most} bytes with what is around it", sent=True, kind="answer")
+        return count
+
+    def close(self) -> None:
+        self._below.close()
+        super().close()
+
+
 def _adapter(line: _Line) -> HTTPAdapter:
+    class Metered(http.client.HTTPResponse):
+        def __init__(self, sock: socket.socket, *how: Any, **more: Any) -> None:
+            super().__init__(sock, *how, **more)
+            self.fp = io.BufferedReader(_Meter(self.fp.detach(), 2 * line.way.limit + _AROUND))
+
     class Pinned(HTTPConnection):
         """Goes through the line, and tells it when something was sent."""
+
+        response_class = Metered
 
         def _new_conn(self) -> socket.socket:
             return line.connect(self.host, self.port)
@@ -290,6 +321,10 @@ def _said(error: BaseException) -> str:
             return "it doesn't speak TLS as it should"
         if isinstance(seen, http.client.RemoteDisconnected | ConnectionResetError | http.client.IncompleteRead):
             return "it broke the connection off"
+        if isinstance(seen, http.client.LineTooLong):
+            return "a line of its answer is too long"
+        if type(seen) is http.client.HTTPException:
+            return "its answer has too many headers"
         inner = [each for each in (*seen.args, getattr(seen, "reason", None)) if isinstance(each, BaseException)]
         following = inner[0] if inner else seen.__cause__ or seen.__context__
         if following is None:

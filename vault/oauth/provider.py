@@ -59,6 +59,10 @@ class Provider:
         """The parameter that says what a token is for; none where that isn't said."""
         return {"resource": self.resource} if self.resource else {}
 
+    def same_server(self, other: Provider) -> bool:
+        """Whether tokens of both may come from one server."""
+        return self.token_endpoint == other.token_endpoint or (self.issuer != "" and self.issuer == other.issuer)
+
     def check(self, *, private: bool) -> None:
         """Raises InvalidInput for endpoints that a secret must not be sent to."""
         for name in ENDPOINTS:

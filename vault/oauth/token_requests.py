@@ -88,7 +88,9 @@ def begin(
     )
 
 
-def proven(tokens: TokenSet, http: Http, expected: str, who: Callable[[], str], *, alone: bool) -> TokenSet:
+def proven(
+    tokens: TokenSet, http: Http, expected: str, who: Callable[[], str], *, alone: Callable[[], bool]
+) -> TokenSet:
     """A fresh login with its subject, as `who` finds it out: the one who was `expected`, if anybody was.
 
     Raises what `who` does, and LoginDenied for somebody else: tokens that nobody keeps are then given back, where that
@@ -99,7 +101,7 @@ def proven(tokens: TokenSet, http: Http, expected: str, who: Callable[[], str], 
         subject = who()
         idtoken.check_same(subject, expected)
     except GoexError as error:
-        give_back(tokens, http, alone=alone and bool(subject or not expected))
+        give_back(tokens, http, alone=alone() and bool(subject or not expected))
         failure = error
     else:
         return replace(tokens, subject=subject)

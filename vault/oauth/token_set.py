@@ -105,10 +105,9 @@ class TokenSet:
 
     def same_client(self, provider: Provider, client: Client | None) -> bool:
         """Whether these may be of that server and client. None: one that is yet to be registered, under any id."""
-        mine = self.provider
         if client is not None and client.client_id != self.client.client_id:
             return False
-        return mine.token_endpoint == provider.token_endpoint or (mine.issuer != "" and mine.issuer == provider.issuer)
+        return self.provider.same_server(provider)
 
     def fresh(self, now: datetime, wanted: timedelta = timedelta(0)) -> bool:
         """Whether the present access token will do for `wanted`."""

@@ -97,7 +97,7 @@ def test_the_tokens_of_a_failed_login_are_dropped_where_giving_them_back_could_e
 ) -> None:
     hostile.replies["/token"] = answer(tokens(refresh_token=f"{CANARY}-refresh", scope="openid notes.read"))
     hostile.replies["/revoke"] = answer(b"")
-    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), alone=alone)
+    login = CodeLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), alone=lambda: alone)
     login.paste(f"{login.redirect_uri}?code=x&state={login._state}")
     with pytest.raises(AuthorizationServerBroken, match="ID token"):
         login.wait(30)

@@ -64,7 +64,7 @@ def test_tokens_of_a_failed_login_are_not_given_back_where_another_has_the_same_
     hostile.replies["/device"] = answer(code())
     hostile.replies["/token"] = answer(tokens(refresh_token=f"{CANARY}-refresh", id_token="a.b.c"))
     hostile.replies["/revoke"] = answer(b"")
-    login = DeviceLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), alone=False)
+    login = DeviceLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), alone=lambda: False)
     with pytest.raises((AuthorizationServerBroken, Refused)):
         login.wait(30)
     assert not hostile.asked("/revoke")

@@ -244,6 +244,35 @@ def test_a_body_that_never_ends(hostile: Hostile) -> None:
         http().metadata(f"{hostile.issuer}/x")
 
 
+ENDLESS = {
+    "interim answers": (b"HTTP/1.1 100 Continue\r\n\r\n", b""),
+    "long lines": (b"X: " + b"a" * 60_000 + b"\r\n", b"HTTP/1.1 200 OK\r\n"),
+    "chunks": (b"1\r\na\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    "trailers": (b"X: a\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"),
+    "a chunk's extension": (b"a" * 10_000, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;"),
+    "one line": (b"a" * 10_000, b"HTTP/1.1 200 OK\r\nX: "),
+    "headers": (b"X: a\r\n", b"HTTP/1.1 200 OK\r\n"),
+}
+
+
+@pytest.mark.parametrize(("again", "first"), ENDLESS.values(), ids=ENDLESS)
+def test_what_is_around_a_body_never_ends(hostile: Hostile, again: bytes, first: bytes) -> None:
+    poured: list[int] = []
+
+    def pour(link: socket.socket, _: object) -> None:
+        link.sendall(first)
+        many = again * (100_000 // len(again) + 1)
+        for _ in range(100):
+            link.sendall(many)
+            poured.append(len(many))
+
+    hostile.replies["/x"] = pour
+    began = time.monotonic()
+    with pytest.raises(GoexError, match=r"longer than|is too long|too many headers"):
+        http(seconds=60).metadata(f"{hostile.issuer}/x")
+    assert sum(poured) < 9_000_000 and time.monotonic() - began < 30
+
+
 @pytest.mark.parametrize(
     "data",
     [

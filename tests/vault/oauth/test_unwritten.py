@@ -196,3 +196,58 @@ async def test_a_login_whose_late_answer_cannot_be_looked_for_is_taken_back_as_i
     assert ("503" in said.why) is (status == 503)
     assert hostile.asked("/revoke")[0].form["token"] == f"{CANARY}-refresh-1"
     assert live_vault.records() == () and late_answers(live_vault) == []
+
+
+async def test_a_late_answer_of_a_login_that_was_replaced_is_not_left(hostile: Hostile, live_vault: Vault) -> None:
+    """Nor one that was begun; an answer that is still looked for stays."""
+    key = new_key()
+    pending = Pending(at=datetime.now(UTC), deposit=key)
+    broker = connect(live_vault, replace(token_set(hostile), pending=pending))
+    other = replace(token_set(hostile), family="another", pending=pending)
+    live_vault.put(oauth_account(name="other"), other.to_secret())
+    deposits.put(live_vault.path, token_set(hostile), key)
+    deposits.put(live_vault.path, other, key)
+    begun = live_vault.path.with_name(f"{live_vault.path.name}.late-{token_set(hostile).family}.new")
+    begun.write_bytes(b"half of it")
+    broker.drop_orphans()
+    assert len(late_answers(live_vault)) == 3
+    live_vault.put(oauth_account(), replace(token_set(hostile), family="later").to_secret(), replace=True)
+    broker.drop_orphans()
+    assert late_answers(live_vault) == [f"{live_vault.path.name}.late-another"]
+    live_vault.remove("notes", "other")
+    await lease(broker)  # at which it is looked for, whatever removed the login
+    assert late_answers(live_vault) == []
+
+
+async def test_what_only_memory_holds_of_a_login_that_was_replaced_is_not_put_beside_the_vault(
+    hostile: Hostile, live_vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise FULL
+
+    hostile.replies["/token"] = [answer(tokens(refresh_token=f"{CANARY}-refresh-2", scope=None))]
+    broker = connect(live_vault, token_set(hostile).stale())
+    with monkeypatch.context() as patched:
+        unwritten(live_vault, patched, FULL)
+        patched.setattr(deposits, "put", full)
+        with pytest.raises(VaultUnwritable):
+            await lease(broker)
+    live_vault.put(oauth_account(), replace(token_set(hostile), family="later").to_secret(), replace=True)
+    broker.drop_orphans()
+    live_vault.seal()
+    assert late_answers(live_vault) == []
+
+
+async def test_late_answers_stay_while_a_login_cannot_be_read(
+    hostile: Hostile, live_vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = new_key()
+    broker = connect(live_vault, replace(token_set(hostile), pending=Pending(at=datetime.now(UTC), deposit=key)))
+    deposits.put(live_vault.path, token_set(hostile), key)
+    live_vault.put(oauth_account(), replace(token_set(hostile), family="later").to_secret(), replace=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(live_vault, "damage", lambda: ("one",))
+        broker.drop_orphans()
+    assert len(late_answers(live_vault)) == 1
+    broker.drop_orphans()
+    assert late_answers(live_vault) == []
