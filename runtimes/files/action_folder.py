@@ -72,8 +72,9 @@ class ActionFolder:
         return found
 
     def sides(self) -> tuple[Manifest, Manifest]:
-        """The states before and after the action. Raises Unavailable when one isn't kept."""
-        after = self.manifest("after")
+        """The states before and after the action; after one whose changes were only partly applied, what they would
+        have made. Raises Unavailable when one isn't kept."""
+        after = self.manifest("after") or self.manifest("target")
         if after is None:
             raise Unavailable("The state after this action was never recorded.")
         return self.before(), after

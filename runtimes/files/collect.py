@@ -10,6 +10,7 @@ Needed are the commits that labels reach, with the manifests in them, and the co
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Protocol
 
@@ -41,22 +42,28 @@ def collect(repository: Git) -> None:
 
     Raises Unavailable, having deleted nothing, when a manifest can't be read: what it needs isn't known then.
     """
-    contents = _contents(repository)
-    needed = set(_listed(repository.run("rev-list", "--all", "--objects"))) | contents
-    repository.lfs.keep_only({oid for oid in contents if oid[:1] == LARGE})
+    needed = _needed(repository, repository.run("for-each-ref", "--format=%(objectname)").decode("ascii").split())
+    repository.lfs.keep_only({oid for oid in needed if oid[:1] == LARGE})
     written: set[str] = set()
-    for pack in sorted((repository.path / "objects" / "pack").glob("*.pack"), key=_age, reverse=True):
+    for pack, live, size in _packs(repository, needed):
         if pack.stem in written:
             continue  # a collection that was cut off had made the very same one: it may be of any age
-        sizes = _sizes(repository, pack)
-        live = needed & sizes.keys()
-        needed -= live  # a copy of it in an older pack isn't needed
         if not live:
             _delete(pack)
-        elif sum(sizes[oid] for oid in live) * 2 <= pack.stat().st_size:
+        elif _is_waste(pack, size):
             written.add(f"pack-{_write(repository, live).decode('ascii')}")
             if pack.stem not in written:
                 _delete(pack)
+
+
+def reclaimable(repository: Git, commits: Sequence[str], contents: Set[str]) -> int:
+    """How many bytes a collection would free at least if of all commits and contents only these were needed. Only
+    looks. Raises Unavailable as `collect`."""
+    needed = _needed(repository, commits) | contents
+    freed = repository.lfs.size_without({oid for oid in needed if oid[:1] == LARGE})
+    return freed + sum(
+        pack.stat().st_size - size for pack, _, size in _packs(repository, needed) if _is_waste(pack, size)
+    )
 
 
 def tidy(repository: Git) -> None:
@@ -83,19 +90,33 @@ def _write(repository: Git, oids: set[str]) -> bytes:
         raise
 
 
-def _contents(repository: Git) -> set[str]:
-    """What the labels' manifests name."""
-    needed: set[str] = set()
-    asked = repository.run("for-each-ref", "--format=%(objectname):manifest")
-    if asked:
-        for line in repository.run("cat-file", "--batch-check=%(objectname)", data=asked).decode("ascii").splitlines():
-            manifest = repository.load(line)
-            needed.update(entry.oid for entry in manifest.entries.values() if entry.oid)
+def _packs(repository: Git, needed: Set[str]) -> Iterator[tuple[Path, set[str], int]]:
+    """Each pack, the youngest first, with what is needed of it, and how many bytes that takes: a copy of it in an older
+    pack isn't needed."""
+    left = set(needed)
+    for pack in sorted((repository.path / "objects" / "pack").glob("*.pack"), key=_age, reverse=True):
+        sizes = _sizes(repository, pack)
+        live = left & sizes.keys()
+        left -= live
+        yield pack, live, sum(sizes[oid] for oid in live)
+
+
+def _is_waste(pack: Path, size: int) -> bool:
+    """Whether a pack is mostly waste, when so many bytes of it are needed."""
+    return size * 2 <= pack.stat().st_size
+
+
+def _needed(repository: Git, commits: Sequence[str]) -> set[str]:
+    """What these commits reach, and the contents that their manifests name."""
+    if not commits:
+        return set()
+    named = "".join(f"{commit}\n" for commit in commits).encode("ascii")
+    reached = repository.run("rev-list", "--objects", "--stdin", data=named).decode("ascii", "replace").splitlines()
+    needed = {line[:_HASH] for line in reached}
+    asked = "".join(f"{commit}:manifest\n" for commit in commits).encode("ascii")
+    for line in repository.run("cat-file", "--batch-check=%(objectname)", data=asked).decode("ascii").splitlines():
+        needed.update(entry.oid for entry in repository.load(line).entries.values() if entry.oid)
     return needed
-
-
-def _listed(output: bytes) -> list[str]:
-    return [line[:_HASH] for line in output.decode("ascii", "replace").splitlines()]
 
 
 def _sizes(repository: Git, pack: Path) -> dict[str, int]:

@@ -27,6 +27,7 @@ from runtimes.files.difference import Difference
 from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.original import Original
 from runtimes.files.path_text import shown
+from runtimes.files.quota import Full, Quota
 from runtimes.files.snapshot import Repository, make_private
 from runtimes.files.tree import Bounds, Manifest, Walk
 from runtimes.files.workers import in_thread, teller
@@ -59,6 +60,7 @@ class Dry:
     bounds: Bounds
     room: Room
     repository: Repository  # what is kept goes there
+    quota: Quota
 
     async def copied(self, root: int) -> tuple[Manifest, Manifest]:
         """Copy the folder open as `root`. Returns its state, and the copy's as the program gets it.
@@ -152,10 +154,15 @@ class Dry:
         keep = ok and self.context.keep
         with opened_path(self.work / "tree") as copy:
             walk = Walk(bounds=self._allowed(before), read=self.repository.hash, force=True)
+            unkept: tuple[DryLine, ...] = ()
             if keep:
                 had = frozenset(entry.oid for entry in before.entries.values() if entry.oid)
-                left = self.repository.store(walk, copy, skip=had)
-            else:
+                storing = Walk(bounds=walk.bounds, force=True)
+                try:
+                    left = self.repository.store(storing, copy, room=self.quota.room(), skip=had)
+                except Full as full:
+                    keep, unkept = False, (DryLine("warning", f"It isn't kept, so it can't be applied. {full}"),)
+            if not keep:
                 left = walk.run(copy)
             if self.plan.resolved["mode"] == "copy":
                 after, refused = workcopy.target(before, handed, left)
@@ -168,13 +175,15 @@ class Dry:
         ending = why or plans.ending(result)
         if keep:
             program = str(self.plan.resolved["program_sha256"])
-            previews.keep(self.repository, self.context.action_id, program, before, after)
+            folder = str(self.plan.resolved["folder"])
+            previews.keep(self.repository, self.context.action_id, folder, program, before, after)
         return DryRun(
             ok=ok,
             preview=self.context.action_id if keep else "",
             summary=f"{ending}: {plan_text.tally(changed)}.",
             lines=(
                 *_said(datetime.now(UTC)),
+                *unkept,
                 *(DryLine("warning", line) for line in (*rights.told(before.entries, after.entries), *refused)),
                 *(lines or [DryLine("note", "Nothing in the folder would change.")]),
                 *printed(result),

@@ -4,14 +4,15 @@ Rules:
 
 * A folder is named by its absolute path; its last part is never a link. What was resolved is what is shown, granted
   and mounted, and it is pinned by device and inode.
-* System folders, whole homes, GoEx's own folders, and whatever contains one of these, are refused.
+* System folders, whole homes, GoEx's own folders, and whatever contains one of these, are refused, by whichever path
+  they are reached.
 * Nobody but root, GoEx's user and the folder's owner may be able to swap a part of its path.
 * Nothing may be mounted below it: what is mounted there is another folder.
 * GoEx running without root works on its own user's folders alone.
 """
 
 # Descriptors and bytes, which pathlib knows nothing of.
-# ruff: noqa: PTH111, PTH120, PTH123, S108
+# ruff: noqa: PTH111, PTH120, S108
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ import os
 import pwd
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from policies.errors import Conflict, InvalidInput
+from runtimes.files.location import Mount, elsewhere, inside, locate, mount_id, mounts, plain, written
 
 # Inside these nothing is worked on.
 _SYSTEM = (
@@ -56,7 +58,6 @@ _MODELESS = frozenset(
 )
 _MADE_UP = re.compile(r"(?:^|,)(?:fmask|dmask|file_mode|dir_mode)=|aname=drvfs")
 _UPPER = re.compile(r"(?:^|,)upperdir=((?:[^,\\]|\\.)*)")
-_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,8 @@ class Folder:
     gid: int
     mode: int
     settles: bool  # its file system keeps change times
+    mount: str  # where what it is reached by is mounted
+    also: tuple[str, ...]  # by which other paths it is reached, through other mounts
 
 
 def resolve(asked: str, *, protected: Sequence[Path] = (), closed: bool = False) -> Folder:
@@ -85,7 +88,10 @@ def resolve(asked: str, *, protected: Sequence[Path] = (), closed: bool = False)
     finally:
         os.close(fd)
     _refuse_by_owner(path, at)
-    _refuse_by_mounts(path)
+    table = mounts()
+    _refuse_by_mounts(path, table)
+    _refuse_by_location(path, protected, table)
+    mount, also = elsewhere(path, table)
     return Folder(
         path=path,
         device=at.st_dev,
@@ -93,7 +99,9 @@ def resolve(asked: str, *, protected: Sequence[Path] = (), closed: bool = False)
         uid=at.st_uid,
         gid=at.st_gid,
         mode=stat.S_IMODE(at.st_mode),
-        settles=keeps_change_times(path),
+        settles=_settles(path, table),
+        mount=mount,
+        also=also,
     )
 
 
@@ -113,15 +121,19 @@ def open_pinned(path: str, device: int, inode: int, *, closed: bool = False) -> 
 
 def keeps_change_times(path: str) -> bool:
     """Whether the file system that holds this real path keeps change times as the walk's shortcut needs it."""
-    kind, options = _file_system(path)
+    return _settles(path, mounts())
+
+
+def _settles(path: str, table: Mapping[str, Mount]) -> bool:
+    kind, options = _file_system(path, table)
     if kind == "overlay" and (upper := _UPPER.search(options)):  # what is written there lies in this folder
-        return _file_system(_plain(upper[1]))[0] in _KEEPING
+        return _file_system(plain(upper[1]), table)[0] in _KEEPING
     return kind in _KEEPING
 
 
 def refuse_modeless(path: str) -> None:
     """Raise InvalidInput when the file system that holds this real path keeps no modes and owners."""
-    kind, options = _file_system(path)
+    kind, options = _file_system(path, mounts())
     if kind in _MODELESS or _MADE_UP.search(options):
         raise InvalidInput(
             f"The file system of {path} ({kind}) keeps no modes and owners: nothing could be restored exactly.",
@@ -131,14 +143,12 @@ def refuse_modeless(path: str) -> None:
 
 def mount_of(root: int) -> str:
     """By which mount an open folder is reached, and how: made read-only it is the same folder."""
-    told = Path(f"/proc/self/fdinfo/{root}").read_text(encoding="ascii")
-    (number,) = re.findall(r"^mnt_id:\s*(\d+)$", told, re.MULTILINE)
-    return f"{number} {os.fstatvfs(root).f_flag}"
+    return f"{mount_id(root)} {os.fstatvfs(root).f_flag}"
 
 
 def refuse_mounts(path: str) -> None:
     """Raise InvalidInput when something is mounted at or below `path`."""
-    _refuse_by_mounts(path)
+    _refuse_by_mounts(path, mounts())
 
 
 def _resolved(asked: str) -> str:
@@ -200,16 +210,16 @@ def _refuse_by_name(path: str, protected: Sequence[Path]) -> None:
         raise _refused(path, "it is a whole home, with its keys", "Choose a folder in it.")
     for own in protected:
         real = os.path.realpath(own)
-        if _inside(path, real):
+        if inside(path, real):
             raise _refused(path, "it is GoEx's own")
-        if _inside(real, path):
+        if inside(real, path):
             raise _refused(path, f"GoEx's own folder {real} lies in it", "Choose a folder beside it.")
 
 
 def _refuse_system(path: str) -> None:
     if path in _TOPS:
         raise _refused(path, "it is a top folder of the system")
-    if any(_inside(path, system) for system in (*_SYSTEM, *_SYSTEM_VAR)):
+    if any(inside(path, system) for system in (*_SYSTEM, *_SYSTEM_VAR)):
         raise _refused(path, "it belongs to the system")
 
 
@@ -241,39 +251,32 @@ def _refuse_by_owner(path: str, at: os.stat_result) -> None:
             raise _refused(path, f"other users may write to {above}, and could swap it", f"chmod go-w {above}")
 
 
-def _refuse_by_mounts(path: str) -> None:
-    for mounted, _, _ in _mounts():
-        if mounted != path and _inside(mounted, path):
-            raise _refused(path, f"something else is mounted at {mounted}", "Unmount it, or choose another folder.")
+def _refuse_by_mounts(path: str, table: Mapping[str, Mount]) -> None:
+    for mount in table.values():
+        if mount.point != path and inside(mount.point, path):
+            raise _refused(
+                path, f"something else is mounted at {written(mount.point)}", "Unmount it, or choose another folder."
+            )
 
 
-def _file_system(path: str) -> tuple[str, str]:
+def _refuse_by_location(path: str, protected: Sequence[Path], table: Mapping[str, Mount]) -> None:
+    """What `_refuse_by_name` refuses, by another path: a bind mount of it is the same folder."""
+    here = locate(path, table)
+    for kept in (*_SYSTEM, *_SYSTEM_VAR, *map(os.path.realpath, protected)):
+        if here.overlaps(locate(kept, table)):
+            raise _refused(path, f"by another path it is {kept}, lies in it or holds it")
+    for home in _homes(path):
+        if here.ids[:1] == locate(home, table).ids[:1]:
+            raise _refused(path, "by another path it is a whole home, with its keys", "Choose a folder in it.")
+
+
+def _file_system(path: str, table: Mapping[str, Mount]) -> tuple[str, str]:
     """The kind of the file system that holds this real path, and its options."""
     best, kind, options = "", "", ""
-    for mounted, found, given in _mounts():
-        if _inside(path, mounted) and len(mounted) >= len(best):
-            best, kind, options = mounted, found, given
+    for mount in table.values():
+        if inside(path, mount.point) and len(mount.point) >= len(best):
+            best, kind, options = mount.point, mount.kind, mount.options
     return kind, options
-
-
-def _mounts() -> list[tuple[str, str, str]]:
-    """Mount points, their file systems and the options of these, in the order in which they were mounted."""
-    mounts = []
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
-        for line in lines:
-            before, _, after = line.rstrip("\n").partition(" - ")
-            kind, _, options = after.split(" ", 2)
-            mounts.append((_plain(before.split(" ")[4]), kind, options))
-    return mounts
-
-
-def _plain(written: str) -> str:
-    """A path as it is, of what mountinfo writes for it."""
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), written)
-
-
-def _inside(path: str, folder: str) -> bool:
-    return folder == "/" or path == folder or path.startswith(folder + "/")
 
 
 def _refused(path: str, why: str, next_step: str = "Choose another folder.") -> InvalidInput:

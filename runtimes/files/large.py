@@ -70,27 +70,34 @@ class Large:
     ) -> str:
         """Keep what the open file holds. Durable on return. Returns its name, "" when it isn't as long as it was.
 
-        `room` hears of a copy's size before it is made. The name goes into `kept` if it wasn't here before. Raises
-        Unavailable when there is no room on the disk.
+        `room` hears of a copy's size before it is made, and gets it back where the content was here before; else its
+        name goes into `kept`. Raises Unavailable when there is no room on the disk, or what `room` raises.
         """
+        taken = 0
         temporary = self._folder / "tmp"
         temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = temporary / f"{os.getpid()}-{os.urandom(6).hex()}"
         file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
             if share(source, file):
-                digest, whole = hashlib.sha256(), os.fstat(file).st_size == size
-                for chunk in _pieces(file, size):
-                    digest.update(chunk)
+                digest, whole = _digest(file, size), os.fstat(file).st_size == size
             else:
-                room(os.fstat(source).st_blocks * 512)
-                self._require_room(size)
+                try:
+                    self._require_room(size)
+                    room(taken := os.fstat(source).st_blocks * 512)
+                except Unavailable:
+                    alike = {path.name for path in self._others(set()) if path.stat().st_size == size}
+                    if alike and (name := _digest(source, size).hexdigest()) in alike:
+                        return LARGE + name  # what is kept already needs no room
+                    raise
                 digest, whole = self._copied(source, file, size)
             if not whole:
+                room(-taken)
                 return ""
             oid = LARGE + digest.hexdigest()
             goal = self.path(oid)
             if goal.exists():
+                room(-taken)
                 return oid
             if kept is not None:
                 kept.add(oid)
@@ -104,6 +111,18 @@ class Large:
         finally:
             os.close(file)
             path.unlink(missing_ok=True)
+
+    def takes(self, source: int) -> int:
+        """How many bytes `store` of the open file asks room for: none where the blocks are shared."""
+        size = os.fstat(source).st_blocks * 512
+        try:
+            file = os.open(self._folder.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError:  # there are file systems without
+            return size
+        try:
+            return 0 if share(source, file) else size
+        finally:
+            os.close(file)
 
     def _copied(self, source: int, file: int, size: int) -> tuple[hashlib._Hash, bool]:
         """Read and hash here, write in another thread, which has the disk begin at once."""
@@ -150,9 +169,7 @@ class Large:
         try:
             if not share(source, file):
                 return False
-            digest = hashlib.sha256()
-            for chunk in _pieces(file, os.fstat(source).st_size):
-                digest.update(chunk)
+            digest = _digest(file, os.fstat(source).st_size)
             os.lseek(file, 0, os.SEEK_SET)
         finally:
             os.close(source)
@@ -165,13 +182,18 @@ class Large:
 
     def keep_only(self, needed: set[str]) -> None:
         """Delete every other content, one at a time. Idempotent."""
-        if self._objects.is_dir():
-            for path in self._objects.glob("??/??/*"):
-                if LARGE + path.name not in needed:
-                    path.unlink(missing_ok=True)
-                    for above in (path.parent, path.parent.parent):
-                        with suppress(OSError):
-                            above.rmdir()
+        for path in self._others(needed):
+            path.unlink(missing_ok=True)
+            for above in (path.parent, path.parent.parent):
+                with suppress(OSError):
+                    above.rmdir()
+
+    def size_without(self, needed: set[str]) -> int:
+        """How many bytes every other content takes on the disk."""
+        return sum(path.stat().st_blocks * 512 for path in self._others(needed))
+
+    def _others(self, needed: set[str]) -> list[Path]:
+        return [path for path in self._objects.glob("??/??/*") if LARGE + path.name not in needed]
 
     def clean(self) -> None:
         """Remove what a process that was killed has left."""
@@ -218,6 +240,13 @@ def _write(file: int, waiting: Queue[tuple[bytearray, int]], free: Queue[bytearr
         except OSError as error:
             failed.append(error)
         free.put(buffer)
+
+
+def _digest(file: int, size: int) -> hashlib._Hash:
+    digest = hashlib.sha256()
+    for chunk in _pieces(file, size):
+        digest.update(chunk)
+    return digest
 
 
 def _pieces(file: int, size: int) -> Iterator[bytes]:

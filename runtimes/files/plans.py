@@ -24,6 +24,7 @@ SCOPE = "files.write"
 READ_SCOPE = "files.read"
 MAX_PROGRAM = 200_000  # bytes
 _NOBODY = 65534
+_PATHS_SHOWN = 8
 
 GRANTED = " It granted rights to others."
 _ONLY_READS = "It only reads: there is nothing to take back."
@@ -93,7 +94,7 @@ def plan(
         )
     reach = "read" if action.reads else "read, change and delete"
     lines = (
-        f"Folder: {escape(folder.path)}",
+        _folder_line(folder),
         f"Owner: {folder.uid}:{folder.gid}; {plan_text.counted(found.files, 'file')}, {plan_text.size(found.bytes)}",
         f"Runs as: {uid}:{gid}, in a container with no network, for at most {profile.limits.seconds:g} s",
         f"It can {reach} everything in this folder, and reach nothing else.",
@@ -115,8 +116,7 @@ def plan(
         ),
         resolved={
             "folder": folder.path,
-            "device": folder.device,
-            "inode": folder.inode,
+            **_pinned(folder),
             "owner": [folder.uid, folder.gid],
             "mode": "copy" if why else "direct",
             "uid": uid,
@@ -175,7 +175,7 @@ def revert_plan(revert: Revert, plan: Plan, folder: Folder, changes: Sequence[st
     undo = revert.verb == "undo"
     goal = "before the action" if undo else "after the action"
     lines = (
-        f"Folder: {escape(folder.path)}",
+        _folder_line(folder),
         f"Everything in it becomes as it was {goal}. No program runs.",
         *(changes or ("Nothing differs but times of folders." if changes is not None else "",)),
     )
@@ -284,13 +284,15 @@ def _reverting(
     undo_class: UndoClass,
     undo_text: str,
 ) -> Plan:
-    pinned = {} if folder is None else {"device": folder.device, "inode": folder.inode}
+    # Where it is mounted may have changed since; a commit doesn't look at it.
+    old = {name: value for name, value in plan.resolved.items() if name != "also" or folder is None}
+    pinned = {} if folder is None else _pinned(folder)
     return Plan(
         action=revert,
         needs=needs,
         undo_class=undo_class,
         undo_text=undo_text,
-        resolved={**plan.resolved, **pinned, "verb": revert.verb, "target": revert.target},
+        resolved={**old, **pinned, "verb": revert.verb, "target": revert.target},
         bounds=plan.bounds,
         catalog_hash="",
         image_id="",
@@ -298,6 +300,18 @@ def _reverting(
         lines=lines,
         undo={"strategy": "snapshot"},
     )
+
+
+def _folder_line(folder: Folder) -> str:
+    shown = "".join(f", which is {escape(path)}, too" for path in folder.also[:_PATHS_SHOWN])
+    more = len(folder.also) - _PATHS_SHOWN
+    return f"Folder: {escape(folder.path)}{shown}{f', and {more} more' if more > 0 else ''}"
+
+
+def _pinned(folder: Folder) -> JsonObject:
+    """What a plan holds of which folder it is, and of where it is reached otherwise."""
+    also = [{"folder": folder.path, "mount": folder.mount, "paths": list(folder.also)}]
+    return {"device": folder.device, "inode": folder.inode, **({"also": also} if folder.also else {})}
 
 
 def _said_undo(action: Files) -> tuple[str, ...]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from policies.actions import Files
-from policies.errors import Conflict, Unavailable
+from policies.errors import Conflict, GoexError, Unavailable
 from policies.jsonvalue import canonical, parse
+from runtimes.files.location import is_absolute
 from runtimes.files.snapshot import Repository, plain
 from runtimes.files.tree import Manifest
 
@@ -32,8 +34,8 @@ class Preview:
     made: int
 
 
-def keep(repository: Repository, id: str, program: str, before: Manifest, after: Manifest) -> None:
-    """Keep a dry run's states as `id`. The contents that the later one needs are stored already."""
+def keep(repository: Repository, id: str, of: str, program: str, before: Manifest, after: Manifest) -> None:
+    """Keep a dry run's states of the folder `of` as `id`. The contents that the later one needs are stored already."""
     made = Preview(
         id=id,
         before=repository.keep(f"{id}/before", before, latest=False),
@@ -43,7 +45,7 @@ def keep(repository: Repository, id: str, program: str, before: Manifest, after:
     )
     folder = repository.path / _FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
-    noted = {"before": made.before, "after": made.after, "program": made.program, "made": made.made}
+    noted = {"before": made.before, "after": made.after, "program": made.program, "made": made.made, "folder": of}
     (folder / plain(id)).write_bytes(canonical(noted))
 
 
@@ -54,30 +56,45 @@ def find(repository: Repository, id: str, action: Files, program: str) -> Previe
         noted = parse(path.read_bytes(), what="The preview")
     except OSError as error:
         raise _gone(id) from error
-    if not isinstance(noted, dict) or time.time() - noted["made"] > KEPT_SECONDS:
+    told = noted if isinstance(noted, dict) else {}
+    made, before, after = (told.get(name) for name in ("made", "before", "after"))
+    if not (isinstance(made, int) and isinstance(before, str) and isinstance(after, str)):
         raise _gone(id)
-    if noted["program"] != program:
+    if time.time() - made > KEPT_SECONDS:
+        raise _gone(id)
+    if told.get("program") != program:
         raise Conflict(
             f"{id[:40]} is the preview of another program on {action.folder[:200]}.",
             next_step="Give the same program, or make a dry run of this one.",
         )
-    return Preview(id=id, before=noted["before"], after=noted["after"], program=program, made=noted["made"])
+    return Preview(id=id, before=before, after=after, program=program, made=made)
+
+
+def overdue(snapshots: Path) -> set[str]:
+    """The folders of which previews are kept that are too old, in all repositories below `snapshots`."""
+    found = set()
+    for path in snapshots.glob(f"*.git/{_FOLDER}/*"):
+        with suppress(OSError, GoexError):  # whoever holds its folder takes it away
+            noted = parse(path.read_bytes(), what="The preview") if _is_old(path) else None
+            if isinstance(noted, dict) and is_absolute(noted.get("folder")):  # an older GoEx noted none
+                found.add(noted["folder"])
+    return found
 
 
 def expire(repository: Repository) -> None:
     """Forget the previews that are too old. Idempotent."""
     folder = repository.path / _FOLDER
-    old = [
-        path
-        for path in (list(folder.iterdir()) if folder.is_dir() else ())
-        if time.time() - path.stat().st_mtime > KEPT_SECONDS
-    ]
+    old = [path for path in (list(folder.iterdir()) if folder.is_dir() else ()) if _is_old(path)]
     for path in old:
         repository.drop(path.name)
         path.unlink(missing_ok=True)
     if old:
         with suppress(Unavailable):  # on a full disk it takes its room until the next time
             repository.collect()
+
+
+def _is_old(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime > KEPT_SECONDS
 
 
 def _gone(id: str) -> Unavailable:

@@ -2,24 +2,27 @@
 
 Rules:
 
-* What an undo needs is never deleted to make room. What only a redo would need, of actions that are undone, may be:
-  the oldest goes first, and is said in the journal. Committed actions keep nothing anyway.
-* Room is asked for before an action runs. The state that a program has left is kept even where it goes beyond, since
-  the action's undo needs it.
+* What an undo needs is never deleted to make room. What only a redo would need, of actions that are undone, may be
+  (`making_room`). Committed actions keep nothing anyway.
+* Room is asked for before an action runs, and before a preview is kept; what is kept already needs none. The state that
+  a program has left is kept even where it goes beyond, since the action's undo needs it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from policies.errors import Unavailable
 from runtimes.files import plan_text
-from runtimes.files.snapshot import Repository, fsync, plain
+from runtimes.files.location import is_absolute
+from runtimes.files.snapshot import Repository, Room, fsync, plain
 
 _MARKS = "undone"
+_PART = re.compile(r"(.+)-[0-9]")  # as `several` names the part of one folder
 
 
 class Full(Unavailable):
@@ -34,12 +37,14 @@ class Full(Unavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """An action that is undone: which, on which folder, in which repository, since when (nanoseconds)."""
+    """An action that is undone: which, on which folder, in which repository, since when (nanoseconds). One on several
+    folders is one for each of them, and `parts` are all of it that keep something."""
 
     action: str
     folder: str
     repository: Path
     since: int
+    parts: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +62,44 @@ class Quota:
         """How many bytes more may be kept; None: as many as there are."""
         return max(0, self.most - self.used()) if self.most else None
 
-    def full(self) -> Full:
-        return Full(self.used(), self.most)
+    def room(self) -> Room:
+        """What hears how many bytes are about to be kept (of less than none: they weren't needed). Raises Full where
+        they are more than are left, now and later."""
+        left = self.left()
+
+        def room(size: int) -> None:
+            nonlocal left
+            if left is not None and size > left:
+                raise Full(self.used(), self.most)
+            left = None if left is None else left - size
+
+        room(1 if left == 0 else 0)
+        return room
+
+    def lacks(self, size: int) -> int:
+        """How many bytes are missing to keep so many more."""
+        return max(0, max(1, size) + self.used() - self.most) if self.most else 0
 
     def undone(self) -> list[Undone]:
         """The actions whose snapshots may go, oldest first."""
         found = []
         for path in self.snapshots.glob(f"*.git/{_MARKS}/*"):
-            action, _, folder = path.read_text("utf-8").partition("\n")
-            if not folder:  # it was cut off
+            try:
+                action, _, folder = path.read_text("utf-8").partition("\n")
+                since = path.stat().st_mtime_ns
+            except (OSError, ValueError):  # of a damaged repository: what isn't known to be undone stays
                 continue
-            since = path.stat().st_mtime_ns
-            found.append(Undone(action=action, folder=folder, repository=path.parent.parent, since=since))
+            if path.name != plain(action) or not is_absolute(folder):  # it was cut off, or is damaged
+                continue
+            parts = self._parts(action)
+            found.append(Undone(action=action, folder=folder, repository=path.parent.parent, since=since, parts=parts))
         return sorted(found, key=lambda each: each.since)
+
+    def _parts(self, action: str) -> frozenset[str]:
+        part = _PART.fullmatch(action)
+        if part is None:
+            return frozenset({action})
+        return frozenset(label.parent.name for label in self.snapshots.glob(f"*.git/refs/goex/{part[1]}-[0-9]/*"))
 
 
 def mark(repository: Repository, action: str, folder: str) -> None:

@@ -3,7 +3,7 @@
 `before`, `after` and `target` name a manifest in the snapshot repository; `state` says in which of the states the
 folder is, as far as GoEx had a hand in it; `unrecorded` says why there is no `after` of a program that has ended:
 
-    prepared   nothing was done
+    prepared   nothing was done, or all of it was taken back when a part of it had failed
     running    a program may be working on the folder, or on its copy
     between    a restore has begun; `name` is its staging folder
     after      as the action left it
@@ -58,6 +58,18 @@ def read_manifest(records: Records, label: Label) -> tuple[str, Outcome | None] 
 def write_manifest(records: Records, label: Label, oid: str, outcome: Outcome | None = None) -> None:
     noted = None if outcome is None else {**cast(dict[str, Any], outcome.to_json()), "stdout": "", "stderr": ""}
     records.put(label, canonical({"manifest": oid, "outcome": noted}))
+
+
+def finish_noting(records: Records) -> Outcome | None:
+    """The outcome that was noted of a run that is over, and note the state, where that was cut off. None: there is none
+    yet, or it was taken back as a part of what failed."""
+    noted = read_manifest(records, "after")
+    state = read_state(records)
+    if noted is None or noted[1] is None or state.at == "prepared":
+        return None
+    if state.at == "running" or (state.at == "between" and state.was == "running"):
+        write_state(records, State(at="after"))
+    return noted[1]
 
 
 def write_unrecorded(records: Records, why: str) -> None:

@@ -4,9 +4,10 @@ done by moving aside."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from policies.actions import Outcome, Plan, Revert
-from policies.errors import Unsupported
+from policies.errors import GoexError, Unsupported
 from runtimes.base import Context, DryLine, DryRun, Records
 from runtimes.files import aside, plan_text, records, rights
 from runtimes.files.action_folder import ActionFolder, Halted, own_sides, stopped
@@ -14,7 +15,8 @@ from runtimes.files.difference import Difference
 from runtimes.files.original import Kept, Original
 from runtimes.files.quota import mark, unmark
 from runtimes.files.records import Place
-from runtimes.files.tree import Bounds
+from runtimes.files.snapshot import Repository, plain
+from runtimes.files.tree import Bounds, Manifest
 from runtimes.files.workers import in_thread
 
 
@@ -22,12 +24,14 @@ async def dry_run(action_folder: ActionFolder, verb: str, bounds: Bounds, progre
     """What undo or redo would change now. Raises Conflict naming every path that someone changed since."""
     before, after = await in_thread(action_folder.sides)
     # Only looked at: a file that its mode closes, which undo itself would open for a moment, is said to be so.
-    walk = action_folder.walker(known=None, force=False)
+    state = records.read_state(action_folder.records)
+    walk = action_folder.walker(known=None, skip=state.name, force=False)
     walk.bounds = bounds.grown()
     now = await in_thread(lambda: walk.run(action_folder.root), saying="Looking…", progress=progress)
     undo = verb == "undo"
     back: Place = "before" if undo else "after"
-    sides = own_sides(now, (before, after), after if undo else before, back)
+    expected = None if state.at == "between" else after if undo else before
+    sides = own_sides(now, (before, after), expected, back)
     goal = sides[0] if undo else sides[1]
 
     def compare() -> tuple[list[DryLine], list[str]]:
@@ -35,9 +39,8 @@ async def dry_run(action_folder: ActionFolder, verb: str, bounds: Bounds, progre
         return Difference(before=now, after=goal, old=Original(action_folder.root, now), new=kept).run()
 
     lines, changed = await in_thread(compare, saying="Comparing…", progress=progress)
-    state = "before" if undo else "after"
     which = "The folder" if sides[0] is before else "What the action changed"
-    summary = f"{which} would be as it was {state} the action: {plan_text.tally(changed)}."
+    summary = f"{which} would be as it was {back} the action: {plan_text.tally(changed)}."
     note = DryLine("note", "Nothing was touched. It will be refused when someone changes the same until then.")
     granted = (DryLine("warning", line) for line in rights.told(now.entries, goal.entries))
     return DryRun(ok=True, summary=summary, lines=(note, *granted, *lines))
@@ -45,17 +48,33 @@ async def dry_run(action_folder: ActionFolder, verb: str, bounds: Bounds, progre
 
 async def execute(action_folder: ActionFolder, verb: str) -> Outcome:
     """Bring the folder to the state before (undo) or after the action, and say what changed."""
-    recorded = await in_thread(action_folder.sides)
+
+    def kept() -> tuple[Manifest, Manifest]:
+        refuse_dropped(action_folder.repository, action_folder.action_id)  # since it was asked for
+        return action_folder.sides()
+
+    recorded = await in_thread(kept)
     undo = verb == "undo"
     what: Place = "before" if undo else "after"
-    await in_thread(lambda: unmark(action_folder.repository, action_folder.action_id))
     now, sides = await action_folder.compare_own(recorded, what)
+    state = records.read_state(action_folder.records)
+    if state.was == "running":  # from here on it is taken back, and its changes are applied no further
+        records.write_state(action_folder.records, replace(state, was="after"))
+
+    def mark_undone() -> None:
+        mark(action_folder.repository, action_folder.action_id, action_folder.folder.path)
+
+    await in_thread(lambda: unmark(action_folder.repository, action_folder.action_id))
     try:
         lines = await action_folder.bring(sides[0] if undo else sides[1], now=now, arrive=what)
     except Halted as halted:
-        return stopped(f"The {verb} stopped half way; run it again to finish it.", halted.cause)
+        return stopped("It stopped half way; run it again to finish it.", halted.cause)
+    except GoexError:
+        if records.read_state(action_folder.records).at == "before":
+            await in_thread(mark_undone)
+        raise
     if undo:
-        await in_thread(lambda: mark(action_folder.repository, action_folder.action_id, action_folder.folder.path))
+        await in_thread(mark_undone)
     shown, cut = plan_text.capped(lines)
     alone = sides[0] is recorded[0]
     which = "The folder is as it was" if alone else "What the action changed is as it was"
@@ -97,6 +116,12 @@ async def put_aside(action_folder: ActionFolder, recorded: Records, seen: str) -
 def unrecorded(plan: Plan, context: Context) -> bool:
     """Whether a program had the folder itself, and what it left was never recorded."""
     return plan.resolved["mode"] == "direct" and records.read_manifest(context.records, "after") is None
+
+
+def refuse_dropped(repository: Repository, action_id: str) -> None:
+    """Raises Unsupported where the snapshots of an action made room: what is done again could never be undone."""
+    if not any(label.startswith(f"refs/goex/{plain(action_id)}/") for label in repository.labels()):
+        raise Unsupported("It was undone, and its snapshots have made room for others since.")
 
 
 def refuse_pointless(revert: Revert, state: records.State) -> None:

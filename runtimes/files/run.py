@@ -157,9 +157,10 @@ class Run:
         """`_apply`, right after the run: what fails before anything was applied leaves the folder as it was."""
         try:
             return await self._apply(target, outcome)
-        except GoexError:
-            if records.read_state(self.action_folder.records).at == "running":
-                records.write_state(self.action_folder.records, records.State(at="prepared"))
+        except GoexError as error:
+            if records.read_state(self.action_folder.records).at != "running":  # what was begun is still there
+                return stopped("The program ran, but applying its changes stopped half way.", error)
+            records.write_state(self.action_folder.records, records.State(at="prepared"))
             raise
 
     async def _apply(self, target: Manifest, outcome: Outcome) -> Outcome:
@@ -200,7 +201,11 @@ class Run:
             else None,
             folder_mount=mount_of(self.action_folder.root),
         )
-        refuse_mounts(self.action_folder.folder.path)
+        try:
+            refuse_mounts(self.action_folder.folder.path)
+        except GoexError:
+            records.write_state(self.action_folder.records, records.State(at="prepared"))
+            raise
         try:
             return await self.sandbox.run(job, self.profile, self.context.output)
         except SandboxFailed as error:
@@ -258,9 +263,12 @@ class Run:
 
     # ---- after a crash ----
 
-    async def settle(self, state: records.State) -> Outcome:
+    async def settle(self) -> Outcome:
         """Find out what a run that was cut off has done, and record it. Idempotent. Raises Conflict, InvalidInput,
         Unavailable where that can't be recorded; nothing in the folder is taken back then."""
+        state = records.read_state(self.action_folder.records)
+        if state.at == "prepared":  # found out while this waited for the folder
+            return interrupted()
         if self.plan.resolved["mode"] != "direct":
             return await self._settle_copy(state)
         if state.at == "before":
@@ -296,18 +304,15 @@ class Run:
 
     async def _settle_copy(self, state: records.State) -> Outcome:
         await in_thread(lambda: remove_path(self.work))
-        noted = records.read_manifest(self.action_folder.records, "target")
-        if noted is None or noted[1] is None:
+        if state.at == "running":  # the folder isn't touched before the state says so
             records.write_state(self.action_folder.records, records.State(at="prepared"))
             return interrupted()
+        noted = records.read_manifest(self.action_folder.records, "target")
+        if noted is None or noted[1] is None or state.was != "running":
+            what = "Doing it again" if state.was == "before" else "Undoing it"
+            raise Unavailable(f"{what} was begun before it was known what it did.", next_step="Undo it.")
         target = await in_thread(lambda: self.action_folder.repository.load(noted[0]))
-        try:
-            return await self._apply(target, noted[1])
-        except Conflict as error:
-            if state.at == "between":
-                raise
-            records.write_state(self.action_folder.records, records.State(at="prepared"))
-            return Outcome(ok=False, summary=f"The program ran on a copy. {error.message}", touched=False)
+        return await self._apply(target, noted[1])
 
 
 def _unnoted(outcome: Outcome, error: GoexError) -> Outcome:

@@ -11,15 +11,16 @@ Rules:
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
-from policies.actions import Action, Files, Outcome, Plan, Revert
+from policies.actions import Action, Files, Outcome, Plan, Revert, other_paths_of
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from policies.grants import PERSON
 from runtimes.base import Context, DryLine, DryRun, Footprint, Settlement
@@ -30,8 +31,9 @@ from runtimes.files.folder import Folder, open_pinned, refuse_modeless, resolve
 from runtimes.files.folder_names import names
 from runtimes.files.handles import remove_path
 from runtimes.files.kept_copies import KeptCopies
+from runtimes.files.making_room import MakingRoom
 from runtimes.files.manifest import Cache
-from runtimes.files.quota import Full, Quota, Undone, unmark
+from runtimes.files.quota import Full, Quota, unmark
 from runtimes.files.read_only import ReadOnly
 from runtimes.files.run import Run, interrupted
 from runtimes.files.several import Several
@@ -155,7 +157,9 @@ class FilesRuntime:
         if revert.verb == "commit":
             said = "The snapshots of this action would be deleted; the folder wouldn't be touched."
             return DryRun(ok=True, summary=said, lines=tuple(DryLine("note", line) for line in revert_plan.lines))
-        if revert.verb == "undo" and not _is_several(plan) and reverts.unrecorded(plan, target):
+        if _is_several(plan):
+            return await self._several.dry_revert(revert, revert_plan, plan, target)
+        if revert.verb == "undo" and reverts.unrecorded(plan, target):
             said = "What was there before the action would be put back, all else moved aside; nothing would be deleted."
             now_said = "Nothing was touched. It will be refused when what is in the folder isn't the same by then."
             told = tuple(DryLine("note", line) for line in (now_said, *revert_plan.lines))
@@ -186,20 +190,12 @@ class FilesRuntime:
             return
         async with self._opened(plan, context) as action_folder:
 
+            def walker() -> Walk:
+                return action_folder.walker(known=action_folder.repository.latest(), force=False, tell=tell)
+
             def save() -> tuple[str, Manifest]:
-                left = self._quota.left()
-
-                def room(size: int) -> None:
-                    nonlocal left
-                    if left is not None:
-                        left -= size
-                        if left < 0:
-                            raise self._quota.full()
-
-                room(0 if left is None or left else 1)
-                walk = action_folder.walker(known=action_folder.repository.latest(), force=False, tell=tell)
                 oid, made = action_folder.repository.save(
-                    f"{context.action_id}/before", walk, action_folder.root, room=room
+                    f"{context.action_id}/before", walker(), action_folder.root, room=self._quota.room()
                 )
                 refuse_unrestorable(made)
                 if plan.resolved["mode"] == "preview":
@@ -209,14 +205,33 @@ class FilesRuntime:
                     raise Conflict(f"The folder isn't as it was when it was looked at: {why}.", difference=(why,))
                 return oid, made
 
-            tell = teller(context.progress)
-            while True:
+            def drop() -> None:
+                action_folder.repository.drop(context.action_id)
+                action_folder.repository.collect()
+
+            async def saved() -> tuple[str, Manifest]:
                 try:
-                    oid, made = await in_thread(save, saying="Taking a snapshot…", progress=context.progress)
-                    break
-                except Full:
-                    if not await self._make_room(action_folder, context):
-                        raise
+                    return await in_thread(save, saying="Taking a snapshot…", progress=context.progress)
+                except asyncio.CancelledError:  # it is kept all the same, and nobody else will know
+                    with suppress(GoexError):
+                        await in_thread(drop)
+                    raise
+
+            tell = teller(context.progress)
+            try:
+                oid, made = await saved()
+            except Full:
+                making = MakingRoom(
+                    quota=self._quota,
+                    locks=self._locks,
+                    repository=self._repository,
+                    folder=action_folder.folder.path,
+                    context=context,
+                    asked=lambda: action_folder.repository.asked(walker(), action_folder.root),
+                )
+                if not await making.go():
+                    raise
+                oid, made = await saved()
             records.write_manifest(context.records, "before", oid)
             context.note("snapshot", {"state": "before", "manifest": oid, "files": made.files, "bytes": made.bytes})
 
@@ -251,21 +266,19 @@ class FilesRuntime:
 
     async def _settled(self, plan: Plan, context: Context) -> Outcome:
         """What the action did. Raises GoexError where it can't be known."""
-        state = records.read_state(context.records)
-        noted = records.read_manifest(context.records, "after")
-        if noted is not None and noted[1] is not None:
-            if state.at == "running" or (state.at == "between" and state.was == "running"):
-                records.write_state(context.records, records.State(at="after"))
-            return noted[1]
+        if (known := records.finish_noting(context.records)) is not None:
+            return known
         path = str(plan.resolved["folder"])
         async with self._locks.hold(path):
             await in_thread(self._repository(path).clean)
-        if state.at == "prepared":
+        if records.read_state(context.records).at == "prepared":
             await in_thread(lambda: remove_path(self._work(context.action_id)))  # a copy that was being removed
             return interrupted()
         async with self._opened(plan, context) as action_folder:
+            if (known := records.finish_noting(context.records)) is not None:  # found out while this waited
+                return known
             before = await in_thread(action_folder.before)
-            return await self._run(plan, context, action_folder, before).settle(state)
+            return await self._run(plan, context, action_folder, before).settle()
 
     # ---- taking back ----
 
@@ -279,14 +292,13 @@ class FilesRuntime:
         if revert.verb == "commit":
             return plans.commit_plan(revert, plan)
         reverts.refuse_pointless(revert, state)
-        if "running" in (state.at, state.was) or records.read_manifest(context.records, "after") is None:
-            why = await self._why_unrecorded(plan, context, state)
+        if reverts.unrecorded(plan, context):
+            return await self._assess_aside(revert, plan, context)
+        if state.at == "running":  # nothing was applied yet, or all of it noted
+            await self._settled(plan, context)
             reverts.refuse_pointless(revert, records.read_state(context.records))
-            if reverts.unrecorded(plan, context):
-                return await self._assess_aside(revert, plan, context, why)
-        kept = self._repository(str(plan.resolved["folder"])).labels()
-        if not any(label.startswith(f"refs/goex/{plain(context.action_id)}/") for label in kept):
-            raise Unsupported("It was undone, and its snapshots have made room for others since.")
+        repository = self._repository(str(plan.resolved["folder"]))
+        await in_thread(lambda: reverts.refuse_dropped(repository, context.action_id))
         folder = await in_thread(lambda: self._still_there(plan))
         pinned = plans.revert_plan(revert, plan, folder, ())
         async with self._opened(pinned, context) as action_folder:
@@ -311,23 +323,13 @@ class FilesRuntime:
                 return await reverts.put_aside(action_folder, target.records, str(revert_plan.resolved.get("seen", "")))
             return await reverts.execute(action_folder, revert.verb)
 
-    async def _why_unrecorded(self, plan: Plan, context: Context, state: records.State) -> str:
-        """Why it was never recorded what a program did to the folder itself. It isn't recorded now, since what came
-        since may be the person's; what was made of a copy is. Raises Conflict where that can't be done just now."""
-        if reverts.unrecorded(plan, context):
-            cut_off = aside.INTERRUPTED if state.at == "between" else "GoEx was stopped before it could be."
-            return records.read_unrecorded(context.records) or cut_off
-        try:
-            await self._settled(plan, context)
-        except Conflict:
-            raise
-        except GoexError as error:
-            return error.message
-        return ""
-
-    async def _assess_aside(self, revert: Revert, plan: Plan, context: Context, why: str) -> Plan:
+    async def _assess_aside(self, revert: Revert, plan: Plan, context: Context) -> Plan:
+        """An undo of what was never recorded. It isn't recorded now: what came since may be the person's."""
         if revert.verb == "redo":
             raise Unsupported("What the program left was never recorded, so it can't be done again.")
+        between = records.read_state(context.records).at == "between"
+        cut_off = aside.INTERRUPTED if between else "GoEx was stopped before it could be."
+        why = records.read_unrecorded(context.records) or cut_off
         folder = await in_thread(lambda: self._still_there(plan))
         pinned = plans.revert_plan(revert, plan, folder, ())
         async with self._opened(pinned, context) as action_folder:
@@ -339,11 +341,14 @@ class FilesRuntime:
         """See `Runtime.footprint`: a program may have read all of its folder, and changed it if it isn't as before."""
         if _is_several(plan):
             return await self._several.footprint(plan, context)
-        folder = frozenset({f"files{plan.resolved['folder']}"})
+        path = str(plan.resolved["folder"])
+        folder = frozenset(f"files{each}" for each in (path, *other_paths_of(plan, path)[1]))
         if _only_reads(plan):
             return Footprint(reads=folder, writes=frozenset())
         after = records.read_manifest(context.records, "after")
         same = after is not None and after[1] is not None and not after[1].touched
+        if records.read_manifest(context.records, "before") is not None:  # else it was committed: nothing is known
+            same = same or records.read_state(context.records).at == "prepared"
         return Footprint(reads=folder, writes=frozenset() if same else folder)
 
     async def forget(self, plan: Plan, context: Context) -> None:
@@ -391,25 +396,6 @@ class FilesRuntime:
         """The folder of a plan as it is there now. Raises Conflict when it isn't."""
         return await in_thread(lambda: self._still_there(plan))
 
-    async def _make_room(self, action_folder: ActionFolder, context: Context) -> bool:
-        """Delete the snapshots of the action that has been undone for longest. Returns False when there is none."""
-        for each in await in_thread(self._quota.undone):
-            own = each.folder == action_folder.folder.path
-            async with AsyncExitStack() as held:
-                if not own and not await held.enter_async_context(self._locks.hold_now(each.folder)):
-                    continue
-
-                def drop(each: Undone = each) -> None:
-                    repository = self._repository(each.folder)
-                    unmark(repository, each.action)
-                    repository.drop(each.action)
-                    repository.collect()
-
-                await in_thread(drop, saying="Making room for the snapshot…", progress=context.progress)
-            context.note("snapshots-dropped", {"action": each.action, "why": "room was needed, and it is undone"})
-            return True
-        return False
-
     @asynccontextmanager
     async def _opened(self, plan: Plan, action: Context, by: Context | None = None) -> AsyncIterator[ActionFolder]:
         """The folder of `action`, locked; `by`: another action that waits for it, as an undo does."""
@@ -451,6 +437,7 @@ class FilesRuntime:
             bounds=self._bounds,
             room=self._room,
             repository=self._repository(str(plan.resolved["folder"])),
+            quota=self._quota,
         )
 
     def _run(self, plan: Plan, context: Context, action_folder: ActionFolder, before: Manifest) -> Run:

@@ -21,14 +21,14 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from policies.errors import GoexError, Unavailable
 from runtimes.files import manifest as manifests
-from runtimes.files.collect import collect, tidy
+from runtimes.files.collect import collect, reclaimable, tidy
 from runtimes.files.content_ids import CHUNK, LARGE, hash_file, hasher, named, object_id
 from runtimes.files.gitprocess import Git, ended, stream_of
 from runtimes.files.large import ATTRIBUTES, POINTER, Large
@@ -42,7 +42,8 @@ _DEEPEST = 30  # manifests that one is made of
 LARGE_FROM = 200 * 10**6  # bytes
 
 
-Room = Callable[[int], None]  # hears how many bytes are about to be kept, and raises where they may not be
+# Hears how many bytes are about to be kept, less than none where they needn't be, and raises where they may not be.
+Room = Callable[[int], None]
 
 
 class Repository(Git):
@@ -96,6 +97,20 @@ class Repository(Git):
             raise
         return made
 
+    def asked(self, walk: Walk, root: int) -> tuple[int, frozenset[str]]:
+        """How many bytes `save` of the folder open as `root` would ask room for, and which contents it needs."""
+        sizes: dict[str, int] = {}
+
+        def read(fd: int, at: os.stat_result, path: bytes) -> str:
+            oid = self.hash(fd, at, path)
+            sizes[oid] = self.lfs.takes(fd) if oid[:1] == LARGE else at.st_size
+            return oid
+
+        walk.read = read
+        made = walk.run(root)
+        needed = frozenset(entry.oid for entry in made.entries.values() if entry.oid)
+        return sum(sizes.get(oid, 0) for oid in self.missing(set(needed))), needed
+
     def keep(self, label: str, manifest: Manifest, *, latest: bool = True) -> str:
         """Keep a manifest whose contents are all stored already. Durable on return; returns its object id.
 
@@ -127,10 +142,18 @@ class Repository(Git):
                 os.lseek(fd, 0, os.SEEK_SET)
                 return self.lfs.store(fd, size, room, kept)
             if size > _SMALL:
-                room(size)
+                try:
+                    room(size)
+                except GoexError:
+                    if (oid := hash_file(fd, at, path, large=large)) and known(oid):
+                        return oid
+                    raise
                 oid = pack.stream(size, lambda most: os.read(fd, most))
-                if oid and known(oid):
+                if not oid:
+                    room(-size)
+                elif known(oid):
                     pack.drop_last()
+                    room(-size)
                 return oid
             data = os.read(fd, size) if size else b""
             while len(data) < size and (more := os.read(fd, size - len(data))):
@@ -363,6 +386,16 @@ class Repository(Git):
         for state in ("before", "after"):
             self.run("update-ref", "-d", f"refs/goex/{plain(action_id)}/{state}")
         self._settle_latest()
+
+    def reclaimable(self, actions: Set[str], contents: Set[str]) -> int:
+        """How many bytes would be free at least if the states of these actions were forgotten and collected, but for
+        these contents."""
+        if not self.path.is_dir():
+            return 0
+        gone = {self._ref(f"{action}/{state}") for action in actions for state in ("before", "after")}
+        labels = self.run("for-each-ref", "--format=%(objectname) %(refname)").decode("ascii").splitlines()
+        commits = [oid for oid, ref in (line.split() for line in labels) if ref not in gone]
+        return reclaimable(self, commits, contents)
 
     def _settle_latest(self) -> None:
         """What was kept last must be a label's: the contents of anything else may be collected, and would be missing

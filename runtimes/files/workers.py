@@ -1,7 +1,8 @@
 """Slow work beside the event loop, and locks on folders.
 
 Rules: work that has begun in a thread is waited for, also when its task is cancelled, since it holds descriptors and
-locks; what lasts longer than a second is said; folders that lie in one another are one for the lock.
+locks; what lasts longer than a second is said; folders that lie in one another, by whichever path they are reached,
+are one for the lock.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from policies.errors import Unavailable
+from runtimes.files.location import Location, locate
 from runtimes.uninterrupted import uninterrupted
 
 T = TypeVar("T")
@@ -58,15 +60,15 @@ def teller(progress: Callable[[str], None], *, clock: Callable[[], float] = time
     return tell
 
 
-@dataclass(eq=False, frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Turn:
     """Who holds some folders, or waits for them; `first`: before those who aren't."""
 
-    paths: tuple[str, ...]
+    folders: tuple[Location, ...]
     first: bool
 
     def overlaps(self, other: _Turn) -> bool:
-        return any(_overlap(one, two) for one in self.paths for two in other.paths)
+        return any(one.may_overlap(two) for one in self.folders for two in other.folders)
 
 
 class FolderLocks:
@@ -83,33 +85,42 @@ class FolderLocks:
 
     @asynccontextmanager
     async def hold(self, *paths: str, first: bool = False) -> AsyncIterator[None]:
-        """Wait until it is their turn, then hold these folders; `first`: before all who wait and aren't."""
-        turn = _Turn(paths, first)
-        async with self._freed:
-            self._waiting.append(turn)
-            try:
+        """Wait until it is their turn, then hold these folders; `first`: before all who wait and aren't. Raises
+        Unavailable where it can't be found out which folders these are."""
+        turn = _Turn(tuple(Location(path=path) for path in paths), first)
+        self._waiting.append(turn)  # at once: how long it takes to find out where its folders are is nobody's gain
+        try:
+            turn.folders = await in_thread(lambda: tuple(map(locate, paths)))
+            async with self._freed:
                 await self._freed.wait_for(lambda: self._comes(turn))
                 self._held.append(turn)
-            finally:
-                self._waiting.remove(turn)
-                self._freed.notify_all()  # whoever waited behind one that went away
+        except BaseException:
+            self._waiting.remove(turn)
+            self._wake()  # whoever waited behind one that went away
+            raise
+        self._waiting.remove(turn)
         try:
             yield
         finally:
-            self._held.remove(turn)
-            waking = asyncio.ensure_future(self._wake())
-            self._waking = waking  # a task that nobody holds may be collected
-            await asyncio.shield(waking)
+            await self._release(turn)
 
     @asynccontextmanager
     async def hold_now(self, path: str) -> AsyncIterator[bool]:
-        """Hold this folder if nobody holds an overlapping one or waits for it; yields whether that is so."""
-        wanted = _Turn((path,), False)
+        """Hold this folder if it can be found out which it is, and nobody holds an overlapping one or waits for it;
+        yields whether that is so."""
+        try:
+            wanted = _Turn((await in_thread(lambda: locate(path)),), False)
+        except Unavailable:
+            yield False
+            return
         if any(wanted.overlaps(other) for other in (*self._held, *self._waiting)):
             yield False
             return
-        async with self.hold(path):
+        self._held.append(wanted)
+        try:
             yield True
+        finally:
+            await self._release(wanted)
 
     def _comes(self, turn: _Turn) -> bool:
         at = self._waiting.index(turn)
@@ -118,9 +129,17 @@ class FolderLocks:
             before += [other for other in self._waiting[at + 1 :] if other.first]
         return not any(turn.overlaps(other) for other in (*self._held, *before))
 
-    async def _wake(self) -> None:
-        async with self._freed:
-            self._freed.notify_all()
+    async def _release(self, turn: _Turn) -> None:
+        self._held.remove(turn)
+        await asyncio.shield(self._wake())
+
+    def _wake(self) -> asyncio.Task[None]:
+        async def wake() -> None:
+            async with self._freed:
+                self._freed.notify_all()
+
+        self._waking = asyncio.create_task(wake())  # a task that nobody holds may be collected
+        return self._waking
 
 
 class HeldLocks:
@@ -139,7 +158,3 @@ class HeldLocks:
         """Of another folder, as ever."""
         async with self._locks.hold_now(path) as held:
             yield held
-
-
-def _overlap(one: str, other: str) -> bool:
-    return one == other or one.startswith(other + "/") or other.startswith(one + "/")

@@ -11,12 +11,14 @@ import shutil
 import socket
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from policies.errors import Conflict, GoexError, Unavailable
 from runtimes.files import restore as restoring
+from runtimes.files.packs import PackWriter
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import Way, runtime
 from tests.runtimes.files.photo import photo
@@ -286,25 +288,22 @@ async def test_a_damaged_snapshot_is_noticed_and_touches_nothing(folder: Path, s
     assert photo(folder) == after
 
 
-async def test_a_file_that_grows_while_it_is_read(folder: Path, state: Path) -> None:
-    """Either the snapshot is of one moment, or there is none."""
+async def test_a_file_that_grows_while_it_is_read(folder: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The snapshot is of one moment, or there is none. It grows at each read: a thread may not get to it."""
     (folder / "log").write_bytes(b"x" * 20_000_000)
-    stop = threading.Event()
+    stream = PackWriter.stream
 
-    def grow() -> None:
-        with open(folder / "log", "ab", buffering=0) as file:
-            while not stop.is_set():
-                file.write(b"y" * 100)
+    def growing(self: PackWriter, size: int, read: Callable[[int], bytes]) -> str:
+        def piece(most: int) -> bytes:
+            with open(folder / "log", "ab") as file:
+                file.write(b"y")
+            return read(most)
 
-    writer = threading.Thread(target=grow)
-    writer.start()
-    way = Way(runtime(state), folder)
-    try:
-        with pytest.raises(Conflict, match="changed while it was being read"):
-            await way.prepared()
-    finally:
-        stop.set()
-        writer.join()
+        return stream(self, size, piece)
+
+    monkeypatch.setattr(PackWriter, "stream", growing)
+    with pytest.raises(Conflict, match="changed while it was being read"):
+        await Way(runtime(state), folder).prepared()
 
 
 async def test_two_actions_on_one_folder_wait_for_each_other(folder: Path, state: Path) -> None:

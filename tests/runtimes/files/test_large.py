@@ -200,3 +200,20 @@ async def test_where_files_can_share_blocks_a_large_one_takes_no_room_twice(shar
     assert (await way.revert("undo")).ok
     assert photo(folder) == before
     assert used() - began < 10 << 20
+
+
+@pytest.mark.promise(66)
+async def test_what_shares_blocks_asks_for_no_room_when_room_is_made(sharing: Path) -> None:
+    """The large file needs none, so what is undone goes for the small one, and the action runs."""
+    made = runtime(sharing / "state", large=LARGE, quota=3 * LARGE // 2)
+    undone, folder = sharing / "undone", sharing / "folder"
+    for each in (undone, folder):
+        each.mkdir()
+        (each / "small").write_bytes(os.urandom(LARGE - 1))
+    (folder / "big").write_bytes(os.urandom(20 << 20))
+    for path in (undone, folder, *undone.iterdir(), *folder.iterdir()):
+        os.chown(path, 1000, 1000)
+    first = Way(made, undone, "rm small", action_id="a1")
+    assert (await first.do()).ok
+    assert (await first.revert("undo")).ok
+    assert (await Way(made, folder, "rm small", action_id="a2").do()).ok

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import TypeVar
 
 import pytest
 
+from runtimes.files import workers
 from runtimes.files.workers import FolderLocks, HeldLocks
+
+T = TypeVar("T")
+
+
+@pytest.fixture(autouse=True)
+def looked_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which folders these are is found out in no thread."""
+
+    async def at_once(work: Callable[[], T]) -> T:
+        return work()
+
+    monkeypatch.setattr(workers, "in_thread", at_once)
 
 
 class Queue:

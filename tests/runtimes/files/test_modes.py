@@ -309,7 +309,10 @@ def test_no_program_is_begun_on_a_closed_folder(mine: Path) -> None:
 async def test_a_file_system_without_modes_is_refused_before_anything_runs(
     owned: Path, state: Path, monkeypatch: pytest.MonkeyPatch, kind: str, options: str, fit: bool
 ) -> None:
-    monkeypatch.setattr(folders, "_mounts", lambda: [("/", "ext4", "rw"), (str(owned), kind, options)])
+    def there(path: str, table: object) -> tuple[str, str]:
+        return (kind, options) if path == str(owned) else ("ext4", "rw")
+
+    monkeypatch.setattr(folders, "_file_system", there)
     assess = runtime(state).assess
     action = Files(folder=str(owned), language="shell", program="true")
     if fit:

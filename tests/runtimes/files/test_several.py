@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from policies.action_json import action_from_json
-from policies.actions import Files, Plan
-from policies.errors import Conflict, InvalidInput, Unavailable
+from policies.actions import Files, Outcome, Plan
+from policies.errors import Conflict, InvalidInput, Unavailable, Unsupported
 from policies.limits import Confinement
 from policies.rules.facts import Situation, questions
 from runtimes.files import records
@@ -93,6 +93,7 @@ async def test_the_plan_names_each_and_each_is_a_need_of_its_own(folders: list[P
     asked = questions(plan, agent="bot", situation=Situation(), now=datetime.now(UTC))
     assert [one.resource for one in asked] == [("Folder", str(folder)) for folder in folders]
     assert [one.context["folder"] for one in asked] == [str(folder) for folder in folders]
+    assert (await found.do()).ok
     footprint = await made.footprint(plan, found.context)
     assert footprint.writes == {f"files{folder}" for folder in folders}
 
@@ -142,6 +143,8 @@ async def test_what_cannot_be_recorded_of_one_is_undone_in_all(folders: list[Pat
         assert (folders[0] / "x").exists() and (folders[2] / "2000").exists()
         assert (await found.revert("undo")).ok
         assert len(list(folders[2].glob(".goex-left-*/*"))) == 2000
+        with pytest.raises(Unsupported, match="never recorded"):  # as soon as it is asked for
+            await found.runtime.assess_revert(replace(_undo(found), verb="redo"), _plan(found), found.context)
     assert [without_left(folder) for folder in folders] == before
 
 
@@ -181,6 +184,82 @@ async def test_a_dry_run_shows_all_of_them_and_touches_none(folders: list[Path],
     texts = [line.text for line in shown.lines]
     assert shown.ok and texts.index("In /work/docs:") < texts.index("deleted a") < texts.index("In /work/photos:")
     assert photos(folders) == before
+
+
+async def test_a_dry_run_that_is_to_be_kept_is_refused_before_anything_runs(folders: list[Path], state: Path) -> None:
+    made = runtime(state)
+    found = way(made, folders)
+    plan = await made.assess(found.action, found.context)
+    with pytest.raises(InvalidInput, match="can't be kept") as refused:
+        await made.dry_run(plan, replace(found.context, keep=True))
+    assert "--keep" in refused.value.next_step
+    assert not made._sandbox.jobs  # type: ignore[attr-defined]
+
+
+async def test_a_dry_run_of_an_undo_shows_all_of_them_and_touches_none(folders: list[Path], state: Path) -> None:
+    made = runtime(state)
+    found = way(made, folders)
+    assert (await found.do()).ok
+    for verb, changes in (("undo", ("created a", "deleted b")), ("redo", ("deleted a", "created b"))):
+        revert = replace(_undo(found), verb=verb)
+        plan = await made.assess_revert(revert, _plan(found), found.context)
+        now = photos(folders)
+        shown = await made.dry_revert(revert, plan, _plan(found), found.context)
+        assert photos(folders) == now
+        texts = [line.text for line in shown.lines]
+        places = [texts.index(f"In {folder}:") for folder in folders]
+        assert shown.ok and places[0] < texts.index(changes[0]) < places[1] < texts.index(changes[1]) < places[2]
+        assert all(f"{folder.name}: The folder would be as it was" in shown.summary for folder in folders)
+        assert (await made.execute_revert(revert, plan, _plan(found), found.context, found.context)).ok
+    (folders[2] / "d" / "mine").write_text("mine")
+    revert = _undo(found)
+    with pytest.raises(Conflict):
+        await made.dry_revert(revert, plan, _plan(found), found.context)
+
+
+async def test_a_dry_run_of_an_undo_of_what_was_not_recorded_says_so(folders: list[Path], state: Path) -> None:
+    from runtimes.files.tree import Bounds
+
+    found = way(
+        runtime(state, bounds=Bounds(files=5)), folders, program="touch docs/x; cd music; seq 2000 | xargs touch"
+    )
+    await found.do()
+    if _plan(found).resolved["parts"][2]["mode"] != "direct":
+        pytest.skip("what is made of a copy is recorded, or refused")
+    now = photos(folders)
+    plan = await found.runtime.assess_revert(_undo(found), _plan(found), found.context)
+    shown = await found.runtime.dry_revert(_undo(found), plan, _plan(found), found.context)
+    texts = [line.text for line in shown.lines]
+    assert shown.ok and texts.count(f"Folder: {folders[2]}") == 1
+    assert f"Folder: {folders[0]}" not in texts, "each folder's own lines"
+    assert texts.index(f"In {folders[0]}:") < texts.index("deleted x") < texts.index(f"In {folders[2]}:")
+    assert photos(folders) == now
+
+
+async def test_a_program_that_only_reads_has_one_folder(folders: list[Path], state: Path) -> None:
+    made = runtime(state)
+    found = way(made, folders, program="cat docs/a")
+    with pytest.raises(InvalidInput, match="only reads"):
+        await made.assess(replace(found.action, reads=True), found.context)
+
+
+async def test_a_part_that_ends_before_the_run_keeps_no_other_waiting(
+    folders: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = runtime(state)
+    found = await way(made, folders).prepared()
+    before = photos(folders)
+    execute = FilesRuntime.execute
+
+    async def refusing(self: FilesRuntime, plan: Plan, *rest: Any) -> Any:
+        if "parts" not in plan.resolved and plan.resolved["folder"] == str(folders[2]):
+            return Outcome(ok=False, summary="It is refused.", touched=False)
+        return await execute(self, plan, *rest)
+
+    monkeypatch.setattr(FilesRuntime, "execute", refusing)
+    outcome = await asyncio.wait_for(made.execute(_plan(found), found.context), 60)
+    assert not outcome.ok and not outcome.touched, outcome.summary
+    assert photos(folders) == before and not made._sandbox.jobs  # type: ignore[attr-defined]
 
 
 async def test_folders_in_one_another_or_of_two_owners_are_refused(place: Path, state: Path) -> None:
@@ -224,6 +303,31 @@ async def test_a_folder_that_fails_half_way_brings_the_others_back(
     revert_plan = await several.assess_revert(_undo(found), _plan(found), found.context)
     with pytest.raises(Unavailable):
         await several.execute_revert(_undo(found), revert_plan, _plan(found), found.context, found.context)
+    assert photos(folders) == after
+
+
+@pytest.mark.promise(67)
+async def test_what_cannot_be_moved_back_is_moved_last(
+    folders: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from runtimes.files.tree import Bounds
+
+    program = "touch photos/x music/x; cd docs; seq 2000 | xargs touch"
+    found = way(runtime(state, bounds=Bounds(files=5)), folders, program=program)
+    await found.do()
+    if _plan(found).resolved["parts"][0]["mode"] != "direct":
+        pytest.skip("what is made of a copy is recorded, or refused")
+    after = photos(folders)
+    revert = FilesRuntime.execute_revert
+
+    async def failing(self: FilesRuntime, revert_: Any, revert_plan: Plan, plan: Plan, *rest: Any) -> Any:
+        if "parts" not in plan.resolved and plan.resolved["folder"] == str(folders[2]):
+            raise Unavailable("The disk is full.")
+        return await revert(self, revert_, revert_plan, plan, *rest)
+
+    monkeypatch.setattr(FilesRuntime, "execute_revert", failing)
+    with pytest.raises(Unavailable, match="full"):
+        await found.revert("undo")
     assert photos(folders) == after
 
 
