@@ -16,10 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from mapper.catalog import Catalog
 from mapper.least_scopes import least_scopes, narrower
-from mapper.ranking.terms import STOP, split_name, stem
+from mapper.ranking import lexicon
+from mapper.ranking.document_match import POLITE, plainly
+from mapper.ranking.terms import STOP, marked_words, split_name, stem
 from policies.actions import Call
 from policies.errors import InvalidInput
 from policies.services import Method, Risk
@@ -37,8 +40,11 @@ _QUESTION = re.compile(
     r"\W*(?:what|which|who|whose|whom|when|where|why|how|is|are|was|were|do|does|did|has|have|am)(?:['’]?s)?\b",
     re.IGNORECASE,
 )
-_OPEN_TEXT = "call check copy export fetch find get let list open print pull put read run save say show start tell"
-_FIRST = re.compile(r"\W*(?:(?:please|pls|kindly|now|just|can you|could you|would you)\b\W*)*([a-z]+)", re.IGNORECASE)
+_OPEN_TEXT = """
+call check copy end export fetch find get issue let like list log new open plan power print pull put rate read run save
+say show start tell test
+"""
+_LOOKS = frozenset(("browse", "count", "describe", "display", "find", "inspect", "list", "look", "show", "view"))
 _ON = r"(?:and\s+then|then|after\s+that|afterwards|and\s+also|and|also|plus)"
 _VERBS_TEXT = """
 add allow answer append archive assign attach block book call cancel change check clear close copy create cut delete
@@ -49,7 +55,8 @@ schedule send set share show shut sort start stop submit suspend switch take tel
 wipe write
 """
 _VERBS = frozenset(_VERBS_TEXT.split())
-_CHANGING = _VERBS - frozenset(_OPEN_TEXT.split())  # those others may mean looking: "open it", "pull up the list"
+_OPEN = frozenset(_OPEN_TEXT.split())  # these may mean looking, or be no verbs: "open it", "log of today"
+_AGAIN = re.compile(r"\W*(?:please\s+)?open\b.*\bagain\b", re.IGNORECASE | re.DOTALL)
 _SECOND = re.compile(
     rf"(?<!\s)\s+{_ON}\s+(?:please\s+|just\s+|also\s+|then\s+)*(?:{'|'.join(sorted(_VERBS))})\b(?!['’])",
     re.IGNORECASE,
@@ -81,7 +88,7 @@ def doubts(
         found.append(f"{method.id} would change something, but the request doesn't give what.")
     if method.risk is Risk.READ and asks_for_change(phrase):
         found.append(f"{method.id} only looks, and a change seems to be asked for.")
-    if method.risk is not Risk.READ and asks(words):
+    if method.risk is not Risk.READ and (asks(phrase) or _first(phrase) in _LOOKS):
         found.append(f"{method.id} may change something, and a question was asked.")
     mine = _least(catalog, calls, words)
     close = [
@@ -153,8 +160,19 @@ def asks(words: str) -> bool:
 
 def asks_for_change(phrase: str) -> bool:
     """Whether the request begins with a verb for changing something."""
-    first = _FIRST.match(phrase)
-    return first is not None and first[1].lower() in _CHANGING
+    return _first(phrase) in _changing() or _AGAIN.match(phrase) is not None
+
+
+def _first(phrase: str) -> str:
+    """The word that a request begins with, a verb of several words as one ("get rid of" is to delete)."""
+    return next((word for word, quoted in plainly(marked_words(phrase)) if quoted or word not in POLITE), "")
+
+
+@cache
+def _changing() -> frozenset[str]:
+    """The verbs for changing something."""
+    known = {word for deed, words in lexicon.kin().deeds.items() if deed != "read" for word in words}
+    return frozenset(known | _VERBS) - _OPEN
 
 
 def changes_nothing(method: Method, call: Call) -> bool:

@@ -192,17 +192,17 @@ class Conversation:
         names = given.get("methods")
         if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
             raise Malformed('describe takes {"methods": ["service.method"]}.')
-        found: list[Any] = []
+        found: dict[str, Any] = {}
         for name in names[:AT_ONCE]:
             method = self._method(name)
             if method is None:
-                found.append({"name": name[:120], "error": "No such method; find looks for others."})
+                found[name[:120]] = {"error": "No such method; find looks for others."}
             elif self._described >= DESCRIBED:
-                found.append({"name": name[:120], "error": f"{DESCRIBED} were described; decide now."})
+                found[name[:120]] = {"error": f"{DESCRIBED} were described; decide now."}
             else:
                 self._described += 1
                 self._known.add(method.id)
-                found.append(signature(method, _ROOM))
+                found[method.id] = signature(method, _ROOM)
         return {"methods": found}
 
     def _find(self, given: Mapping[str, Any]) -> Any:
@@ -217,7 +217,7 @@ class Conversation:
         new = (method for method in self.find(words) if not method.unsupported and method.id not in self._known)
         found = list(islice(new, FOUND))
         self._known.update(method.id for method in found)
-        return {"methods": [line(method) for method in found]}
+        return {"methods": {method.id: line(method) for method in found}}
 
     def _ask(self, given: Mapping[str, Any]) -> Clarification:
         if self.context.asked is not None:

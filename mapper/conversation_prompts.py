@@ -17,12 +17,11 @@ from mapper.signatures import line, signature
 from policies.services import Method
 
 SHOWN_WHOLE = 4  # of the likeliest methods, with their arguments
-_ROOM = 700  # characters of each
+_ROOM = 600  # characters of each
 
 _RULES = """\
 You turn a person's request into calls of API methods from a catalog, in as few turns as you can. Each turn you use one
-tool: propose (the calls, in order, as few as suffice), describe (what methods take), find (look in the catalog with
-other words), ask (a question to the person) or nothing_fits.
+tool: propose, describe, find, ask or nothing_fits.
 - Call only methods and arguments that you were shown; in "takes" a key with "!" must be given, without the "!", and
   "…" names what else may be.
 - If a step is missing among the methods, find it: to act on something known by its title, list first, then act.
@@ -43,7 +42,7 @@ of what somebody wants said."""
 
 _PLAIN = """
 
-Answer with JSON alone: {"tool": "NAME", "arguments": {…}}. The tools' arguments:
+Answer with JSON alone: {"tool": "NAME", "arguments": {…}}. The tools, each with its arguments:
 """
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -52,15 +51,11 @@ _CALL = {
     "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
     "required": ["name", "arguments"],
 }
-_CHOICE = {
-    "type": "object",
-    "properties": {"answer": {"type": "string"}, "methods": _TEXTS},
-    "required": ["answer", "methods"],
-}
+_CHOICE = {"type": "object", "properties": {"answer": {"type": "string"}, "methods": _TEXTS}}
 _TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
-    "propose": ("The calls that do it.", {"calls": {"type": "array", "items": _CALL}}),
+    "propose": ("The calls that do it, in order, as few as suffice.", {"calls": {"type": "array", "items": _CALL}}),
     "describe": ("What methods take.", {"methods": _TEXTS}),
-    "find": ("Other methods, by words like: calendar events list.", {"words": {"type": "string"}}),
+    "find": ("Other methods of the catalog, by words like: calendar events list.", {"words": {"type": "string"}}),
     "ask": (
         "Ask the person once. choices: the meanings, each with the methods that it needs; none where any value may be "
         "the answer: then methods says what you would call.",
@@ -87,7 +82,8 @@ def prompt(asked: str, turns: Sequence[Turn], mode: Mode) -> Prompt:
     rules = _RULES
     if mode != "tools":
         listed = "\n".join(
-            f"{name}: {_json({key: _form(one) for key, one in _TOOLS[name][1].items()})}" for name in _TOOLS
+            f"{name}: {_json({key: _form(one) for key, one in taken.items()})} {about}"
+            for name, (about, taken) in _TOOLS.items()
         )
         rules += f"{_PLAIN}{listed}"
     messages: list[Message] = [
@@ -102,7 +98,10 @@ def prompt(asked: str, turns: Sequence[Turn], mode: Mode) -> Prompt:
 def request(intent: str, methods: Sequence[Method], context: Context) -> str:
     """What a conversation begins with: the request, what is told beside it, and the likeliest methods."""
     facts = context.to_json()
-    shown = [signature(method, _ROOM) if place < SHOWN_WHOLE else line(method) for place, method in enumerate(methods)]
+    shown = {
+        method.id: signature(method, _ROOM) if place < SHOWN_WHOLE else line(method)
+        for place, method in enumerate(methods)
+    }
     return data(request=intent, **({"context": facts} if facts else {}), methods=shown)
 
 
@@ -131,7 +130,7 @@ def _parameters(mode: Mode) -> dict[str, Any]:
             {"type": "function", "function": {"name": name, "description": about, "parameters": _schema(name)}}
             for name, (about, _) in _TOOLS.items()
         ]
-        return {"tools": tools, "tool_choice": "auto"}
+        return {"tools": tools}
     if mode == "plain":
         return {}
     properties = {"tool": {"type": "string", "enum": list(_TOOLS)}, "arguments": {"type": "object"}}

@@ -161,7 +161,7 @@ class EmbeddedProposer:
             notes.append(f"{best.method.id} would fit, but the request doesn't give {', '.join(best.missing)}.")
         if best.unused:
             notes.append(f"{best.method.id} has no use for {', '.join(best.unused)}.")
-        if signs["overruled"]:
+        if not signs["first"]:
             notes.append(f"What was named fits {best.method.id}, but the words ask for something else.")
         if best.probability < SURE[best.method.risk]:
             others = [reading.method.id for reading in readings[1:_OFFERED] if reading.probability > 0.05]
@@ -313,8 +313,7 @@ class EmbeddedProposer:
             Rival(each.method, each.calls, best.score - each.score, told and each.method.service != best.method.service)
             for each in readings[1:]
         ]
-        phrase = self._extracted(text).phrase
-        return doubts(self._catalog, best.method, best.calls, rivals, phrase, text)
+        return doubts(self._catalog, best.method, best.calls, rivals, self._meant(text)[0].phrase, text)
 
     def _extracted(self, text: str) -> Slots:
         if self._spellings is None:
@@ -349,12 +348,16 @@ class EmbeddedProposer:
         by_id = {reading.method.id: reading.method for reading, _ in made}
         worded = next((by_id[hit.method_id] for hit in ranked.hits if hit.method_id in by_id), best.method)
         riskier = best.method.risk > worded.risk
+        first = best.method.id == ranked.hits[0].method_id
+        # Of any method but its first, a ranking by documents says at most that the first is wrong; what the lexicon's
+        # confidence says of others, the weights have learnt with `first`.
+        confidence = ranked.confidence if first or not ranked.by_documents else 1 - ranked.confidence
         signs = {
             "bias": 1.0,
-            "ranked": _log_odds(ranked.confidence),
+            "ranked": _log_odds(confidence),
             "nothing": _log_odds(ranked.nothing),
             "share": _log_odds(spread[0] / total),
-            "first": float(best.method.id == ranked.hits[0].method_id),
+            "first": float(first),
             "kind": float(best.method.service in hinted),
             "named": float(best.method.service in named),
             "other_named": float(bool(named) and best.method.service not in named),

@@ -72,11 +72,12 @@ class ServiceNames:
         self._context: set[tuple[str, ...]] = set()  # ordinary words: names where one stands
         self._initials: set[tuple[str, ...]] = set()  # those of these that are short alone, and names in capitals, too
         products = lexicon.products()
-        plain = vocabulary()
+        plain, things = vocabulary(), {stem(word) for word in lexicon.kin().synonyms}
         for service, names in _of_catalog(catalog):
             for name in names:
                 self._phrases.setdefault(name, set()).add(service)
-                ordinary = name[0] in plain or name[0] in products.words
+                titled = name[0] != service and stem(name[0]) in things  # "Books API"
+                ordinary = titled or name[0] in plain or name[0] in products.words
                 if len(name) == 1 and (ordinary or len(name[0]) < 4) and name[0] not in products.names:
                     self._context.add(name)
                     if not ordinary:
@@ -164,12 +165,15 @@ class ServiceNames:
             return True  # "a zoom meeting": what it has
         if before in _ASKED and (after in _BEFORE or after == "for"):
             return True  # "search notion for notes"
-        return after in _AFTER or (before in _BEFORE and (not after or after in _BEFORE or after in ("and", "then")))
+        ends = not after or after in _BEFORE or after in ("and", "then") or text[place + len(last) :][:1] in (",", ":")
+        return after in _AFTER or (before in _BEFORE and ends)
 
     def _apart(self, words: list[tuple[str, int]], text: str) -> set[str]:
         """The services whose name of one word is said in these two: "circle ci"."""
         if len(words) < 2 or text[words[0][1] + len(words[0][0]) : words[1][1]] not in (" ", "-"):
             return set()
+        if any(word in STOP and not text[place].isupper() for word, place in words):
+            return set()  # "read me the page", unlike "Just Eat"
         name = (words[0][0] + words[1][0],)
         return self._phrases.get(name, set()) if len(name[0]) >= _APART and name not in self._context else set()
 
@@ -243,9 +247,10 @@ def _names(name: str, title: str, url: str) -> Iterator[tuple[str, ...]]:
         for at in range(len(whole) - 1):
             if whole[at] not in _SECOND_LEVEL:
                 yield (".".join(whole[at:]),)  # "a post on dev.to"
-        labels = [label for label in whole if label not in _FILLERS]
-        if labels and len(labels[-1]) <= 2 and len(labels) > 1:
-            labels.pop()
+        own = whole[:-1]  # "dev.to" isn't called "to", nor "fec.gov" "gov"
+        while own and own[-1] in _SECOND_LEVEL:
+            own.pop()
+        labels = [label for label in own if label not in _FILLERS]
         if labels:
             yield (labels[-1],)
 

@@ -1,4 +1,4 @@
-"""Methods as a model reads them in few words: a name, a line, and the shape of the arguments.
+"""Methods as a model reads them in few words: a line, and the shape of the arguments.
 
 The shape is JSON that looks like the arguments themselves: a key that ends in "!" must be there, a text says a value's
 type and what it means, `a|b` its choices, `[…]` a list of such. What must be there is shown in all of it however small
@@ -17,6 +17,9 @@ from mapper.prompts import resolved
 from policies.services import Method
 
 MAX_LINE = 100  # characters of a method's line
+_SENTENCE_END = re.compile(r"(?<=[.!?]) ")
+_POINTER = re.compile(r"(?:For (?:more|details|an example|examples)|See|Learn more)\b")
+_MARK = re.compile(r"(?:Required|Optional)\. ?")  # the "!" of its key, or none, says so
 _UNSET = re.compile(r"\b(?:output[- ]only|read[- ]only|deprecated)\b", re.IGNORECASE)
 _DEEPEST = 6
 _CHOICES = 12
@@ -26,20 +29,26 @@ _NAMES = 24
 _ROOMS = ((3, 90), (2, 70), (2, 30), (1, 50), (1, 24), (1, 0), (0, 40), (0, 0))
 
 
-def line(method: Method) -> dict[str, str]:
-    """Its name and what it does."""
-    return {"name": method.id, "about": cut(method.description, MAX_LINE)}
+def line(method: Method) -> str:
+    """What it does: the sentences that have room, of the first as much as has; not where to read more."""
+    made = ""
+    for sentence in _SENTENCE_END.split(" ".join(method.description.split())):
+        longer = f"{made} {sentence}".strip()
+        if len(longer) > MAX_LINE:
+            return made or cut(sentence, MAX_LINE)
+        if not _POINTER.match(sentence):
+            made = longer
+    return made
 
 
 def signature(method: Method, room: int) -> dict[str, Any]:
-    """Its name, what it does and what it takes, in about `room` characters, or more where so much must be there."""
+    """What it does and what it takes, in about `room` characters, or more where so much must be there."""
     definitions = method.parameters.get("$defs", {})
-    about = line(method)
     for depth, note in _ROOMS:
         takes = _object(method.parameters, definitions, depth, note, 0)
         if len(json.dumps(takes, ensure_ascii=False)) <= room:
             break
-    return {**about, "takes": takes}
+    return {"about": line(method), "takes": takes}
 
 
 def cut(text: str, most: int) -> str:
@@ -71,7 +80,7 @@ def _shape(schema: Any, definitions: Mapping[str, Any], depth: int, note: int, l
     branches = [one for one in schema.get("anyOf", ()) if isinstance(one, dict) and one.get("type") != "null"]
     if branches:
         return _shape(branches[0], definitions, depth, note, level + 1)
-    said = cut(str(schema.get("description", "")), note) if note else ""
+    said = cut(_MARK.sub("", str(schema.get("description", "")), count=1), note) if note else ""
     return f"{_kind(schema)}: {said}" if said else _kind(schema)
 
 

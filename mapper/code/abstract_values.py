@@ -7,6 +7,8 @@ the program itself made (`Made`) are the exception, since two names can stand fo
 from __future__ import annotations
 
 import ast
+import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -15,6 +17,7 @@ from typing import Any
 MOST = 24  # values that one place may have before it counts as unknown
 MOST_TEXT = 20_000  # characters of one text
 HEAVIEST = 3_000  # values within one value, counted as often as they are in it
+_HALF = re.compile(r"[\ud800-\udfff]")  # of a character
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +235,7 @@ def parts_of(value: Value) -> tuple[str | Form | None, ...]:
     """The parts of a value written as text."""
     match value:
         case Lit(value=str() as known):
-            return (known,)
+            return (known if not _HALF.search(known) else None,)
         case Lit(value=bool() | int() | float() | None as known):
             return (str(known),)
         case Lit(value=bytes() as known):
@@ -302,8 +305,13 @@ def each(*values: Value) -> Iterator[tuple[Value, ...]]:
 
 
 def plain(value: Value) -> tuple[bool, Any]:
-    """Whether all of a value is known, and then the value as JSON has it (tuples are lists)."""
+    """Whether all of a value is known, and then the value as JSON has it (tuples are lists). What JSON can't hold
+    (infinity, half a character) isn't known: libraries send it in ways of their own, or not at all."""
     match value:
+        case Lit(value=float() as known) if not math.isfinite(known):
+            return False, None
+        case Lit(value=str() as known) if _HALF.search(known):
+            return False, None
         case Lit(value=bytes() as known):
             try:
                 return True, known.decode("utf-8")
@@ -323,7 +331,8 @@ def plain(value: Value) -> tuple[bool, Any]:
 def of_json(known: Any) -> Value:
     """A JSON value as one of ours."""
     if isinstance(known, dict):
-        return Fields.of({str(key): of_json(item) for key, item in known.items()})
+        names = [key for key in map(str, known) if not _HALF.search(key)]
+        return Fields.of({key: of_json(known[key]) for key in names}, more=len(names) < len(known))
     if isinstance(known, list | tuple):
         return Listed(tuple(of_json(item) for item in known))
     return Lit(known)

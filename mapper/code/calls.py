@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from mapper.code import libraries
 from mapper.code.abstract_values import (
@@ -48,6 +49,14 @@ _HIDING = {
     "builtins.exec": "runs text as a program",
     "builtins.eval": "runs text as a program",
 }
+# Methods after which a list isn't known any more; the last of them are JavaScript's.
+_REORDERING = frozenset({
+    "insert", "remove", "pop", "clear", "sort", "reverse", "shift", "unshift", "splice", "fill", "copyWithin",
+})  # fmt: skip
+# Of methods that change what they are called on, those that give nothing.
+_GIVES_NONE = frozenset({"update", "append", "extend", "insert", "clear", "remove", "sort", "reverse"})
+# What one of several values may be changed by; the last two are of JavaScript's queries.
+_CHANGING = _REORDERING | _GIVES_NONE | {"setdefault", "popitem", "set", "delete"}
 _PROGRAMS = ("subprocess", "os.system", "os.popen", "os.exec", "os.spawn", "pty.spawn", "asyncio.create_subprocess")
 
 
@@ -81,9 +90,20 @@ class Calling(Expressions):
             if len(ways) * len(several) > UNROLLED:
                 several = [Fields(more=True)]
             ways = [given.merged(one) for given in ways for one in several]
+        self._headers(function, args, ways)
         self.line = node.lineno
         changed = self._changing(function, node.func, args, ways[0], scope) if len(ways) == 1 else None
         return changed if changed is not None else joined([self.call(function, args, given) for given in ways])
+
+    def _headers(self, function: Value, args: list[Value], ways: Sequence[Fields]) -> None:
+        """Note headers that a call sets (`headers.set(name, value)`), and the version that a client is made with."""
+        if len(args) > 1 and isinstance(args[0], Lit):
+            self.seen.header(args[0].value, args[1])
+        own = re.split(r"[.\-/]", function.name.removeprefix("js:"))[0] if isinstance(function, Named) else ""
+        for given in (*ways, *(arg for arg in args if own and isinstance(arg, Fields))):
+            self.seen.spend(len(given.items) // 8)
+            for name, value in given.items:
+                self.seen.header(f"{own}-version" if own and name == "version" else name, value)
 
     def _above(self, node: ast.Call, scope: Scope) -> Value | None:
         """What `super().name(…)` gives; None for any other call."""
@@ -131,7 +151,12 @@ class Calling(Expressions):
         self, function: Value, node: ast.expr, args: list[Value], given: Fields, scope: Scope
     ) -> Value | None:
         """What a method gives that changes what it is called on (`update`, `append`); None for any other."""
-        if not isinstance(function, Method) or not isinstance(node, ast.Attribute):
+        if not isinstance(node, ast.Attribute):
+            return None
+        several = function.values if isinstance(function, OneOf) and node.attr in _CHANGING else ()
+        if any(isinstance(one, Method) and not isinstance(one.of, Made | Thing) for one in several):
+            self.assign_back(node.value, UNKNOWN, scope)
+        if not isinstance(function, Method):
             return None
         owner, name = function.of, function.name
         changed: Value | None = None
@@ -148,26 +173,28 @@ class Calling(Expressions):
                     self.assign_back(node.value, owner.merged(Fields(((key, value),))), scope)
                     return value
                 changed = Fields(owner.items, True)
-            elif name in ("pop", "popitem", "clear") and args:
+            elif name in ("popitem", "clear"):
+                changed = Fields(more=True)
+            elif name == "pop" and args:
                 known, key = plain(args[0])
                 taken = owner.get(key) if known and isinstance(key, str) else None
                 changed = owner.without(key) if known and isinstance(key, str) else Fields(more=True)
                 self.assign_back(node.value, changed, scope)
                 return taken if taken is not None else UNKNOWN
         elif isinstance(owner, Listed):
-            if name == "append" and len(args) == 1:
-                changed = Listed((*owner.items, args[0]), owner.more)
+            if name == "append":
+                changed = Listed((*owner.items, *args), owner.more or given.more)
             elif name == "extend" and len(args) == 1:
                 items, more = self.items(args[0])
                 changed = Listed((*owner.items, *items), owner.more or more)
-            elif name in ("insert", "remove", "pop", "clear"):
+            elif name in _REORDERING:
                 changed = Listed((), True)
         elif isinstance(owner, Thing):
             changed = libraries.changed(owner, name, args, given)
         if changed is None:
             return None
         self.assign_back(node.value, self.kept(changed), scope)
-        return Lit(None)
+        return Lit(None) if name in _GIVES_NONE else UNKNOWN
 
     def call(self, function: Value, args: list[Value], given: Fields) -> Value:
         """What a call gives; whatever it sends is noted on the way."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
 from mapper.code import libraries, texts
 from mapper.code.abstract_values import (
@@ -158,6 +159,7 @@ class Expressions(Following):
                 continue
             known, name = plain(self.value(key, scope))
             found = self.value(value, scope)
+            self.seen.header(name if known else None, found)
             if known and isinstance(name, str | int) and not isinstance(name, bool):
                 made = made.merged(Fields(((str(name), found),)))
             else:
@@ -175,6 +177,8 @@ class Expressions(Following):
                 more = more or further
             else:
                 items.append(found)
+        if len(items) == 2 and isinstance(items[0], Lit):
+            self.seen.header(items[0].value, items[1])
         return Listed(tuple(items), more)
 
     def _either(self, op: ast.boolop, values: Sequence[ast.expr], scope: Scope) -> Value:
@@ -194,16 +198,19 @@ class Expressions(Following):
     ) -> Value:
         first = self.value(left, scope)
         others = [self.value(one, scope) for one in comparators]
-        if len(ops) == 1 and isinstance(first, Lit) and isinstance(others[0], Lit):
-            one, other = first.value, others[0].value
-            if isinstance(ops[0], ast.Eq | ast.Is):
-                return Lit(one == other)
-            if isinstance(ops[0], ast.NotEq | ast.IsNot):
-                return Lit(one != other)
+        wanted = isinstance(ops[0], ast.Eq | ast.Is)
+        compares = len(ops) == 1 and (wanted or isinstance(ops[0], ast.NotEq | ast.IsNot))
+        if compares and isinstance(first, Lit) and isinstance(others[0], Lit):
+            known = self.equal(ops[0], first.value, others[0].value)
+            return Lit(known is wanted) if known is not None else UNKNOWN
         there = isinstance(first, Thing | Fields | Listed | Function | Class | Made | Text | Named)
         if len(ops) == 1 and others[0] == Lit(None) and there:
             return Lit(isinstance(ops[0], ast.IsNot | ast.NotEq))
         return UNKNOWN
+
+    def equal(self, op: ast.cmpop, one: Any, other: Any) -> bool | None:
+        """Whether two plain values are equal, as `op` takes it; None where that isn't known."""
+        return bool(one == other)
 
     def item(self, owner: Value, index: ast.expr, scope: Scope) -> Value:
         """`owner[index]`."""

@@ -62,6 +62,7 @@ class Finding:
     """`calls` are of the services that were named; `others` of services that the catalog knows and nobody named.
 
     `hosts` are all that addresses in the program name. `notes` say, a sentence each, what wasn't read and why.
+    `headers` are values that it gives to what may be a header by which a request means something else.
     """
 
     calls: tuple[FoundCall, ...] = ()
@@ -69,3 +70,4 @@ class Finding:
     unknown: tuple[Unknown, ...] = ()
     hosts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()

@@ -51,14 +51,14 @@ def parameters_of(node: Node | None) -> Sequence[Node]:
     return [one for one in node.named_children if one.type != "comment"] if node.type == "formal_parameters" else [node]
 
 
-def pattern_pairs(pattern: Node) -> list[tuple[str, str]]:
+def pattern_pairs(pattern: Node) -> list[tuple[str, Node]]:
     """The (key, own name) pairs of an object pattern; without those that have defaults or patterns of their own."""
     made = []
     for one in pattern.named_children:
         if one.type == "shorthand_property_identifier_pattern":
-            made.append((source_text(one), source_text(one)))
-        elif one.type == "pair_pattern":
-            made.append((source_text(one.child_by_field_name("key")), source_text(one.child_by_field_name("value"))))
+            made.append((source_text(one), one))
+        elif one.type == "pair_pattern" and (own := one.child_by_field_name("value")) is not None:
+            made.append((source_text(one.child_by_field_name("key")), own))
     return made
 
 
@@ -99,8 +99,16 @@ def number_value(text: str) -> ast.expr | None:
     """A number literal's; None for a BigInt and the like."""
     plain = text.replace("_", "").lower()
     try:
-        return ast.Constant(
-            int(plain, 0) if not any(one in plain for one in ".en") or plain[:2] == "0x" else float(plain)
-        )
-    except ValueError:
+        whole = plain[:2] == "0x" or not any(one in plain for one in ".en")
+        return ast.Constant(exact(int(plain, 0) if whole else float(plain)))
+    except (ValueError, OverflowError):
         return None
+
+
+def exact(number: float) -> int | float:
+    """A number as JavaScript has it and JSON writes it: there `5.0` is 5. Raises ValueError for one that is rounded, or
+    infinite, and OverflowError."""
+    found = float(number)
+    if not abs(found) < 2**53:
+        raise ValueError("it is rounded")
+    return int(found) if found.is_integer() else found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from mapper.code.javascript_names import SHARED, Names
 from mapper.code.javascript_nodes import (
     loaded,
     number_value,
@@ -32,7 +33,7 @@ _HIDING = frozenset({"child_process", "net", "tls", "vm", "worker_threads", "htt
 _BINARY: dict[str, type[ast.operator]] = {
     "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "%": ast.Mod, "**": ast.Pow
 }  # fmt: skip
-_COMPARED: dict[str, type[ast.cmpop]] = {"===": ast.Eq, "!==": ast.NotEq, "==": ast.Eq, "!=": ast.NotEq}
+_COMPARED: dict[str, type[ast.cmpop]] = {"===": ast.Is, "!==": ast.IsNot, "==": ast.Eq, "!=": ast.NotEq}
 _RENAMED = {"push": "append"}  # methods that change what they are called on, by Python's names
 _UNKNOWN = "js:unknown"  # a name that nothing has
 
@@ -40,8 +41,9 @@ _UNKNOWN = "js:unknown"  # a name that nothing has
 class Translation:
     """One program's."""
 
-    def __init__(self, seen: Seen) -> None:
+    def __init__(self, seen: Seen, root: Node) -> None:
         self._seen = seen
+        self._names = Names(root, seen)
         self._before: list[list[ast.stmt]] = []  # by block: what has to stand before the statement that is made
         self._made = 0
         self._depth = 0
@@ -78,6 +80,7 @@ class Translation:
         return made
 
     def _statement(self, node: Node) -> list[ast.stmt]:
+        made: list[ast.stmt]
         match node.type:
             case "import_statement":
                 return self._import(node)
@@ -86,7 +89,7 @@ class Translation:
             case "expression_statement":
                 return self._expression_statement(node.named_children[0]) if node.named_children else []
             case "function_declaration" | "generator_function_declaration":
-                return [self._function(node, source_text(node.child_by_field_name("name")))]
+                return [self._function(node, self._names.own(node.child_by_field_name("name")))]
             case "class_declaration":
                 return [self._class(node)]
             case "return_statement":
@@ -111,12 +114,16 @@ class Translation:
                 loop = ast.While(self._unknown(), body, [])
                 condition = ast.Expr(self._field(node, "condition"))
                 return [condition, loop] if node.type == "while_statement" else [loop, condition]
-            case "statement_block" | "labeled_statement":
+            case "labeled_statement":
+                made = self._block(node.child_by_field_name("body"))
+                loops = any(isinstance(one, ast.For | ast.While) for one in made[-1:])
+                return made if loops else [ast.While(self._unknown(), made or [ast.Pass()], [])]  # `break` leaves it
+            case "statement_block":
                 return [one for child in node.named_children for one in self._block(child)]
             case "try_statement":
                 return [self._try(node)]
             case "switch_statement":
-                made: list[ast.stmt] = [ast.Expr(self._field(node, "value"))]
+                made = [ast.Expr(self._field(node, "value"))]
                 for case in node.child_by_field_name("body").named_children:  # type: ignore[union-attr] # the grammar's
                     body = [one for child in case.children_by_field_name("body") for one in self._block(child)]
                     kept = [one for one in body if not isinstance(one, ast.Break)]
@@ -154,7 +161,7 @@ class Translation:
             case "update_expression":
                 target = self._target(node.child_by_field_name("argument"))
                 return [ast.Assign([target], self._unknown())] if target is not None else []
-            case "sequence_expression":
+            case "sequence_expression" | "parenthesized_expression":
                 return [one for child in node.named_children for one in self._expression_statement(child)]
         return [ast.Expr(self.expression(node))]
 
@@ -189,14 +196,14 @@ class Translation:
             return []
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if value is None or name is None:
-            return [ast.Assign([ast.Name(source_text(name), ast.Store())], ast.Constant(None))]
+            return [ast.Assign([ast.Name(self._names.own(name), ast.Store())], ast.Constant(None))]
         module = required_module(value)
         if module is not None and name.type == "identifier":
-            return [self._whole(module, source_text(name))]
+            return [self._whole(module, self._names.own(name))]
         if module is not None and name.type == "object_pattern":
-            return [self._from(module, key, own) for key, own in pattern_pairs(name)]
+            return [self._from(module, key, self._names.own(own)) for key, own in pattern_pairs(name)]
         if name.type == "identifier" and value.type in ("arrow_function", "function_expression", "generator_function"):
-            return [self._function(value, source_text(name))]
+            return [self._function(value, self._names.own(name))]
         return self._assigned(name, self.expression(value))
 
     def _assigned(self, target: Node | None, value: ast.expr) -> list[ast.stmt]:
@@ -239,7 +246,7 @@ class Translation:
             return None
         match node.type:
             case "identifier" | "shorthand_property_identifier_pattern":
-                return ast.Name(source_text(node), ast.Store())
+                return ast.Name(self._names.own(node), ast.Store())
             case "member_expression" | "subscript_expression":
                 owner = self._field(node, "object")
                 if isinstance(owner, ast.Name) and owner.id == "this":
@@ -284,12 +291,13 @@ class Translation:
             if one.type == "assignment_pattern":
                 target, default = one.child_by_field_name("left"), self._field(one, "right")
             if one.type == "rest_pattern":
-                arguments.vararg = ast.arg(source_text(one.named_children[0]))
+                arguments.vararg = ast.arg(self._names.own(one.named_children[0]))
                 continue
-            own = source_text(target) if target is not None and target.type == "identifier" else self._name()
+            named = target is not None and target.type == "identifier" and not self._is_shared(target)
+            own = self._names.own(target) if named else self._name()
             arguments.args.append(ast.arg(own))
             arguments.defaults.append(default if default is not None else ast.Constant(None))
-            if target is not None and target.type != "identifier":
+            if target is not None and not named:
                 begun.extend(self._assigned(target, ast.Name(own, ast.Load())))
         body = node.child_by_field_name("body")
         if body is not None and body.type != "statement_block":
@@ -314,7 +322,7 @@ class Translation:
                 name = source_text(one.child_by_field_name("property"))
                 body.append(ast.Assign([ast.Name(name, ast.Store())], self.expression(value)))
         return ast.ClassDef(
-            source_text(node.child_by_field_name("name")) or self._name(), bases, [], body or [ast.Pass()], []
+            self._names.own(node.child_by_field_name("name")) or self._name(), bases, [], body or [ast.Pass()], []
         )
 
     # ---- expressions
@@ -333,7 +341,9 @@ class Translation:
     def _expression(self, node: Node) -> ast.expr:
         match node.type:
             case "identifier" | "this" | "super" | "shorthand_property_identifier":
-                return ast.Name(source_text(node), ast.Load())
+                read = ast.Name(self._names.own(node), ast.Load())
+                known_as = self._names.known_as(node)
+                return ast.Call(ast.Name(known_as, ast.Load()), [read], []) if known_as else read
             case "undefined" | "null":
                 return ast.Constant(None)
             case "true" | "false":
@@ -372,6 +382,9 @@ class Translation:
                 if operator == "!":
                     return ast.UnaryOp(ast.Not(), value)
                 self._before[-1].append(ast.Expr(value))
+                target = self._target(node.child_by_field_name("argument")) if operator == "delete" else None
+                if target is not None:
+                    self._before[-1].append(ast.Assign([target], self._unknown()))
                 return self._unknown()
             case "ternary_expression":
                 return ast.IfExp(*(self._field(node, name) for name in ("condition", "consequence", "alternative")))
@@ -439,7 +452,7 @@ class Translation:
                     values.append(self._field(one, "value"))
                 case "shorthand_property_identifier":
                     keys.append(ast.Constant(source_text(one)))
-                    values.append(ast.Name(source_text(one), ast.Load()))
+                    values.append(self.expression(one))
                 case "spread_element":
                     keys.append(None)
                     values.append(self.expression(one.named_children[0]))
@@ -475,6 +488,9 @@ class Translation:
             return ast.Compare(left, [_COMPARED[operator]()], [right])
         self._before[-1] += [ast.Expr(left), ast.Expr(right)]
         return self._unknown()
+
+    def _is_shared(self, node: Node) -> bool:
+        return self._names.own(node).startswith(SHARED)
 
     def _unknown(self) -> ast.expr:
         return ast.Call(ast.Name(_UNKNOWN, ast.Load()), [], [])

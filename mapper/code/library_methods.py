@@ -1,4 +1,5 @@
-"""Libraries known by tables, made from their own source (`tools.library_tables`): PyGithub, openai and notion-client.
+"""Libraries known by tables, made from their own source (`tools.library_tables`): PyGithub, openai, anthropic and
+notion-client.
 
 An object of such a library is a `Thing` that knows its class and, as far as it can be known, its own address: what its
 functions ask for is below that.
@@ -21,6 +22,7 @@ from mapper.code.abstract_values import (
     Stream,
     Thing,
     Value,
+    choices,
     each,
     joined,
     parts_of,
@@ -37,16 +39,31 @@ Path = tuple[Value, ...]  # an address below the API's base, segment by segment
 _SLOT = re.compile(r"\{[^{}]*\}")
 _GITHUB = "https://api.github.com"
 _OPENAI = "https://api.openai.com/v1"
+_ANTHROPIC = "https://api.anthropic.com"
 _NOTION = "https://api.notion.com/v1"
 _GITHUB_MADE = frozenset({"github.Github", "github.MainClass.Github"})
 _OPENAI_MADE = frozenset({"openai.OpenAI", "openai.AsyncOpenAI", "openai.Client", "openai.AsyncClient"})
+_AZURE_MADE = frozenset({"openai.AzureOpenAI", "openai.AsyncAzureOpenAI"})
+_ANTHROPIC_MADE = frozenset({f"anthropic.{name}" for name in ("Anthropic", "AsyncAnthropic", "Client", "AsyncClient")})
 _NOTION_MADE = frozenset({"notion_client.Client", "notion_client.AsyncClient"})
 # What isn't sent, by the library.
 _OWN = {
     "openai": frozenset({"extra_headers", "extra_query", "extra_body", "timeout"}),
+    "anthropic": frozenset(
+        {"betas", "extra_headers", "extra_query", "extra_body", "timeout", "user_profile_id", "workspace_id"}
+    ),
     "notion_client": frozenset({"auth"}),
 }
+_ALIKE = frozenset({"openai", "anthropic"})  # made by the same generator
+# What Azure has below the model that is asked.
+_DEPLOYED = frozenset(
+    {
+        "/completions", "/chat/completions", "/embeddings", "/audio/transcriptions", "/audio/translations",
+        "/audio/speech", "/images/generations", "/images/edits",
+    }
+)  # fmt: skip
 _PASSING = frozenset({"with_raw_response", "with_streaming_response"})
+_MODEL = re.compile(r"\w[\w.\-]{0,100}")
 _MOST_OF_A_PATH = 30
 
 
@@ -69,6 +86,11 @@ def made(reader: Following, name: str, args: Sequence[Value], given: Fields) -> 
     if name in _OPENAI_MADE:
         base = given.get("base_url") or Lit(_OPENAI)
         return _chained("openai", Lit(_OPENAI) if base == Lit(None) else base)
+    if name in _AZURE_MADE:
+        return _azure(given)
+    if name in _ANTHROPIC_MADE:
+        base = given.get("base_url") or Lit(_ANTHROPIC)
+        return _chained("anthropic", Lit(_ANTHROPIC) if base == Lit(None) else base)
     if name.startswith("openai.") and name.removeprefix("openai.") in _table("openai"):
         return _chain_called(reader, _chained("openai", Lit(_OPENAI)), name.removeprefix("openai."), args, given)
     if name in _NOTION_MADE:  # with options of another kind its address isn't known
@@ -80,7 +102,7 @@ def attribute(owner: Thing, name: str) -> Value | None:
     """An attribute of an object; None for what is only a function."""
     if owner["lib"] in _OWN:
         chain = ".".join((*owner["chain"], name))
-        if name in _PASSING and owner["lib"] == "openai":
+        if name in _PASSING and owner["lib"] in _ALIKE:
             return owner
         if any(known.startswith(f"{chain}.") for known in _table(owner["lib"])):
             return owner.but(chain=(*owner["chain"], name))
@@ -91,9 +113,15 @@ def attribute(owner: Thing, name: str) -> Value | None:
     return _github_thing(owner["base"], found, None) if found is not None else None
 
 
+def places(owner: Thing, name: str) -> int:
+    """How many parts of its address a function takes."""
+    found = _table(owner["lib"]).get(".".join((*owner["chain"], name)))
+    return len(_SLOT.findall(found[1])) if found is not None else 0
+
+
 def called(reader: Following, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
     """A function of an object."""
-    if owner["lib"] == "openai":
+    if owner["lib"] in _ALIKE:
         if name in ("with_options", "copy"):
             base = given.get("base_url")
             return owner if base is None else owner.but(base=base)
@@ -112,10 +140,18 @@ def _chained(lib: str, base: Value) -> Thing:
     return Thing("table", (("lib", lib), ("chain", ()), ("base", base)))
 
 
+def _azure(given: Fields) -> Thing:
+    """A client of OpenAI's resources at Azure."""
+    endpoint, deployment = given.get("azure_endpoint") or UNKNOWN, given.get("azure_deployment")
+    elsewhere = given.more or given.get("base_url") is not None or deployment is not None
+    base = UNKNOWN if elsewhere else joined(text((*_stripped(one), "/openai")) for one in choices(endpoint))
+    return _chained("openai", base).but(version=given.get("api_version") or UNKNOWN)
+
+
 def _chain_called(reader: Following, owner: Thing, chain: str, args: Sequence[Value], given: Fields) -> Value:
     table = _table(owner["lib"])
     found = table.get(chain)
-    if found is None and owner["lib"] == "openai":
+    if found is None and owner["lib"] in _ALIKE:
         stream = chain.removesuffix(".stream").removesuffix(".parse")
         found = table.get(f"{stream}.create") if stream != chain else None
     if found is None:
@@ -125,7 +161,11 @@ def _chain_called(reader: Following, owner: Thing, chain: str, args: Sequence[Va
     extra = named.get("extra_body")
     own = _OWN[owner["lib"]]
     sent = Fields.of({name: value for name, value in named.items() if name not in own}, given.more)
+    version: Value | None = owner["version"]
     where: list[Any] = ["/"]
+    if version is not None and path in _DEPLOYED:
+        _, model = plain(sent.get("model") or UNKNOWN)
+        where += ["deployments/", model if isinstance(model, str) and _MODEL.fullmatch(model) else None, "/"]
     left = list(args)  # what is given by place is in the address, in its order
     for part in re.split(r"(\{[^{}]*\})", path.strip("/")):
         if part.startswith("{"):
@@ -134,8 +174,8 @@ def _chain_called(reader: Following, owner: Thing, chain: str, args: Sequence[Va
             sent = sent.without(part[1:-1])
         else:
             where.append(part)
-    if left or chain not in table:  # a helper's own function adds to what it is given
-        sent = Fields(sent.without("text_format").items, True)
+    if left or chain not in table or chain.endswith(".parse"):  # a helper's own function adds to what it is given
+        sent = Fields(sent.without("text_format", "output_format").items, True)
     if isinstance(extra, Fields):
         sent = sent.merged(extra)
     files_in_it = any(sent.get(name) is not None for name in ("file", "image", "mask"))
@@ -146,7 +186,9 @@ def _chain_called(reader: Following, owner: Thing, chain: str, args: Sequence[Va
                 line=reader.line,
                 verb=Lit(verb),
                 url=text((*_stripped(base), *where)),
-                query=sent if asks else Fields(),
+                query=(sent if asks else Fields()).merged(
+                    Fields((("api-version", version),)) if version is not None else Fields()
+                ),
                 body=Fields() if asks else Fields(more=True) if files_in_it else sent,
                 kind="none" if asks else "any" if files_in_it else "json",
                 sdk=True,

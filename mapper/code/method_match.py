@@ -63,6 +63,7 @@ class Matching:
             unknown=tuple(sorted(self._unknown.values(), key=lambda one: (one.line, one.text)))[:MAX_CALLS],
             hosts=tuple(sorted(self._hosts)),
             notes=(*seen.notes, *self._notes),
+            headers=tuple(seen.headers),
         )
 
     def _spend(self, work: int) -> None:
@@ -299,7 +300,9 @@ class Matching:
                 continue
             takes = _takes(method)
             if len(methods) > 1:
-                if takes is not None and not names <= takes | set(always):
+                known = None if takes is None else takes | set(always)
+                # A field's part, as forms write it, is its field's: `metadata[order]`.
+                if known is not None and any(not {name, name.partition("[")[0]} & known for name in names):
                     continue
                 if body.more and not upload and any(set(other) - shared for other in fixed):
                     continue  # what isn't known may make it another

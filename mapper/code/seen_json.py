@@ -37,6 +37,7 @@ def to_json(seen: Seen) -> str:
             "unread": seen.unread,
             "notes": seen.notes,
             "addresses": seen.addresses,
+            "headers": seen.headers,
         },
         separators=(",", ":"),
     )  # fmt: skip
@@ -46,13 +47,16 @@ def from_json(text: str) -> Seen:
     """Raises BadReading."""
     try:
         said = json.loads(text)
-        return Seen(
+        made = Seen(
             requests=[_request(each) for each in said["requests"]],
             spoken=[_spoken(each) for each in said["spoken"]],
             unread=[(int(line), str(what)) for line, what in said["unread"]],
             notes=[str(note) for note in said["notes"]],
             addresses=[str(address) for address in said["addresses"]],
         )
+        for name, value in said["headers"]:
+            made.header(name, Lit(str(value)))
+        return made
     except (ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
         raise BadReading(str(error)) from error
 

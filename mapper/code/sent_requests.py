@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mapper.code.abstract_values import Fields, Lit, Value
+from mapper.code.abstract_values import Fields, Listed, Lit, Value, choices
 
 Kind = Literal["none", "json", "form", "any"]
 MAX_WORK = 300_000  # how much is looked at of one program, with all programs that it holds
 MAX_SENT = 2_000  # places of a program that send something
+MAX_HEADERS = 64
+
+# Headers by which a request may mean something else, as a program or its client's arguments spell them.
+_MEANING = re.compile(
+    r"prefer|accept|content[_\-]?type|[\w\-]{1,60}version|revision|[\w\-]{0,60}betas?", re.IGNORECASE | re.ASCII
+)
 
 
 class Enough(Exception):
@@ -59,6 +66,7 @@ class Seen:
     unread: list[tuple[int, str]] = field(default_factory=list)  # what sends something that isn't known: line, text
     notes: list[str] = field(default_factory=list)
     addresses: list[str] = field(default_factory=list)  # texts that begin like an address
+    headers: list[tuple[str, str]] = field(default_factory=list)  # what may say what a request means, and its value
     budget: int = MAX_WORK
     spent: int = 0
 
@@ -67,6 +75,18 @@ class Seen:
         self.spent += work
         if self.spent > self.budget or len(self.requests) + len(self.spoken) > MAX_SENT:
             raise Enough
+
+    def header(self, name: object, value: Value) -> None:
+        """`value` is given under `name`, which may be a header's."""
+        if not isinstance(name, str) or not _MEANING.fullmatch(name):
+            return
+        for one in choices(value):
+            items = one.items if isinstance(one, Listed) else (one,)
+            self.spend(len(items))
+            for item in items:
+                said = (name, item.value) if isinstance(item, Lit) and isinstance(item.value, str) else None
+                if said is not None and said not in self.headers and len(self.headers) < MAX_HEADERS:
+                    self.headers.append(said)
 
     def note(self, text: str) -> None:
         if text not in self.notes and len(self.notes) < 40:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from mapper.code.abstract_values import UNKNOWN, Fields, Form, Lit, Thing, Value, parts_of, text
+from mapper.code.abstract_values import UNKNOWN, Fields, Form, Listed, Lit, Thing, Value, choices, parts_of, text
 from mapper.code.sent_requests import Request
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ def _stripe(reader: Following, where: Sequence[Value | str], name: str, ids: lis
     if not ids and given.get("id") is not None:
         ids, given = [given.get("id") or UNKNOWN], given.without("id")
     given = given.without(*_STRIPE_OWN)
-    if any(isinstance(value, Fields) for _, value in given.items):
-        given = Fields(more=True)  # each part of it is a field of its own
+    given = _in_parts(given)
     match name:
         case "create" | "list":
             path, verb = base, "POST" if name == "create" else "GET"
@@ -106,6 +105,26 @@ def _stripe(reader: Following, where: Sequence[Value | str], name: str, ids: lis
     asks = verb in ("GET", "DELETE")
     _sent(reader, verb, _STRIPE, path, Fields() if asks else given, "none" if asks else "form", given if asks else None)
     return UNKNOWN
+
+
+def _in_parts(given: Fields) -> Fields:
+    """Each part of a value as the field of its own that stripe makes of it: `metadata[order]`, `items[0][price]`."""
+    made: dict[str, Value] = {}
+    left = list(reversed(given.items))
+    while left:
+        name, value = left.pop()
+        match value:
+            case Fields(items=items, more=more):
+                parts = [(f"{name}[{key}]", part) for key, part in items]
+            case Listed(items=listed, more=more):
+                parts = [(f"{name}[{place}]", part) for place, part in enumerate(listed)]
+            case _:
+                parts, more = [], False
+                made[name] = value if all(isinstance(one, Lit) for one in choices(value)) else UNKNOWN
+        left.extend(reversed(parts))
+        if more:
+            made[name] = UNKNOWN
+    return Fields.of(made, given.more)
 
 
 def _sent(

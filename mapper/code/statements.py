@@ -234,13 +234,19 @@ class Statements(Calling):
                     self.assign(inner, items[place] if fits else UNKNOWN, scope)
             case ast.Attribute(value=owner, attr=name):
                 holder = self.value(owner, scope)
+                self.seen.header(name, value)
                 if isinstance(holder, Made):
                     holder.attributes[name] = value
                 elif isinstance(holder, Thing):
                     self.assign_back(owner, libraries.assigned(holder, name, value), scope)
+                elif isinstance(holder, Fields):  # JavaScript's objects
+                    self.assign_back(owner, self.kept(holder.merged(Fields(((name, value),)))), scope)
+                elif isinstance(holder, OneOf):
+                    self.assign_back(owner, UNKNOWN, scope)
             case ast.Subscript(value=owner, slice=index):
                 holder = self.value(owner, scope)
                 known, key = plain(self.value(index, scope))
+                self.seen.header(key if known else None, value)
                 if isinstance(holder, Fields):
                     changed = (
                         holder.merged(Fields(((key, value),)))

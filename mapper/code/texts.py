@@ -23,7 +23,7 @@ from mapper.code.abstract_values import (
 
 _LARGEST = 10_000  # characters or items that an operator may make
 _PIECE = re.compile(r"\{\{|\}\}|\{([A-Za-z_0-9]*+)([^{}]*+)\}")
-_PERCENT = re.compile(r"%(?:\(([^()]*+)\))?([sdr%])")
+_PERCENT = re.compile(r"%(?:\(([^()]*+)\))?([#0\- +]*+[\d*]*+(?:\.[\d*]*+)?[hlL]?[a-zA-Z%])?")
 _WHOLE = {"lower", "upper", "title", "capitalize", "strip", "lstrip", "rstrip", "replace", "removeprefix",
           "removesuffix", "zfill"}  # fmt: skip
 
@@ -43,12 +43,14 @@ def percent(left: Value, right: Value) -> Value:
     for match in _PERCENT.finditer(left.value):
         made.append(left.value[end : match.start()])
         end = match.end()
+        if match[2] is None or "*" in match[2]:
+            return UNKNOWN  # no format, or one whose width is given
         if match[2] == "%":
             made.append("%")
-        elif match[1] is not None:
-            made.extend(parts_of(named.get(match[1], UNKNOWN)))
         else:
-            made.extend(parts_of(given.pop(0)) if given and match[2] != "r" else (None,))
+            one = named.get(match[1], UNKNOWN) if match[1] is not None else given.pop(0) if given else UNKNOWN
+            known = match[2] == "s" or (match[2] == "d" and isinstance(one, Lit) and type(one.value) is int)
+            made.extend(parts_of(one) if known else (None,))
     return text((*made, left.value[end:]))
 
 
@@ -154,8 +156,8 @@ def method(owner: Value, name: str, args: list[Value], given: Fields) -> Value:
 def quoted(value: Value, plus: bool) -> Value:
     """A text made fit for a URL."""
     if isinstance(value, Lit) and isinstance(value.value, str | int):
-        return Lit((quote_plus if plus else quote)(str(value.value)))
-    return text(part if part is None else quote(part) if isinstance(part, str) else None for part in parts_of(value))
+        return Lit((quote_plus if plus else quote)(str(value.value), errors="replace"))
+    return text(quote(part, errors="replace") if isinstance(part, str) else None for part in parts_of(value))
 
 
 def encoded(value: Value) -> Value:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mapper.importing.security import Way, Ways, key_place
+from mapper.importing.security import Way, Ways, at_once, key_place
 from policies.services import Placement
 
 _PLACES = ("header", "query")
@@ -72,10 +72,11 @@ def ways_by_arguments(ways: Ways, parameters: Iterable[Mapping[str, Any]]) -> Wa
             if at is None:
                 return ways
             found.append(at)
-    if len(found) != 1:
+    wanted = at_once(found)
+    if not isinstance(wanted, Placement):
         return ways
-    (wanted,) = found
     if not ways.usable:
         return Ways((Way(wanted, frozenset()),))
-    fit = tuple(way for way in ways.usable if way.placement is not None and wanted in way.placement.places)
+    places = set(wanted.places)
+    fit = tuple(way for way in ways.usable if way.placement is not None and places <= set(way.placement.places))
     return Ways(fit) if fit else ways

@@ -33,6 +33,7 @@ from mapper.importing.undo_parts import (
     state_is,
     unchanged,
     verb_of,
+    without_signs,
     writable,
 )
 from policies.services import ARGUMENTS, CallTemplate, Expect, Risk, UndoTemplate
@@ -45,11 +46,19 @@ _FOR_GOOD = frozenset(
         "deployments", "builds", "runs", "jobs", "executions", "engagements", "batch", "batches",
     }
 )  # fmt: skip
+# What is owed on one of these, and what was agreed, is moved by its state.
+_MOVED = _FOR_GOOD | {"invoices", "bills", "disputes", "claims", "quotes", "contracts"}
+# Of these one may be in use at a time: what takes its place isn't taken back with it.
+_ONE_OF = frozenset({"versions", "snapshots", "revisions", "releases", "builds", "themes", "drafts", "configurations"})
 _UNSURE = "Whether it is there already can't be told, so that it couldn't be taken back."
 _DELETES = re.compile(r"\b(?:delet|remov)", re.IGNORECASE)
 _ADDS = frozenset({"create", "add", "insert", "new", "register", "invite"})
 _CHANGES = frozenset({"update", "edit", "modify", "change", "set", "save", "patch", "put"})
 _STARTS = frozenset({"execute", "start", "run", "launch", "trigger"})
+# "<p>Updates the specified customer by setting the values of the parameters passed": of one thing, by its words alone.
+_UPDATES = re.compile(r"(?i)(?:\W|<\w+>)*updates?\s+(?:an?|the|this|one)\b")
+# What a change may begin or make anew, where no more is answered than which thing it is of.
+_BEGUN = re.compile(r"(?i)\b(?:generat|request|send|start|trigger)")
 # What these fields of a PATCH hold is to be done, and isn't what is there afterwards.
 _TO_DO = frozenset({"instructions", "operations", "ops", "actions", "changes", "commands", "patch", "patches"})
 # A verb, its opposite, and what is true of a thing between the two.
@@ -91,20 +100,21 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     if "$select" in read.optional and not read.select:
         return None
-    tags = sorted(name for name, each in op.body.fields.items() if each.tag)
+    tags = sorted({name for name, each in op.body.fields.items() if each.tag} | set(op.given.values()))
     fields = [name for name in writable(op.body, odd=True) if name not in LOCKS and name not in tags]
+    fields = [name for name in fields if name not in SET_BY_SERVICE or name in op.body.needed]
     fields = [name for name in fields if reads(read.answer, [name], op.body)]
     fields = [name for name in fields if not read.shows or name in read.shows]
     if not fields or op.body.needed - set(fields) - set(tags):
         return None
-    there = {name: f"$request.{name}" for name in sorted(read.needed)}
+    there = op.there(read.needed)
     looked = CallTemplate(method=read.id, arguments=there)
     there_or_not = Expect(op="status", value=[200, 404, 410], says=_UNSURE)
     return UndoTemplate(
         # One that makes what it doesn't find isn't sent as what can be taken back where nothing is there.
         pre=replace(looked, expect=(there_or_not,)) if 201 in op.codes else looked,
         guard=looked,
-        calls=(CallTemplate(method=op.id, arguments=there),),
+        calls=(CallTemplate(method=op.id, arguments=op.there(read.needed - op.given.keys())),),
         verify=looked,
         source="derived",
         restores=ARGUMENTS if op.spread else "body",
@@ -121,14 +131,36 @@ def patch(known: Evidence, op: Op) -> UndoTemplate | None:
 
 def for_good(op: Op) -> bool:
     """Whether what an operation is about is done for good: its record can be changed, and it not."""
-    return bool(set(words((fixed_parts(op.path) or [""])[-1])[-1:]) & _FOR_GOOD)
+    return bool(_kind(op.path) & _FOR_GOOD)
+
+
+def _kind(path: str) -> set[str]:
+    """The last word of a path: what it is about."""
+    return set(words((fixed_parts(path) or [""])[-1])[-1:])
+
+
+def unanswered(op: Op) -> Op:
+    """`op`, whose answer says which thing it changed and nothing of what became of it, as one without an answer. Not
+    where it sets a state, or is about what is done for good: an id may then be all that is said of what it began."""
+    kind = without_signs((fixed_parts(op.path) or [""])[-1])
+    ids = {"id", "itemid"} | {f"{one}id" for one in (kind, kind[:-1], f"{kind[:-3]}y") if one}
+    if op.answer is None or 202 in op.codes or not {without_signs(name) for name in op.answer.fields} <= ids:
+        return op
+    begins = sets_state(op.body) or for_good(op) or _BEGUN.search(op.said[:150])
+    return op if begins else replace(op, answer=None, around="")
+
+
+def sets_state(body: Shape | None) -> bool:
+    """Whether a body has a thing's state, which may be one that it doesn't leave: cancelled."""
+    return body is not None and any(set(words(name)[-1:]) & {"status", "state", "requested"} for name in body.fields)
 
 
 def moves(op: Op) -> bool:
     """Whether a change may move money, or what a machine does: it sets the state of what is done for good, or begins
     it."""
     named = [words(name) for name in op.body.fields] if op.body is not None else []
-    return for_good(op) and any(set(each[-1:]) & {"status", "state"} or set(each) & _STARTS for each in named)
+    said = any(set(each[-1:]) & {"status", "state"} or set(each) & _STARTS for each in named)
+    return said and bool(_kind(op.path) & _MOVED)
 
 
 def _makes(op: Op) -> bool:
@@ -142,6 +174,8 @@ def _only_changes(known: Evidence, op: Op) -> bool:
     said = words(op.name.rpartition(".")[2])
     path = plain(op.path)
     called = bool(_CHANGES & set(said[:1] + said[-1:])) and len(op.body.fields) > 1
+    told = bool(_UPDATES.match(op.said)) and bool(last_hole(op.path)) and not sets_state(op.body)
+    called = called or (told and not for_good(op))
     elsewhere = bool({201, 202} & op.codes) or path in known.collections or path in known.lists
     return called and not (op.body.needed or elsewhere or _makes(op))
 
@@ -174,7 +208,8 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     if not reads(read.answer, fields, op.body) or not op.body.needed <= set(fields):
         return None
-    there = {name: f"$request.{name}" for name in sorted(read.needed)}
+    there = op.there(read.needed)
+    again = op.there(read.needed - op.given.keys())
     before, absent = CallTemplate(method=read.id, arguments=there), None
     whole: tuple[Expect, ...] = ()
     if not known.changes(op):  # it may make what it doesn't find
@@ -196,7 +231,7 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
     return UndoTemplate(
         pre=before,
         guard=CallTemplate(method=read.id, arguments=there, expect=(*as_left, *whole)),
-        calls=(CallTemplate(method=op.id, arguments={**there, **body_of(op, read, fields, shown=shown)}),),
+        calls=(CallTemplate(method=op.id, arguments={**again, **body_of(op, read, fields, shown=shown)}),),
         verify=CallTemplate(
             method=read.id,
             arguments=there,
@@ -230,9 +265,7 @@ def _unmade(known: Evidence, op: Op, read: Op, *, answered: bool) -> Op | None:
     if answered:
         return other
     # Nothing says what it was like when it was made: what else writes to it would be lost unseen.
-    writers = [each for each in known.ops if each.http in ("POST", "PUT", "PATCH") and each is not op]
-    return None if any(plain(each.path).startswith((f"{path}/", f"{path}:")) or plain(each.path) == path
-                       for each in writers) else other  # fmt: skip
+    return other if known.writes_alone(op) else None
 
 
 def toggle(known: Evidence, op: Op) -> UndoTemplate | None:
@@ -267,15 +300,15 @@ def toggle(known: Evidence, op: Op) -> UndoTemplate | None:
 
 
 def turn(known: Evidence, op: Op) -> UndoTemplate | None:
-    """`…/archive` and `…/unarchive` (or `:archive`) of one thing whose state can be read."""
+    """`…/archive` and `…/unarchive` (or `:archive`) of one thing whose state can be read, or what puts `…/archive`
+    there and what deletes it."""
     stem, sign, verb = verb_of(op.path)
-    if not verb or op.needed != bare(op):
+    if not verb or op.needed != bare(op) or (op.http == "DELETE" and op.has_body) or _kind(stem) & _ONE_OF:
         return None
     for first, second, states in _PAIRS:
         if verb not in (first, second):
             continue
-        opposite = second if verb == first else first
-        other = known.by.get((op.http, (f"{stem}{sign}{opposite}", op.key[1])))
+        other = _opposite_of(known, op, f"{stem}{sign}{second if verb == first else first}")
         read = known.by.get(("GET", (stem, op.key[1])))
         if other is None or read is None or read.answer is None or read.risk is not Risk.READ:
             continue
@@ -286,7 +319,7 @@ def turn(known: Evidence, op: Op) -> UndoTemplate | None:
             continue
         there = same_names(op)
         on, off = state_is(f"{read.around}{state}", "equals"), state_is(f"{read.around}{state}", "not_equals")
-        before, after = (off, on) if verb == first else (on, off)
+        before, after = (off, on) if (verb == first) is (op.http != "DELETE") else (on, off)
 
         def looked(expect: Expect, says: str, read: Op = read, there: dict[str, str] = there) -> CallTemplate:
             return CallTemplate(method=read.id, arguments=there, expect=(replace(expect, says=says),))
@@ -299,3 +332,12 @@ def turn(known: Evidence, op: Op) -> UndoTemplate | None:
             source="derived",
         )
     return None
+
+
+def _opposite_of(known: Evidence, op: Op, there: str) -> Op | None:
+    """What turns back what `op` turns: the same at the opposite's place, or at its own what deletes what it puts. One
+    that a body says more to doesn't turn back what was deleted: that had it said."""
+    if op.http != "DELETE":
+        return known.by.get((op.http, (there, op.key[1]))) or known.by.get(("DELETE", op.key))
+    makers = [made for http in ("PUT", "POST") if (made := known.by.get((http, op.key))) is not None]
+    return makers[0] if len(makers) == 1 and not makers[0].has_body else None

@@ -14,18 +14,20 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mapper.importing import undo_trial
-from mapper.importing.derived_changes import for_good, patch, rewrite, toggle, turn
+from mapper.importing import simulated_service, undo_trial
+from mapper.importing.derived_changes import for_good, patch, rewrite, toggle, turn, unanswered
 from mapper.importing.operation import Field, Op
 from mapper.importing.risks import words
 from mapper.importing.undo_evidence import Evidence, in_part
 from mapper.importing.undo_parts import (
+    ITS_OWN,
     MAX_FIELDS,
     SET_BY_SERVICE,
     akin,
     as_before,
     bare,
     body_of,
+    equals,
     fixed_parts,
     forms_without,
     gone,
@@ -59,6 +61,7 @@ _UNDER_WAY = frozenset({"operation", "operations", "operationId", "operation_id"
 _PAGES = re.compile(
     r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since|total|more|paging|pagination|meta"
 )
+_PLACES = 200  # where things of one kind stand: of more it isn't looked for the one that is meant
 # A DELETE that is called so ends what goes on, and may leave it there.
 _ENDS = frozenset({"cancel", "close", "deactivate", "disable", "archive", "suspend", "expire"})
 
@@ -66,7 +69,7 @@ _ENDS = frozenset({"cancel", "close", "deactivate", "disable", "archive", "suspe
 def derive(ops: Iterable[Op]) -> dict[str, UndoTemplate]:
     """The ways back of these operations of one document, by their ids; their templates name operations by ids, too."""
     known = Evidence(tuple(ops))
-    tell = undo_trial.numbers()
+    tell = simulated_service.numbers()
     made: dict[str, UndoTemplate] = {}
     for op in known.ops:
         if op.risk is Risk.READ or op.risk is Risk.ADMIN or known.by[op.http, op.key] is None:
@@ -78,6 +81,8 @@ def derive(ops: Iterable[Op]) -> dict[str, UndoTemplate]:
 
 
 def _of(known: Evidence, op: Op) -> UndoTemplate | None:
+    if op.http in ("PUT", "PATCH"):
+        op = unanswered(op)
     match op.http:
         case "POST":
             made = _create(known, op) or _create_listed(known, op)
@@ -87,7 +92,7 @@ def _of(known: Evidence, op: Op) -> UndoTemplate | None:
         case "PUT":
             return turn(known, op) or toggle(known, op) or rewrite(known, op)
         case "DELETE":
-            return toggle(known, op) or _delete(known, op)
+            return turn(known, op) or toggle(known, op) or _delete(known, op)
     return None
 
 
@@ -119,7 +124,10 @@ def _create(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     made = f"$response.{op.around}{id}"
     read = known.read_of(other, op)
-    looks = _looks(known, op, other, read, made) if read is not None else None if named else _listed(known, op)
+    if read is not None:
+        looks = _looks(known, op, other, read, made) or (None if chosen else _as_sent(known, op, other, read, made))
+    else:
+        looks = None if named else _listed(known, op)
     empty = known.empty(op, other, {**{name: f"$request.{name}" for name in outer}, hole: made})
     if looks is None or empty is None:
         return None
@@ -218,6 +226,31 @@ def _looks(known: Evidence, op: Op, item: Op, read: Op, made: str) -> tuple[Call
     )
 
 
+def _as_sent(known: Evidence, op: Op, item: Op, read: Op, made: str) -> tuple[CallTemplate, CallTemplate] | None:
+    """The same of what is answered with little more than its id: it is as it was sent, and its read shows nothing else
+    than that and what the service sets. A call without one of the fields has no such way back."""
+    if op.body is None or op.body.open or op.answer is None or read.answer is None or not known.goes(op, read):
+        return None
+    named = made.removeprefix(f"$response.{op.around}")
+    if op.answer.fields.keys() - read.answer.fields.keys() - {named} - ITS_OWN or named in _UNDER_WAY:
+        return None  # it says more than the thing does, as of work that goes on: its id may be that one's
+    sent = [name for name in writable(op.body) if name not in SET_BY_SERVICE]
+    id = id_of(last_hole(item.path), read, item)
+    others = read.answer.fields.keys() - set(sent) - {id} - ITS_OWN
+    if id is None or id in sent or not sent or len(sent) > MAX_FIELDS or others:
+        return None
+    if not reads(read.answer, sent, op.body) or not any("string" in op.body.fields[name].kinds for name in sent):
+        return None
+    names = sorted((bare(item) - {last_hole(item.path)}) | (read.needed - bare(read)))
+    there = {**{name: f"$request.{name}" for name in names}, last_hole(item.path): made}
+    says = "It isn't as the action made it"
+    held = tuple(equals(f"{read.around}{name}", f"$request.{op.asked(name)}", says) for name in sent)
+    return (
+        CallTemplate(method=read.id, arguments=there, expect=held),
+        CallTemplate(method=read.id, arguments=there, expect=(gone("It is still there."),)),
+    )
+
+
 def _listed(known: Evidence, op: Op) -> tuple[CallTemplate, CallTemplate] | None:
     """The same by the list that it stands in, where nothing reads it alone: just as it was answered. In another part
     of the list it isn't found, and stays."""
@@ -245,7 +278,8 @@ def _elsewhere(known: Evidence, op: Op) -> list[Op]:
         return []
     fixed = fixed_parts(op.path)
     found = []
-    for other in known.of_kind.get((fixed[-1] if fixed else "", op.answer.name), ()):
+    alike = known.of_kind.get((fixed[-1] if fixed else "", op.answer.name), [])
+    for other in alike if len(alike) <= _PLACES else ():
         rest, own = iter(fixed), fixed_parts(other.path)
         # With a collection of its own it is another kind of thing, unless the words of both paths are the same.
         apart = fixed != own and parent(plain(other.path)) in known.makers
@@ -266,7 +300,7 @@ def _delete(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     make = known.by.get(("POST", (parent(op.path), forms_without(op, hole))))
     put = known.by.get(("PUT", op.key))
-    if put is not None and 201 in put.codes:  # it says that it makes what isn't there
+    if put is not None and 201 in put.codes and not put.given:  # it says that it makes what isn't there
         return _made_again(known, op, read, put, hole, "")
     if make is None or bare(make) != bare(op) - {hole} or hole in make.others or make.body is None:
         return None

@@ -8,15 +8,17 @@ nothing in the document is ever fetched, and nothing of it is believed about who
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import quote
 
 from mapper.importing import operation_shapes as forms
 from mapper.importing.credential_arguments import ways_by_arguments
 from mapper.importing.document_files import plain
-from mapper.importing.import_report import BadPart, CantSend
+from mapper.importing.import_report import BadPart
 from mapper.importing.login_endpoints import chosen
 from mapper.importing.operation_shapes import ways_back
 from mapper.importing.parameters import Arguments, Parameters
@@ -35,13 +37,18 @@ _AS_JSON = ("application/json", "*/*", "application/merge-patch+json", "applicat
 _TEXT = {"type": "string"}  # what stands for an answer that is no JSON
 _NOT_THE_THING = frozenset({"application/json-patch+json", "application/problem+json", "application/stream+json"})
 _LOOKED_AT = 300  # parameters of one operation
+_TOLD = 10  # words behind a path
+_LONGEST = 8_000  # letters of a path that a server takes
 
 _VERBS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _SENT = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _LETTER = r"[A-Za-z0-9._~:@!$&'()*+,=-]"
 _SEGMENT = re.compile(rf"\{{([^{{}}/]{{1,100}})\}}({_LETTER}*)|{_LETTER}+")
-_SHOWN = re.compile(r"[ -~]+")  # what a path that can't be called is shown by
+_UNSEEN = re.compile(r"[^ -~]")
 _MIXED = re.compile(rf"(?:{_LETTER}|\{{[^{{}}/]{{1,100}}\}})+")
+# What documents write behind a path that stands in them twice: a query's names, and words that aren't sent.
+_BEHIND = re.compile(r"([^?#]+)(?:\?([^?#]+))?(?:#[^/{}?#]*)?")
+_ASKED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=\{\1\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +69,8 @@ class _Operation:
     item: Mapping[str, Any]
     item_keys: Keys
     ways: Ways
+    place: tuple[str, str]
+    lost: BadPart | None = None  # why this stands for what couldn't be read
 
 
 def _as_json(content: Mapping[str, Any]) -> Any:
@@ -103,7 +112,8 @@ def read_document(raw: dict[str, Any], name: str, file: str, sha256: str) -> tup
     except TooMuch:
         raise BadPart(f"makes more work than a document may ({MAX_STEPS:,} steps)", "paths") from None
     if not methods:
-        return None, reader.problems or [BadPart("has no operation", "paths")]
+        only = "; webhooks are sent by the service, and there is nothing else to call" if raw.get("webhooks") else ""
+        return None, reader.problems or [BadPart(f"has no operation{only}", "paths")]
     info = raw.get("info")
     described = plain(info.get("description"), 300) if isinstance(info, dict) else ""
     if placement.more:
@@ -140,6 +150,9 @@ class _Reader:
         self._security = Security(self._pointers, self.problems)
         self._numbers: dict[str, int] = {}  # of names that several operations want
         self.undos: dict[str, Any] = {}
+        # What is sent to one place can be any of the operations there, also one that we can't send or read.
+        self._worst: dict[tuple[str, str], Risk] = {}
+        self._there: Counter[tuple[str, str]] = Counter()
         components = raw.get("components")
         if said.swagger:
             self._security.read_schemes(raw.get("securityDefinitions"), ("securityDefinitions",))
@@ -156,22 +169,34 @@ class _Reader:
             self._pointers, self.shapes, self.problems, self._swagger, self._raw.get("consumes"), placement
         )  # fmt: skip
         taken: set[str] = set()
-        made: list[tuple[_Operation, str, str, Risk, Arguments, str]] = []
+        read: list[tuple[_Operation, str, Arguments, str]] = []
         for each in operations:
             try:
+                if each.lost:
+                    raise each.lost
                 path, holes, why = _path(each.path, each.keys)
                 arguments = reading.read(
                     each.raw, each.item.get("parameters"), holes, each.keys, each.item_keys, each.verb, each.ways
                 )
-            except CantSend as bad:
-                self.problems.append(bad)
-                path, why, arguments = each.path, f"{bad.what}.", Arguments()
             except BadPart as bad:
                 self.problems.append(bad)
-                continue
+                self._weigh_unread(each.verb, each.path, each.raw, each.item)
+                if {".", ".."} & set(each.path.split("/")) or len(each.path) > _LONGEST:
+                    continue  # no path that is sent
+                # It can't be called. That its path is its own, and what it does there, counts all the same.
+                each = replace(each, path=_shown(each.path), lost=bad)
+                path, why, arguments = each.path, f"{bad.what}.", Arguments()
             why = why or self._elsewhere(each, url) or arguments.unsupported
-            name, asked = self._name(each, taken)
-            made.append((each, name, path, self._risk(each, asked, path, arguments), arguments, why))
+            self._weigh(each.verb, each.path, each.raw, arguments.asked)
+            read.append((each, path, arguments, why))
+        if all(each.lost and not each.raw for each, *_ in read):
+            read = []  # no operation stands there that is known
+        # What can be read has its name first: one that was chosen before means the same, whatever stands beside it.
+        read.sort(key=lambda one: one[0].lost is not None)
+        made = [
+            (each, self._name(each, taken), path, self._worst[each.place], arguments, why)
+            for each, path, arguments, why in read
+        ]
         granted, scopes, together = settle(
             [(each.ways, risk) for each, _, _, risk, _, _ in made], placement, self._security.declared, title
         )
@@ -199,29 +224,46 @@ class _Reader:
 
     def _ways(self, each: _Operation) -> Ways:
         """Where an operation's credential may go, by its security and by its parameters."""
+        return ways_by_arguments(each.ways, self._listed(each.item, each.raw))
+
+    def _listed(self, item: Mapping[str, Any], operation: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """An operation's parameters as they stand there."""
         found: dict[tuple[Any, Any], dict[str, Any]] = {}
-        for listed in (each.item.get("parameters"), each.raw.get("parameters")):
+        for listed in (item.get("parameters"), operation.get("parameters")):
             for one in listed[:_LOOKED_AT] if isinstance(listed, list) else ():
                 with suppress(BadPart):
                     raw, _ = self._pointers.object(one, ())
                     found[str(raw.get("in")), str(raw.get("name"))] = raw
-        return ways_by_arguments(each.ways, found.values())
+        return list(found.values())
 
-    def _risk(self, each: _Operation, asked: str, path: str, arguments: Arguments) -> Risk:
-        """What an operation can do, by all that the document says of it."""
-        tags = each.raw.get("tags")
-        return risk(
-            each.verb,
-            asked,
-            path=_fixed_path(path),
-            said=(_text(each.raw.get("summary")), _text(each.raw.get("description"))),
-            tags=[tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else (),
-            parameters=[
-                (name, self.shapes.followed(schema))
-                for name, schema in arguments.properties.items()
-                if arguments.locations[name] in ("query", "repeat")
-            ],
-        )
+    def _weigh_unread(self, verb: str, path: str, raw: Mapping[str, Any], item: Mapping[str, Any]) -> None:
+        """The same as `_weigh` of an operation of which not all is right."""
+        made: list[tuple[str, Mapping[str, Any]]] = []
+        for each in self._listed(item, raw):
+            schema: Mapping[str, Any] = {}
+            with suppress(BadPart):
+                schema, _ = self._pointers.object(each.get("schema", each), ())
+            said, choices = _text(each.get("description", schema.get("description"))), schema.get("enum")
+            told = {"type": schema.get("type"), "description": said}
+            if each.get("in") == "query":
+                made.append((str(each.get("name")), {**told, "enum": choices if isinstance(choices, list) else []}))
+        self._weigh(verb, path, raw, made)
+
+    def _weigh(
+        self, verb: str, path: str, raw: Mapping[str, Any], parameters: Iterable[tuple[str, Mapping[str, Any]]]
+    ) -> None:
+        """Count what an operation can do, by all that the document says of it, for all at its place."""
+        tags = raw.get("tags")
+        tags = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+        said = (_text(raw.get("summary")), _text(raw.get("description")))
+        query = [(name, self.shapes.followed(schema)) for name, schema in parameters]
+        alone, *words = _parts(path)
+        own, place = _own_name(raw), _place(verb, alone)
+        told = [(own or (_fixed(alone) or [""])[-1], alone)]
+        told += [(word, f"{alone}/{word}") for word in words[:_TOLD]]
+        for asked, where in told:
+            its = risk(verb, asked, path=_fixed_path(where), said=said, tags=tags, parameters=query, named=asked == own)
+            self._worst[place] = max(its, self._worst.get(place, its))
 
     def _derive(
         self,
@@ -231,11 +273,15 @@ class _Reader:
     ) -> None:
         bodies, answers = {}, {}
         for (each, *_), method in zip(made, methods, strict=True):
-            bodies[method.origin_id] = self._json_of(each.raw.get("requestBody"))
-            answers[method.origin_id] = self._answer(each.raw)
-            if self._swagger:
-                bodies[method.origin_id] = self._swagger_body(each)
-        self.undos = ways_back(methods, scopes, bodies, answers, forms.Shapes(self._named))
+            body = self._swagger_body(each) if self._swagger else self._json_of(each.raw.get("requestBody"))
+            bodies[method.origin_id], answers[method.origin_id] = body, self._answer(each.raw)
+        # Of several operations at one place an undo couldn't tell what it takes back.
+        alone = [
+            method
+            for (each, *_), method in zip(made, methods, strict=True)
+            if each.path == method.path and self._there[each.place] == 1
+        ]
+        self.undos = ways_back(alone, scopes, bodies, answers, forms.Shapes(self._named))
 
     def _named(self, reference: str) -> tuple[str, Any]:
         value, pointer = self._pointers.end(reference, ())
@@ -294,32 +340,33 @@ class _Reader:
             try:
                 item, keys = self._pointers.object(value, ("paths", path))
             except BadPart as bad:
-                self.problems.append(bad)
+                # Which operations are there isn't known, nor what they do: that counts as deleting.
+                place = _place("DELETE", _parts(path)[0])
+                yield _Operation(("paths", path), "DELETE", path, {}, {}, (), Ways(why=bad.what), place, bad)
                 continue
-            for verb in _VERBS:
-                if verb not in item:
-                    continue
+            for verb in [verb for verb in _VERBS if verb in item]:
                 here = (*keys, verb)
+                raw = item[verb] if isinstance(item[verb], dict) else {}
+                lost = None if raw is item[verb] else BadPart("must be an object", *here)
+                place = _place(verb.upper(), _parts(path)[0])
+                self._there[place] += verb != "head"
+                count += 1
+                if count > MAX_METHODS:
+                    raise BadPart(f"has more than {MAX_METHODS:,} operations", "paths")
+                if verb.upper() not in _SENT:
+                    self.problems.append(BadPart(f"an {verb.upper()} isn't sent", *here))
+                    self._weigh_unread(verb.upper(), path, raw, item)
+                    continue
+                ways = common if lost is None else Ways(why=lost.what)
                 try:
-                    operation = item[verb]
-                    if not isinstance(operation, dict):
-                        raise BadPart("must be an object", *here)
-                    if verb.upper() not in _SENT:
-                        raise BadPart(f"an {verb.upper()} isn't sent", *here)
-                    count += 1
-                    if count > MAX_METHODS:
-                        raise BadPart(f"more than {MAX_METHODS:,} operations aren't taken", *here)
-                    ways = common
-                    if "security" in operation:
-                        ways = self._security.ways(operation["security"], (*here, "security"))
-                    if why := _signed(operation, item, self._raw):
+                    if "security" in raw:
+                        ways = self._security.ways(raw["security"], (*here, "security"))
+                    if why := _signed(raw, item, self._raw):
                         ways = Ways(why=why)
                 except BadPart as bad:
                     self.problems.append(bad)
-                    if count > MAX_METHODS:
-                        return
-                else:
-                    yield _Operation(here, verb.upper(), path, operation, item, keys, ways)
+                    ways = Ways(why=bad.what)
+                yield _Operation(here, verb.upper(), path, raw, item, keys, ways, place, lost)
 
     def _elsewhere(self, each: _Operation, url: str) -> str:
         """Why an operation with servers of its own can't be called at the document's address; "" when it can."""
@@ -329,29 +376,26 @@ class _Reader:
                 return "it is at another address than the rest, and an account has one."
         return ""
 
-    def _name(self, each: _Operation, taken: set[str]) -> tuple[str, str]:
-        """The method's name, and the name that tells its risk."""
+    def _name(self, each: _Operation, taken: set[str]) -> str:
+        """The method's name."""
         wanted = each.raw.get("operationId")
-        own = _method_name(wanted) if isinstance(wanted, str) else ""
+        own = _own_name(each.raw)
         if wanted is not None and not own:
-            self.problems.append(
-                BadPart(f"{str(wanted)[:60]!r} can't be a name; it is called by its path", *each.keys, "operationId")
-            )
-        by_path = _method_name(".".join([*_fixed(each.path), each.verb.lower()])) or each.verb.lower()
+            odd = f"{str(wanted)[:60]!r} can't be a name; it is called by its path"
+            self.problems.append(BadPart(odd, *each.keys, "operationId"))
+        fixed = _fixed("/".join(_parts(each.path)))
+        by_path = _method_name(".".join([*fixed, each.verb.lower()])) or each.verb.lower()
         name = own or by_path
         if name in taken and own:
-            self.problems.append(
-                BadPart(
-                    f"another operation is {own[:60]!r} already; it is called by its path", *each.keys, "operationId"
-                )
-            )
+            twice = f"another operation is {own[:60]!r} already; it is called by its path"
+            self.problems.append(BadPart(twice, *each.keys, "operationId"))
             name = by_path
         stem = name[: MAX_METHOD_NAME - 8]
         while name in taken:
             self._numbers[stem] = self._numbers.get(stem, 1) + 1
             name = f"{stem}_{self._numbers[stem]}"
         taken.add(name)
-        return name, own or (_fixed(each.path) or [""])[-1]
+        return name
 
 
 def _method_name(text: str) -> str:
@@ -361,6 +405,11 @@ def _method_name(text: str) -> str:
     if name and not name[0].isalpha():
         name = f"op_{name}"[:MAX_METHOD_NAME].rstrip("._-")
     return name if METHOD_NAME.fullmatch(name) else ""
+
+
+def _own_name(raw: Mapping[str, Any]) -> str:
+    wanted = raw.get("operationId")
+    return _method_name(wanted) if isinstance(wanted, str) else ""
 
 
 def _signed(*holders: Mapping[str, Any]) -> str:
@@ -385,10 +434,38 @@ def _fixed_path(path: str) -> str:
     return "/".join(segment.partition(":")[0] for segment in path.split("/"))
 
 
-def _path(path: str, keys: Keys) -> tuple[str, tuple[str, ...], str]:
-    """A path as ours, the names in it, and why it can't be called. Raises BadPart."""
-    if not path.startswith("/") or len(path) > 500:
+def _parts(path: str) -> list[str]:
+    """A path alone, `{}` for each name in it, and the words behind it: what names and risks are told about it."""
+    alone, *behind = re.split(r"[?#]", re.sub(r"\{[^{}]*\}", "{}", path), maxsplit=1)
+    return [alone, *(word for word in re.split(r"[?#&=]", "".join(behind)) if word and "{" not in word)]
+
+
+def _place(verb: str, alone: str) -> tuple[str, str]:
+    """Where an operation is sent: the same for those that no request tells apart, and for a HEAD, which servers answer
+    by what they do for a GET."""
+    return "GET" if verb == "HEAD" else verb, alone.strip("/")
+
+
+def _shown(path: str) -> str:
+    """The path of what can't be called as one of ours."""
+    seen = _UNSEEN.sub(lambda odd: quote(odd[0], safe=""), path)
+    return seen if seen.startswith("/") else f"/{seen}"
+
+
+def _parted(whole: str) -> tuple[str, list[str]]:
+    """A path alone, and the names that its query asks for; all of it where more than that stands behind it."""
+    if (behind := _BEHIND.fullmatch(whole)) is None:
+        return whole, []
+    asked = [_ASKED.fullmatch(each) for each in behind[2].split("&")] if behind[2] else []
+    names = [each[1] for each in asked if each is not None]
+    return (behind[1], names) if len(names) == len(asked) else (whole, [])
+
+
+def _path(whole: str, keys: Keys) -> tuple[str, dict[str, str], str]:
+    """A path as ours, the names in it with their places, and why it can't be called. Raises BadPart."""
+    if not whole.startswith("/") or len(whole) > 500:
         raise BadPart("isn't a path that begins with a slash", *keys[:-1])
+    path, asked = _parted(whole)
     holes: list[str] = []
     why = ""
     segments = path[1:].split("/")
@@ -402,13 +479,12 @@ def _path(path: str, keys: Keys) -> tuple[str, tuple[str, ...], str]:
             holes += re.findall(r"\{([^{}]+)\}", segment)
             continue
         if match is None or segment in (".", ".."):
-            odd = CantSend if _SHOWN.fullmatch(path) and not {".", ".."} & set(segments) else BadPart
-            raise odd(f"{segment[:60]!r} isn't a path segment", *keys[:-1])
+            raise BadPart(f"{segment[:60]!r} isn't a path segment", *keys[:-1])
         if match[1]:
             holes.append(match[1])
-    if len(set(holes)) != len(holes):
+    if len({*holes, *asked}) != len(holes) + len(asked):
         raise BadPart("names a parameter twice", *keys[:-1])
-    return path, tuple(holes), why
+    return path, dict.fromkeys(holes, "path") | dict.fromkeys(asked, "query"), why
 
 
 def _described(raw: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from policies.services import Risk
@@ -68,6 +68,7 @@ class Op:
     untold: bool = False  # its document doesn't say what it answers with
     codes: frozenset[int] = frozenset()
     said: str = ""  # its document's words about it
+    given: Mapping[str, str] = field(default_factory=dict)  # names in the path that a field of its body gives alone
 
     @property
     def key(self) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -87,6 +88,10 @@ class Op:
     @property
     def _spread(self) -> frozenset[str]:
         return frozenset(self.body.fields) if self.spread and self.body is not None else frozenset()
+
+    def there(self, names: Iterable[str]) -> dict[str, str]:
+        """Arguments of these names with the request's values."""
+        return {one: f"$request.{self.asked(self.given[one]) if one in self.given else one}" for one in sorted(names)}
 
     def asked(self, name: str) -> str:
         """Where the request has a field of the body, without its `$request.`."""

@@ -14,7 +14,7 @@ from typing import Any
 from mapper.importing.derived_undo import derive
 from mapper.importing.import_report import BadPart
 from mapper.importing.operation import Field, Op, Shape
-from mapper.store.import_rows import DocumentMethod, DocumentScope
+from mapper.store.import_rows import DocumentMethod, DocumentScope, own_keys
 from policies.reversions import undo_to_json
 
 MAX_OPS = 50_000  # of one document: beyond it nothing is derived
@@ -261,7 +261,8 @@ def ways_back(
         listed = shapes.list_in(answer)
         holes = _HOLE.findall(method.path)
         said = (name for name, about in method.properties.items() if _REQUIRED.match(str(about.get("description", ""))))
-        needed = frozenset(method.required) | frozenset(said) - {"body"}
+        keys = frozenset(own_keys(method.locations))
+        needed = (frozenset(method.required) | frozenset(said) - {"body"}) - keys
         ops.append(
             Op(
                 id=method.origin_id,
@@ -272,7 +273,7 @@ def ways_back(
                 scopes=frozenset(method.scopes),
                 virtual=own.issuperset(method.scopes),
                 needed=needed,
-                optional=frozenset(method.properties) - needed,
+                optional=frozenset(method.properties) - needed - keys,
                 holes={name: _types(method.properties.get(name, {})) for name in holes},
                 forms={name: str(method.properties.get(name, {}).get("pattern", "")) for name in holes},
                 body=body,

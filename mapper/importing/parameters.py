@@ -20,7 +20,7 @@ from mapper.importing.pointers import Keys, Pointers
 from mapper.importing.schema_import import Shapes
 from mapper.importing.security import HEADER, OURS, Ways, alike
 from policies.media_types import FORM, JSON, MULTIPART, format_of
-from policies.services import BodyFormat, Location, Placement
+from policies.services import BodyFormat, Location, Placement, overrides
 
 _NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_.$\[\]-]{0,99}")
 _MOST = 300  # parameters of one operation
@@ -61,6 +61,13 @@ class Arguments:
     media: str = ""
     unsupported: str = ""
 
+    @property
+    def asked(self) -> list[tuple[str, Any]]:
+        """Those of the query, with their schemas."""
+        return [
+            (name, schema) for name, schema in self.properties.items() if self.locations[name] in ("query", "repeat")
+        ]
+
     def add(self, name: str, schema: Mapping[str, Any], place: Location, *, needed: bool) -> None:
         self.properties[name] = schema
         self.locations[name] = place
@@ -83,17 +90,19 @@ class Parameters:
         self,
         operation: Mapping[str, Any],
         shared: Any,
-        holes: tuple[str, ...],
+        holes: Mapping[str, str],
         keys: Keys,
         shared_keys: Keys,
         http: str,
         ways: Ways,
     ) -> Arguments:
-        """The arguments of an operation, `shared` being those of its path. Raises BadPart when it can't be taken."""
+        """The arguments of an operation, `shared` being those of its path, and `holes` the names in that with the place
+        of each. Raises BadPart when it can't be taken."""
         made = Arguments()
         forms: list[tuple[dict[str, Any], Keys]] = []
         bodies: list[tuple[dict[str, Any], Keys]] = []
-        for (place, name), (raw, here) in self._listed(operation, shared, keys, shared_keys).items():
+        listed = self._listed(operation, shared, holes, keys, shared_keys)
+        for (place, name), (raw, here) in listed.items():
             if place == "formData":
                 forms.append((raw, here))
             elif place == "body":
@@ -107,9 +116,10 @@ class Parameters:
                     self.problems.append(BadPart(said, *here, "name"))
                     continue
                 self._parameter(made, raw, place, name, holes, here)
-        for hole in holes:
-            if made.locations.get(hole) != "path":
-                raise BadPart(f"the path names {{{hole[:60]}}}, which is no parameter of it", *keys, "parameters")
+        for hole, at in holes.items():
+            if (at, hole) not in listed or (at == "path" and made.locations.get(hole) != "path"):
+                odd = BadPart if at == "path" else CantSend
+                raise odd(f"the path names {{{hole[:60]}}}, which is no parameter of it", *keys, "parameters")
         if self.swagger:
             if http in _BODILESS:
                 bodies = [each for each in bodies if each[0].get("required") is True]
@@ -121,7 +131,7 @@ class Parameters:
         return made
 
     def _listed(
-        self, operation: Mapping[str, Any], shared: Any, keys: Keys, shared_keys: Keys
+        self, operation: Mapping[str, Any], shared: Any, holes: Mapping[str, str], keys: Keys, shared_keys: Keys
     ) -> dict[tuple[str, str], tuple[dict[str, Any], Keys]]:
         """Every parameter by place and name; those of the operation replace the path's."""
         found: dict[tuple[str, str], tuple[dict[str, Any], Keys]] = {}
@@ -143,6 +153,8 @@ class Parameters:
                     continue
                 if not isinstance(name, str) or not name:
                     raise BadPart("must be a name", *here, "name")
+                if place == "path":
+                    place = holes.get(name, place)  # so they call it, too, where they write a query behind the path
                 key = (place, name.lower() if place == "header" else name)
                 if key in own:
                     raise BadPart(
@@ -153,7 +165,7 @@ class Parameters:
         return found
 
     def _parameter(
-        self, made: Arguments, raw: dict[str, Any], place: str, name: str, holes: tuple[str, ...], keys: Keys
+        self, made: Arguments, raw: dict[str, Any], place: str, name: str, holes: Mapping[str, str], keys: Keys
     ) -> None:
         wire = str(raw["name"])
         needed = raw.get("required") is True or place == "path"
@@ -166,7 +178,7 @@ class Parameters:
                 self._check_header(name, keys)
             if place in ("query", "header") and is_credential(raw):
                 raise CantSend(f"{wire!r} is a credential, and the account's goes elsewhere", *keys)
-            if not _NAME.fullmatch(wire):
+            if not _NAME.fullmatch(wire) or (place == "query" and overrides(wire)):
                 raise CantSend(f"{wire[:60]!r} isn't a name that is sent", *keys, "name")
             schema, where = self._schema(raw, place, keys)
         except CantSend as bad:
@@ -211,7 +223,9 @@ class Parameters:
         kinds = self._kinds(schema)
         if place == "query":
             return schema, self._query(raw, kinds, as_json, keys)
-        if "object" in kinds or as_json or ("array" in kinds and raw.get("collectionFormat", "csv") != "csv"):
+        if as_json:
+            raise CantSend(f"a value as JSON isn't sent in the {place}", *keys, "content")
+        if "object" in kinds or ("array" in kinds and raw.get("collectionFormat", "csv") != "csv"):
             raise CantSend(f"an object isn't sent in the {place}", *keys)
         if raw.get("style") not in (None, "simple"):
             raise CantSend(f"the style {str(raw.get('style'))[:30]!r} isn't sent", *keys, "style")
@@ -253,9 +267,12 @@ class Parameters:
         if http in _BODILESS and body.get("required") is not True:
             return  # documents name empty ones, and such a request has none
         content = body.get("content")
+        needed = body.get("required") is True
+        if content == {} and not needed:
+            self.problems.append(BadPart("left out: a body of no kind", *keys, "content"))
+            return
         if not isinstance(content, dict) or not content:
             raise BadPart("must be an object with something in it", *keys, "content")
-        needed = body.get("required") is True
         known = {_media(media): media for media in reversed(content)}
         wanted, form = _wanted(reversed(known))
         if not form:
@@ -292,7 +309,7 @@ class Parameters:
         schema = self.shapes.opened(raw, here)
         properties = schema.get("properties")
         if not isinstance(properties, dict):
-            raise BadPart("a form must list its fields", *here)
+            raise CantSend("a form must list its fields", *here)
         encoding = media.get("encoding", {})
         for name, each in properties.items():
             styled = encoding.get(name) if isinstance(encoding, dict) else None
@@ -327,7 +344,7 @@ class Parameters:
         place: Location = "body", form: BodyFormat = "form",
     ) -> None:  # fmt: skip
         why = ""
-        if not _NAME.fullmatch(name) or name in made.properties:
+        if not _NAME.fullmatch(name) or overrides(name) or name in made.properties:
             why = f"{name[:60]!r} can't be a field's name beside the parameters"
         elif form == "form" and (odd or "object" in self._kinds(schema)):
             why = "a form's field with parts of its own isn't sent"

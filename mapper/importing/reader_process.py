@@ -37,6 +37,7 @@ def start(memory: int) -> subprocess.Popen[bytes]:
         [sys.executable, "-I", "-m", "mapper.importing.reader_process", str(memory)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # how it ended is said; a traceback would hold parts of the document
         start_new_session=True,  # a Ctrl-C is the parent's
     )
 

@@ -109,7 +109,7 @@ def risk_of(http: str, name: str, *, scopes: Iterable[str] = (), path: str = "")
 def _asks(said: list[str]) -> bool:
     if any(tuple(said[: len(phrase)]) == phrase for phrase in _ASKS_PHRASES):
         return not _DESTROYS & set(said)
-    if not said or (_CHANGES | _DESTROYS) & set(said):
+    if not said or (_CHANGES | _DESTROYS) & set(said) or said[:2] in (["check", "in"], ["check", "out"]):
         return False
     return said[0] in _ASKS or said[-1] in ("search", "query", "lookup")
 

@@ -1,4 +1,5 @@
-"""Whether a GET, HEAD or QUERY of an imported document only reads: what its own words, path and parameters say. Pure.
+"""Whether a GET, HEAD or QUERY of an imported document only reads, or a POST whose name asks: what its own words, path
+and parameters say. Pure.
 
 Rules: HTTP calls these methods safe, and documents of real services have `GET /apps.uninstall`, so that the method
 alone proves nothing. A verb of change where a verb stands (a name's first or last word, a path's last segment, a
@@ -49,7 +50,7 @@ _SENTENCES = _set(
     """
     set post put open close block release import merge run execute follow vote like book buy pay charge transfer
     launch issue make change log sign join leave switch turn force refresh schedule clone fork copy trash ship burn
-    mint claim exchange expire scale resize queue
+    mint claim exchange expire scale resize queue power cycle
     """
 )
 _CHANGES = _DELETES | _ADMINS | _WRITES
@@ -75,7 +76,7 @@ _OPENERS = re.compile(
     r"used?\s+(?:this\s+)?(?:\w+\s+){0,2}(?=to\s|for\s)|is\s+used\s+|can\s+be\s+used\s+|will\s+|to\s+|for\s+|"
     r"(?:allows?|lets?|enables?)\s+(?:[\w'-]+\s+){0,6}?(?=to\s)|"
     r"(?:allows?|lets?|enables?)\s+(?:you|users?|one)\s+|attempts?\s+|tries\s+|immediately\s+|permanently\s+|"
-    r"automatically\s+|manually\s+|temporarily\s+|bulk\s+|batch\s+)",
+    r"automatically\s+|manually\s+|temporarily\s+|bulk\s+|batch\s+|power\s+(?=cycle))",
     re.IGNORECASE,
 )
 _DETERMINERS = (
@@ -97,6 +98,9 @@ _READS = re.compile(
     r"\W*(?:completes?\b[^.]{0,60}\bwith\s[^.]{0,30}\bsuggestions\b|(?:executes?|runs?)\s+an?\s+(?:\w+\s+)?(?:read-only|select)\b)",
     re.IGNORECASE,
 )
+_POSED = re.compile(
+    r"\W*(?:posts?\s+an?\s+(?:search|query)|creates?\s+an?\s+search\s+(?:query|of|for))\b", re.IGNORECASE
+)
 _WARNING = re.compile(r"\backnowledg\w+\s+the\s+risk\b", re.IGNORECASE)  # that is accepted, and no message
 _FLAG = re.compile(
     r"(?:\bwill\s+(?:also\s+)?|\btrue\W+(?:will\s+|to\s+|then\s+)*|^\W*(?:whether\s+(?:or\s+not\s+)?to\s+|set\s+(?:this\s+)?to\s+)?)"
@@ -111,9 +115,18 @@ _FLAGS = _set(
     terminate
     """
 )
+# What else would be a verb is the first word of a noun: "close price", `openInterest`, "queue of a site".
+_COMPOUND = re.compile(
+    r"\W*(?:\w+ of|open (?:orders|positions)|change (?:logs?|history)|"
+    r"(?:block|book|charge|close|copy|cycle|exchange|launch|merge|open|power|queue|release|run|scale|schedule|"
+    r"sign(?: in)?|trash|transfer|vote) (?:counts?|depth|fees?|history|info|information|interest|logs?|notes|prices?|"
+    r"rates?|results?|size|stat(?:e|us)|times?|usage))\b",
+    re.IGNORECASE,
+)
 # Before a noun without an article these are verbs all the same.
 _PLAIN = _set("set mute unmute delete revoke uninstall cancel disable enable unsubscribe recheck")
 _BEGINS = _set("start stop reset sync reload update upload restore")  # of a name in camel case, nouns elsewhere
+_ASKED = _set("run execute submit accept clean confirm issue")  # a query, or what it is about, where a POST's name asks
 _ACTIONS = frozenset({"action", "actions", "cmd", "command", "op", "operation", "method", "do", "act", "verb"})
 _MOST = 40  # parameters that are looked at
 
@@ -127,11 +140,24 @@ def risk(
     said: Iterable[str] = (),
     tags: Iterable[str] = (),
     parameters: Iterable[tuple[str, Mapping[str, Any]]] = (),
+    named: bool = True,
 ) -> Risk:
     """The risk of an operation called `name`, with what its document says of it: `said` are its summary and
-    description, `parameters` the names and schemas of its query."""
+    description, `parameters` the names and schemas of its query. Not `named`: the name is a part of its path."""
     known = risk_of(http, name, scopes=scopes, path=path)
-    return max(known, change_in(name, path, said, tags, parameters)) if http.upper() in SAFE else known
+    if http.upper() in SAFE:
+        return max(known, change_in(name, path, said, tags, parameters, named))
+    if known is not Risk.READ or risk_of(http, name, path=path) is not Risk.READ:
+        return known  # the provider lets a read-only permission make it
+    return max((_risk(verb) for text in said for verb in _opening(text)), default=known)
+
+
+def _opening(text: str) -> list[str]:
+    """The verb of change that the words about a POST begin with, whose name alone asks: `listUserFollow`."""
+    verb, followed = _first_of(text)
+    told = verb in (_CHANGES | _SENTENCES) - _ASKED and (followed or verb not in _NOUNS) and not _READS.match(text)
+    told = told and not _POSED.match(text)
+    return [verb] if told else ["mark"] * bool(_MARKS.search(text[:400]))
 
 
 def change_in(
@@ -140,12 +166,18 @@ def change_in(
     said: Iterable[str] = (),
     tags: Iterable[str] = (),
     parameters: Iterable[tuple[str, Mapping[str, Any]]] = (),
+    named: bool = True,
 ) -> Risk:
     """The risk that the words of a GET speak of; `Risk.READ` where nothing says that it changes something."""
     texts = [text for text in said if text]
     reads = any(_first_of(text)[0] in _ASKS for text in texts) or (not texts and _asks(name))
     found = [verb for text in texts for verb in _in_text(text, reads)]
     found += [verb for verb in (*_in_name(name), *_in_path(path, reads)) if not (reads and verb in _WRITES)]
+    if not reads and not _begins_asking(name):
+        # A path's segment is rather a thing's name, unless the document calls the operation so.
+        found += _before_noun(name, path, texts) if named or name in map(str.strip, texts) else []
+        told = [text for text in texts if not _COMPOUND.match(text)]
+        found += [verb for text in told if (verb := _first_of(text)[0]) in _NOUNS and _is_last(verb, path)]
     found += [verb for tag in tags if not reads and (verb := _base(tag)) in _CHANGES - _NOUNS]
     item = path.rstrip("/").endswith("}")
     for wire, schema in list(parameters)[:_MOST]:
@@ -173,6 +205,11 @@ def _asks(name: str) -> bool:
     return re.split(r"[^A-Za-z0-9]+", name)[-1].lower() in _ASKS
 
 
+def _begins_asking(name: str) -> bool:
+    """Whether the first word of a name's last part reads: `getSchedule` is about a schedule."""
+    return not _ASKS.isdisjoint(words(re.split(r"[^A-Za-z0-9]+", name)[-1])[:1])
+
+
 def _in_name(name: str) -> list[str]:
     """The verb of a name: its first word, or the last part of one that is put together."""
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", name) if part]
@@ -185,6 +222,31 @@ def _in_name(name: str) -> list[str]:
     if last and last[0] not in _ASKS and last[-1] in _CHANGES - _NOUNS:
         found.append(last[-1])
     return found
+
+
+def _before_noun(name: str, path: str, texts: list[str]) -> list[str]:
+    """The verb of a name's last part that is in camel case and asks nothing: there a noun follows it (`payInvoice`).
+    The texts must have it as well, or the path's end; with neither, several things aren't changed (`runResults`). Not
+    of what is called like the things at its path: `deployKeys` of `/deploy_keys/{id}`, `postComments` of a post."""
+    name = re.sub(r"Using(?:GET|HEAD)(?:_[0-9]+)?$", "", name)  # a generator of documents adds it
+    verb, *more = words(re.split(r"[^A-Za-z0-9]+", name)[-1]) or [""]
+    camel = re.search(r"(?:^|[^A-Za-z0-9])[a-z]+[A-Z][A-Za-z0-9]*$", name)
+    named = verb in _NOUNS - {"log"} and bool(more) and not _ASKS & {verb, *more}  # logs are read by their names
+    if not camel or not named or _COMPOUND.match(" ".join([verb, *more])):
+        return []
+    things = re.search(r"([A-Za-z_-]+s)/\{[^{}]*\}/?$", path)
+    if things is not None and words(things[1]) == [verb, *more]:
+        return []
+    if re.search(rf"/{verb}s(?:/\{{[^{{}}]*\}})?/{'[_-]?'.join(more)}/?$", path, re.IGNORECASE):
+        return []
+    said = [_base(word) for text in texts for word in words(text[:400])[:8]]
+    several = re.search(r"[^s]s$", more[-1]) is not None
+    return [verb] if _is_last(verb, path) or (verb in said if texts else not several) else []
+
+
+def _is_last(verb: str, path: str) -> bool:
+    """Whether a path ends with a verb that one thing is before: `/doors/{id}/open`."""
+    return re.search(rf"\}}/{verb}/?$", path, re.IGNORECASE) is not None
 
 
 def _in_path(path: str, reads: bool) -> list[str]:
@@ -217,7 +279,7 @@ def _in_text(text: str, reads: bool) -> list[str]:
     for sentence in re.split(r"(?<=[.!?])\s+|\n+|<[^>]{1,40}>", text[:400])[:2]:
         verb, followed = _first_of(sentence)
         counted = _DELETES | _ADMINS if reads or _READS.match(sentence) else _CHANGES | _SENTENCES
-        if verb in counted and (followed or verb not in _NOUNS):
+        if verb in counted and (verb not in _NOUNS or (followed and not _COMPOUND.match(sentence))):
             found.append(verb)
         if (verb in _ASKS or verb in _CHANGES) and not _CONDITION.match(sentence):
             found += _in_clauses(sentence)

@@ -22,7 +22,7 @@ from mapper.importing.import_report import BadPart
 from mapper.importing.login_endpoints import login_of
 from mapper.importing.pointers import Keys, Pointers
 from mapper.store.import_rows import DocumentScope
-from policies.services import OAuth, Placement, Risk
+from policies.services import OAuth, Placement, Risk, overrides
 
 # Headers that are the gateway's, or that choose another request than the one that was granted.
 OURS = frozenset(
@@ -34,7 +34,7 @@ OURS = frozenset(
     }
 )  # fmt: skip
 HEADER = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,60}")
-_PARAMETER = re.compile(r"[A-Za-z$][A-Za-z0-9_.$\[\]-]{0,99}")
+_PARAMETER = re.compile(r"[A-Z_$][A-Z0-9_.$\[\]-]{0,99}", re.IGNORECASE | re.ASCII)
 _COOKIE = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 MAX_PLACES = 3  # of one credential
@@ -42,6 +42,8 @@ MAX_PLACES = 3  # of one credential
 MAX_TOGETHER = 24  # scopes that one alternative may need at once
 MANY = 0.2  # of the methods that need a credential
 MAX_SETS = 100  # different such sets in one document
+MAX_SCOPES = 10_000  # of one document
+_LONGEST = 5000  # characters of a text that names several
 
 _AWS = frozenset({"x-amazon-apigateway-authtype", "x-amazon-apigateway-auth"})
 # What a signature is called where it is described as a key. Words alone: "signature" also in a header's name.
@@ -141,13 +143,11 @@ class Security:
             placements.append(scheme.placement)
             if not isinstance(wanted, list) or not all(isinstance(one, str) for one in wanted):
                 raise BadPart("must be a list of texts", *keys, name)
-            for scope in wanted:
-                if not _SCOPE.fullmatch(scope):
-                    raise BadPart(f"{scope[:60]!r} isn't a scope", *keys, name)
-                if scope not in self.declared and scheme.lists:
-                    self.problems.append(BadPart(f"{scope[:60]!r} isn't among the scheme's scopes", *keys, name))
-                self.declared.setdefault(scope, "")
-            scopes |= set(wanted)
+            for text in wanted:
+                new = self._declare(text, "", (*keys, name))
+                if new and scheme.lists:
+                    self.problems.append(BadPart(f"{new[0][:60]!r} isn't among the scheme's scopes", *keys, name))
+                scopes.update(text.split())
         together = at_once(placements)
         if isinstance(together, str):
             return together
@@ -194,11 +194,23 @@ class Security:
             if not isinstance(scopes, dict):
                 self.problems.append(BadPart("must be an object", *here, "scopes"))
                 continue
-            for scope, described in scopes.items():
-                if not _SCOPE.fullmatch(scope):
-                    self.problems.append(BadPart("isn't a scope", *here, "scopes", scope[:60]))
-                    continue
-                self.declared[scope] = self.declared.get(scope) or plain(described, 300)
+            for text, described in scopes.items():
+                try:
+                    self._declare(text, plain(described, 300), (*here, "scopes", text[:60]))
+                except BadPart as bad:
+                    self.problems.append(bad)
+
+    def _declare(self, text: str, described: str, keys: Keys) -> list[str]:
+        """Take the scopes that a text names, between which OAuth has blanks; those that are new. Raises BadPart."""
+        named = text.split() if len(text) <= _LONGEST else []
+        if not named or not all(_SCOPE.fullmatch(scope) for scope in named):
+            raise BadPart(f"{text[:60]!r} isn't a scope", *keys)
+        new = [scope for scope in named if scope not in self.declared]
+        if len(self.declared) + len(new) > MAX_SCOPES:
+            raise BadPart(f"more than {MAX_SCOPES:,} scopes aren't taken", *keys)
+        for scope in named:
+            self.declared[scope] = self.declared.get(scope) or described
+        return new
 
 
 def key_place(place: Any, name: Any) -> Placement | None:
@@ -208,7 +220,7 @@ def key_place(place: Any, name: Any) -> Placement | None:
     if place == "header":
         fits = bool(HEADER.fullmatch(name)) and alike(name) not in OURS
     elif place == "query":
-        fits = bool(_PARAMETER.fullmatch(name))
+        fits = bool(_PARAMETER.fullmatch(name)) and not overrides(name)
     else:
         fits = place == "cookie" and bool(_COOKIE.fullmatch(name))
     return Placement(header=name, format="{secret}", at=place) if fits else None

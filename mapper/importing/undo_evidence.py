@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mapper.importing.operation import Op, Shape
@@ -14,6 +15,7 @@ from mapper.importing.undo_parts import (
     bare,
     fixed_parts,
     forms_without,
+    id_of,
     last_hole,
     parent,
     plain,
@@ -37,6 +39,8 @@ _SAYS = {
     False: {"create": "POST", "add": "POST", "insert": "POST"},
     True: {"delete": "DELETE", "remove": "DELETE", "destroy": "DELETE", "update": "", "edit": ""},
 }
+# A change of several things, of which the body is said to be one.
+_MANY = re.compile(r"(?i)bulk|batch|multi|several|\ball\b|\blist\b|\bmany\b|\bor more\b")
 # With one of these a read may show only a part of the thing by itself.
 _VIEWS = frozenset({"view", "format", "projection", "part", "expand", "include", "fields", "detail", "details"})
 
@@ -45,7 +49,7 @@ class Evidence:
     """A document's operations, and what can be told of them."""
 
     def __init__(self, ops: tuple[Op, ...]) -> None:
-        self.ops = ops = _by_place(ops)
+        self.ops = ops = _by_id(_by_place(ops))
         self.ids = {op.id: op for op in ops}
         self.by: dict[tuple[str, object], Op | None] = {}
         for op in ops:
@@ -56,7 +60,8 @@ class Evidence:
         self.collections |= {parent(path) for path in self.collections if path.endswith("/{}")}
         self.paths = {plain(op.path) for op in ops}
         self.makers = {plain(op.path) for op in ops if op.http == "POST"}
-        self.written = {plain(op.path) for op in ops if op.http in ("POST", "PUT")}
+        self.written = sorted({plain(op.path) for op in ops if op.http in ("POST", "PUT")})
+        self.writers = sorted(plain(op.path) for op in ops if op.http in ("POST", "PUT", "PATCH"))
         self.deletes: dict[str, list[Op]] = {}
         self.of_kind: dict[tuple[str, str], list[Op]] = {}  # deletions by the last word of the path, and what is read
         # Things that others can put something into, and the collections that it goes to.
@@ -160,7 +165,13 @@ class Evidence:
 
     def holds_others(self, path: str) -> bool:
         """Whether something can be put into what stands at a path (without the names of its holes), or below it."""
-        return path in self.holders or any(other.startswith((f"{path}/", f"{path}:")) for other in self.written)
+        return path in self.holders or _has_below(self.written, path)
+
+    def writes_alone(self, op: Op) -> bool:
+        """Whether nothing but `op` writes to the thing at its path, or to what stands below it."""
+        path = plain(op.path)
+        there = bisect_right(self.writers, path) - bisect_left(self.writers, path)
+        return there == 1 and not _has_below(self.writers, path)
 
     def goes(self, op: Op, *others: Op) -> bool:
         """Whether the others need no permission beyond what the action could be granted itself."""
@@ -179,12 +190,51 @@ def _by_place(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     )
 
 
+def _by_id(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+    """The operations, each that changes the one thing whose id its body holds (`PUT /things`) at the place of that."""
+    taken = {(op.http, plain(op.path)) for op in ops}
+    items: dict[str, list[Op]] = {}
+    for op in ops:
+        if op.http == "GET" and last_hole(op.path) and op.answer is not None:
+            items.setdefault(parent(op.path), []).append(op)
+    made = []
+    for op in ops:
+        item = found[0] if len(found := items.get(op.path, [])) == 1 else None
+        made_here = ("POST", plain(op.path)) in taken and (op.http, plain(item.path)) not in taken if item else False
+        if item is not None and op.http in ("PUT", "PATCH") and made_here:
+            op = _at_item(op, item, last_hole(item.path))
+        made.append(op)
+    return tuple(made)
+
+
+def _at_item(op: Op, item: Op, hole: str) -> Op:
+    """`op` at the place of `item`, if it surely changes one thing, which its body and the read call the same."""
+    if op.body is None or op.body_around or last_hole(op.path) or _MANY.search(f"{op.name} {op.said}"):
+        return op
+    if {word.removesuffix("s") for word in words(op.said[:60])[:1]} & {*_MAKES, "request"}:
+        return op
+    id = id_of(hole, replace(op, answer=op.body), item)
+    if id is None or id not in op.body.fields or op.body.fields[id].read_only or id_of(hole, item, item) != id:
+        return op
+    taken = hole in op.needed or hole in op.optional - op.body.fields.keys()
+    if taken or tuple(sorted(op.forms.items())) != forms_without(item, hole):
+        return op
+    holes, forms = {**op.holes, hole: item.holes[hole]}, {**op.forms, hole: item.forms[hole]}
+    return replace(op, path=item.path, holes=holes, forms=forms, needed=op.needed | {hole}, given={hole: id})
+
+
 def _place(op: Op) -> tuple[str, str] | None:
     stem, _, word = op.path.rpartition("/")
     http = _SAYS[bool(last_hole(stem))].get(word.lower())
     if not stem or http is None or op.http not in ("POST", http or "PUT") or (http == "DELETE" and op.has_body):
         return None
     return http or op.http, stem
+
+
+def _has_below(paths: Sequence[str], path: str) -> bool:
+    """Whether one of `paths`, which are sorted, goes on where `path` ends."""
+    ends = ((f"{path}{sign}", bisect_left(paths, f"{path}{sign}")) for sign in "/:")
+    return any(at < len(paths) and paths[at].startswith(start) for start, at in ends)
 
 
 def in_part(read: Op) -> bool:

@@ -51,9 +51,10 @@ _PAIR = 0.6
 _RESPELLED = 0.9  # how much a word counts that is what a slip of the keyboard was meant to be
 _UNHEARD = 4.0  # how rare a word counts that no method says
 _OBJECT = 3  # words that may stand between a verb and its particle
-_POLITE = frozenset(
-    ("please", "pls", "can", "could", "would", "you", "i", "want", "need", "to", "let's", "lets", "just")
+POLITE = frozenset(
+    ("please", "pls", "kindly", "now", "just", "can", "could", "would", "you", "i", "want", "need", "to", "lets")
 )
+"""What may stand before the verb of a request."""
 _OBJECTS = frozenset(
     ("to", "that", "the", "a", "an", "my", "our", "on", "him", "her", "them", "us", "this", "everybody")
 )
@@ -131,7 +132,7 @@ def query(text: str, names: Collection[str] = ()) -> Query:
     concepts: list[Concept] = []
     deed, before = "", ""
     lists = ends = False
-    thing, last, ids = 0, -9, 0
+    thing, last, ids, first = 0, -9, 0, 0
     for place, (word, quoted) in enumerate(marked):
         if quoted or word.endswith("/"):
             continue
@@ -161,9 +162,12 @@ def query(text: str, names: Collection[str] = ()) -> Query:
         concepts.append(Concept(stemmed, said, verb, 1.0, thing == 1, asks=asking))
         last = place
         if before:
-            pair = Concept(before + stemmed, {stem(before + stemmed): 1.0}, False, _PAIR, thing == 1)
+            compound = stem(before + stemmed)
+            for at in (first, len(concepts) - 1):  # "net worth" is said where "networth" is
+                concepts[at] = replace(concepts[at], said={compound: _KIN, **concepts[at].said})
+            pair = Concept(before + stemmed, {compound: 1.0}, False, _PAIR, thing == 1)
             concepts.append(pair)
-        before = stemmed
+        before, first = stemmed, len(concepts) - 1 - bool(before)
     asks = bool(plain) and (plain[0] in _LISTING or plain[0] in ("is", "are", "how", "when", "where", "did", "has"))
     if asks or (text.rstrip().endswith("?") and not deed):
         deed, ends = "read", False
@@ -200,7 +204,7 @@ def plainly(marked: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
                     words[at : at + 1] = [(verb, False) for verb in verbs]
                     break
         at += 1
-    first = next((n for n, (word, quoted) in enumerate(words) if quoted or word not in _POLITE), len(words))
+    first = next((n for n, (word, quoted) in enumerate(words) if quoted or word not in POLITE), len(words))
     if first + 1 < len(words) and words[first][0] in lexicon.kin().spoken:
         after = words[first + 1][0]
         if after.startswith("<") or after in _OBJECTS:

@@ -13,7 +13,7 @@ from mapper.json_schema import REF
 from mapper.store.blobs import unpack
 from mapper.store.catalog_session import Session
 from mapper.store.database import ServiceUnreadable, of_service
-from mapper.store.import_rows import Entry
+from mapper.store.import_rows import Entry, own_keys
 from policies.services import Risk
 
 _CHUNK = 500  # rows that are read at a time
@@ -172,7 +172,8 @@ class Listing(Session):
         if document not in scopes:
             found = db.execute("SELECT id, name FROM scope WHERE document_id = ?", (document,)).fetchall()
             scopes[document] = dict(found)
-        properties = unpacked(blob)["properties"]
+        detail = unpacked(blob)
+        properties, keys = detail["properties"], own_keys(detail["locations"])
         if not all(isinstance(text, str) for text in (*row[1:7], row[11], *scopes[document].values())):
             raise sqlite3.DatabaseError("it holds bytes where text belongs")
         return Entry(
@@ -185,7 +186,7 @@ class Listing(Session):
             path=row[6],
             risk=risk_of(row[7], row[5]),
             scopes=tuple(sorted(scopes[document][int(each)] for each in numbers.split())),
-            parameters=tuple(properties),
+            parameters=tuple(name for name in properties if name not in keys),
             fields=self._fields(db, document, properties.get("body")),
             unsupported=row[11],
         )

@@ -8,6 +8,14 @@ from typing import Any
 
 from policies.services import BodyFormat, Location, OAuth, Placement, Risk
 
+_KEYS = frozenset({"idempotency-key", "x-idempotency-key"})  # headers that make a repetition harmless
+
+
+def own_keys(locations: Mapping[str, str]) -> list[str]:
+    """The headers among a method's arguments that GoEx gives itself: for a key that was used before, a service answers
+    with what is there already, so that whoever calls can't choose it."""
+    return [name for name, place in locations.items() if place == "header" and name.lower() in _KEYS]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentScope:

@@ -19,6 +19,7 @@ from mapper.store import login_rows, waysback
 from mapper.store.blobs import unpack
 from mapper.store.catalog_lists import risk_of, unpacked
 from mapper.store.database import of_service
+from mapper.store.import_rows import own_keys
 from policies.graphql import NO_ERRORS, SOME_DATA, operation_of
 from policies.media_types import MEDIA
 from policies.services import BodyFormat, CodeFacts, CredentialAt, Location, Method, OAuth, Placement, Scope, Service
@@ -30,7 +31,6 @@ METHOD = (
 )
 _VERBS = frozenset({"", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _BODIES, _LOCATIONS = frozenset(get_args(BodyFormat)), frozenset(get_args(Location))
-_KEYS = frozenset({"idempotency-key", "x-idempotency-key"})  # headers that make a repetition harmless
 _PLACE = re.compile(r"[A-Za-z0-9_.$\[\]-]{1,100}")
 # Google's documents name their scopes alone; where its tokens come from is known without them.
 _GOOGLE = OAuth(
@@ -122,7 +122,10 @@ def method_of(schemas: Schemas, service: str, row: Any) -> tuple[Method, int]:
     known = referred(detail["properties"])
     if wrong := _wrong(schemas, row, detail, known):
         raise sqlite3.DatabaseError(f"{name}: {wrong}")
-    properties, required, locations = detail["properties"], detail["required"], detail["locations"]
+    locations = detail["locations"]
+    keys = own_keys(locations)
+    properties = {name: schema for name, schema in detail["properties"].items() if name not in keys}
+    required = [name for name in detail["required"] if name not in keys]
     definitions = schemas.closed(known)
     parameters: dict[str, Any] = {
         "type": "object",
@@ -132,7 +135,6 @@ def method_of(schemas: Schemas, service: str, row: Any) -> tuple[Method, int]:
     }
     if definitions:
         parameters["$defs"] = definitions
-    key = next((one for one, place in locations.items() if place == "header" and one.lower() in _KEYS), "")
     method = Method(
         service=service,
         name=name,
@@ -149,8 +151,8 @@ def method_of(schemas: Schemas, service: str, row: Any) -> tuple[Method, int]:
         origin_id=origin_id,
         unsupported=unsupported,
         undo=waysback.of_method(schemas.db, document, origin_id),
-        defaults={key: "$action.key"} if key else {},
-        idempotency=key,
+        defaults=dict.fromkeys(keys, "$action.key"),
+        idempotency=keys[0] if keys else "",
     )
     return method, 20 * len(blob)
 

@@ -87,6 +87,15 @@ def test_what_was_named_never_changes_what_is_done(words: str) -> None:
     assert not proposed.sure and any("ask for something else" in note for note in proposed.notes)
 
 
+@pytest.mark.parametrize(
+    "words", ["approve the open issues of acme/site", "dismiss the comments on issue 7 of acme/site"]
+)
+@pytest.mark.parametrize("addressed", ["", "github: "])
+def test_a_change_is_not_answered_by_a_look(words: str, addressed: str) -> None:
+    proposed = PROPOSER.propose(addressed + words)
+    assert not proposed.sure and any("only looks" in note for note in proposed.notes), proposed.notes
+
+
 def test_what_a_list_has_no_use_for_keeps_it_from_being_sure() -> None:
     proposed = PROPOSER.propose('list the slack channels "secret" #ops')
     assert not proposed.sure and proposed.readings[0].method.id == "slack.conversations.list"

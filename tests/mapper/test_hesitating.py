@@ -50,6 +50,14 @@ def test_a_question_is_told_from_a_wish(words: str, question: bool) -> None:
         ("share the folder with everybody", True),
         ("please just delete it", True),
         ("Can you rename it", True),
+        ("approve pull request 17", True),
+        ("I want to unpin it", True),
+        ("get rid of it", True),  # a verb of several words
+        ("call it off", True),
+        ("open the matter again", True),
+        ("open the matter", False),
+        ("show me it again", False),
+        ("log of today", False),  # no verb here
         ("show who is in it", False),
         ("let me see it", False),
         ("which ones are there", False),
@@ -103,6 +111,22 @@ def test_another_reading_that_needs_other_scopes(alone: Alone) -> None:
     assert found(Rival(other, (), 2.0)) == ()
     assert "tasks.tasks.list" in found(Rival(elsewhere, (), 3.5))[0]
     assert found(Rival(elsewhere, (), 3.5, excluded=True)) == found(Rival(elsewhere, (), 4.5)) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "said"),
+    [
+        ("calendar.events.get", "approve the event", "only looks"),
+        ("calendar.events.delete", "show the event", "a question was asked"),
+        ("calendar.events.delete", "who comes to the event", "a question was asked"),
+        ("calendar.events.get", "show the event", ""),
+        ("calendar.events.delete", "call the event off", ""),
+    ],
+)
+def test_a_change_is_no_look_and_a_look_no_change(alone: Alone, name: str, words: str, said: str) -> None:
+    method = alone.catalog.method(name)
+    found = doubts(alone.catalog, method, (call(alone.catalog, name, calendarId="c", eventId="e"),), (), words, words)
+    assert (said in found[0]) if said else not found
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,29 @@ def test_initials_and_hosts_name_a_service(tmp_path: Path) -> None:
     assert named.of("a mail to ana@dev.to") == named.of("")
 
 
+@pytest.mark.parametrize(
+    ("url", "title", "named", "other"),
+    [
+        ("https://app.to/api", "Quillmark", "what is new on app.to", "add a lane to pool 3"),
+        ("https://api.open.kestrel.gov/v1", "Quillmark", "ask kestrel for the lanes", "a list of gov forms"),
+        ("https://api.kestrel.example", "Books API", "get lanes from kestrel", "who keeps our books in order"),
+        ("https://api.fire.example", "Quillmark", "add a payee to Fire: Ann Lee", "set a fire in the oven"),
+        ("https://api.readme.example", "Quillmark", "the lanes in readme", "read me the lanes of the pool"),
+        ("https://api.justlane.example", "Quillmark", "which lanes on Just Lane are free", "is it just lane 3"),
+    ],
+)
+def test_what_a_title_or_a_host_calls_a_service_is_a_name_where_one_stands(
+    tmp_path: Path, url: str, title: str, named: str, other: str
+) -> None:
+    paths = {"/pools": {"get": {"operationId": "listPools", "summary": "List pools"}}}
+    file = tmp_path / "document.json"
+    file.write_text(json.dumps(document(paths, info={"title": title, "version": "1"}, servers=[{"url": url}])))
+    import_openapi(tmp_path / "catalog.db", file, "quillmark")
+    names = ServiceNames(Catalog.open(tmp_path / "catalog.db"))
+    assert names.of(named).here == {"quillmark"}
+    assert "quillmark" not in names.of(other).here
+
+
 def test_two_services_may_be_named() -> None:
     named = ServiceNames(Catalog.bundled())
     assert named.of("post the github issue to slack").here == {"github", "slack"}

@@ -6,7 +6,9 @@ import pytest
 
 from mapper import manifest
 from mapper.catalog import Catalog
+from mapper.code.abstract_values import plain
 from mapper.code.found_calls import ANY, Finding, FoundCall
+from mapper.code.languages import read
 from mapper.code.method_finder import find
 from tests.mapper.code.corpus import LARGER, PYTHON, SHELL, Sample
 
@@ -144,3 +146,26 @@ def test_accounts_say_where_a_service_is() -> None:
 @pytest.mark.parametrize("language", ["python", "shell"])
 def test_no_program_breaks_the_reader(program: str, language: str) -> None:
     assert isinstance(find(language, program, Catalog.bundled(), ("slack",)), Finding)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("lines", "known"),
+    [
+        ("v = '%.2f' % 1.5", False),
+        ("v = '%05d' % 3", False),
+        ("v = '%*d' % (5, 3)", False),
+        ("v = '%(a)x' % {'a': 30}", False),
+        ("v = '%d of %s, 5%%' % (3, 'x')", "3 of x, 5%"),
+        ("v = ['a'].pop()", False),
+        ("v = ['a'] if x() else ['b']\nv.append('c')", False),
+        ("v = 'b' if ['a'].pop() else 'c'", False),
+        ("v = 'b' if ['a'].sort() else 'c'", "c"),
+        ("d = {'v': 'a'}\nd.clear()\nv = d.get('v', 'b')", False),
+        ("d = {'v': 'a'}\nd.popitem()\nv = d.get('v', 'b')", False),
+    ],
+)
+def test_a_value_is_what_python_makes_of_it(lines: str, known: object) -> None:
+    sending = "import requests\nrequests.post('https://a.example', json={'v': v})"
+    (request,) = read("python", f"{lines}\n{sending}").requests
+    found, value = plain(dict(request.body.items)["v"])
+    assert (value if found else False) == known

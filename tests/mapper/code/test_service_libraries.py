@@ -112,7 +112,23 @@ def test_what_isnt_known_is_no_call(catalog: Catalog, line: str) -> None:
     assert find("python", f"import stripe, sendgrid, notion_client\nkey = 1\n{line}\n", catalog, _ALL).calls == ()
 
 
-def test_a_field_with_parts_leaves_the_body_open(catalog: Catalog) -> None:
-    line = "import stripe\nstripe.Customer.create(name='Ada', metadata={'a': 1})\n"
+@pytest.mark.parametrize(
+    ("given", "fields", "open_"),
+    [
+        ("metadata={'a': 1}", {"metadata[a]": "1"}, ()),
+        (
+            "items=[{'price': 'p', 'on': {'x': y}}, 'z']",
+            {"items[0][price]": "p", "items[1]": "z"},
+            ("items[0][on][x]",),
+        ),
+        ("metadata={'a': 1, **more}", {"metadata[a]": "1"}, ("metadata",)),
+        ("metadata={'a': 1} if y() else {'b': 2}", {}, ("metadata",)),
+        ("metadata={}, email=y", {}, ("email",)),
+    ],
+)
+def test_a_value_with_parts_is_the_fields_that_stripe_makes_of_it(
+    catalog: Catalog, given: str, fields: dict[str, str], open_: tuple[str, ...]
+) -> None:
+    line = f"import stripe\nstripe.Customer.create(name='Ada', {given})\n"
     (call,) = find("python", line, catalog, ("stripe",)).calls
-    assert call.open == ("*",)
+    assert (call.fields, call.open) == ({"name": "Ada", **fields}, open_)

@@ -24,7 +24,7 @@ from mapper.context import Context
 from mapper.conversation import Conversation
 from mapper.evaluation import recorded, request_sets, rounds
 from mapper.evaluation.alone import Alone
-from mapper.evaluation.scope_table import figures
+from mapper.evaluation.scope_table import Row, figures
 from mapper.techniques import CONVERSATION, Technique
 from policies.actions import Call
 from tests.google import alone
@@ -61,23 +61,45 @@ def test_what_a_strong_model_can_do_it_does_here(alone: Alone, tmp_path: Path) -
     assert len([row for row in differ if row.request.raw["service"] != "drive"]) <= 1
 
 
-@pytest.mark.slow
-def test_a_second_set_written_when_the_first_had_taught_what_it_could(alone: Alone, tmp_path: Path) -> None:
-    """165 others, with native tool calls. As first measured one ran with a scope too wide: c017, "I am a student"."""
-    folder = VECTORS.with_name("conversations2")
+def played(name: str, alone: Alone, tmp_path: Path) -> list[Row]:
+    """A set that was answered by native tool calls, to its end."""
+    folder = VECTORS.with_name(name)
     for file in folder.glob("*.answers.jsonl"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     asked = request_sets.read(folder / "requests.jsonl")
     now = Context(now=datetime.fromisoformat("2026-11-30T09:00+01:00"))
     made, waiting = rounds.rows(alone, asked, Technique.named(CONVERSATION, samples=1), tmp_path, "tools", now)
     assert waiting is None
+    return made
+
+
+@pytest.mark.slow
+def test_a_second_set_written_when_the_first_had_taught_what_it_could(alone: Alone, tmp_path: Path) -> None:
+    """165 others, with native tool calls. As first measured one ran with a scope too wide: c017, "I am a student"."""
+    made = played("conversations2", alone, tmp_path)
     found = figures(made)
     assert found["n"] == 165
+    assert found["prompt_tokens"] <= 3000
     assert found["accuracy_total_pct"] >= 94
     assert found["declined_wrongly_pct"] == 0
     assert found["by_class"]["ambiguous"]["executed_pct"] == 0
     assert found["by_class"]["unservable"]["declined_pct"] == 100
     assert [row.request.id for row in made if row.excessive] == []
+
+
+@pytest.mark.slow
+def test_a_third_set_as_first_measured(alone: Alone, tmp_path: Path) -> None:
+    """200 others over 54 of Google's APIs, answered to prompts as they are now; nothing was changed after it."""
+    made = played("conversations3", alone, tmp_path)
+    found = figures(made)
+    assert found["n"] == 200
+    assert found["accuracy_total_pct"] >= 95
+    assert found["declined_wrongly_pct"] < 1
+    assert found["prompt_tokens"] <= 3000
+    assert found["by_class"]["ambiguous"]["executed_pct"] == 0
+    assert found["by_class"]["unservable"]["declined_pct"] == 100
+    # It reads the calendar's own address to decline in its name: a call more, and with it a scope.
+    assert [row.request.id for row in made if row.excessive] == ["e064"]
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def test_the_labelled_set(name: str, tmp_path: Path) -> None:
 
 def test_the_labelled_set_holds_both_kinds() -> None:
     labels = [label for _, ops in SPECS.values() for key, (label, _) in ops.items() if not key.startswith("GET ")]
-    assert (len(labels), sum(map(bool, labels))) == (258, 100)
+    assert (len(labels), sum(map(bool, labels))) == (294, 116)
 
 
 def test_what_is_derived_is_read_back_as_it_was(tmp_path: Path) -> None:
@@ -70,6 +70,21 @@ def test_only_what_was_made_is_deleted_again(tmp_path: Path) -> None:
     undo = next(m.undo for m in catalog.methods() if m.origin_id == "POST /product")
     assert undo is not None
     assert undo.unless == "body.id"
+
+
+def test_an_undo_has_a_key_of_its_own(tmp_path: Path) -> None:
+    """With the action's, a service would answer with what it answered then, and take nothing back."""
+    catalog = imported(tmp_path, "more")
+    keyed = [method for method in catalog.methods() if method.idempotency]
+    assert len(keyed) == 3
+    for method in keyed:
+        assert method.undo is not None and method.idempotency not in method.parameters["properties"]
+        assert not any(
+            "idempotency" in str(each.arguments).lower() for each in (*method.undo.calls, *method.undo.reads)
+        )
+    assert not any(
+        "dempotency" in name for entry in Store(tmp_path / "catalog.db").entries() for name in entry.parameters
+    )
 
 
 def test_a_new_import_takes_the_old_ways_back_with_it(tmp_path: Path) -> None:

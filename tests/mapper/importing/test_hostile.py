@@ -177,9 +177,32 @@ def kinds(count: int) -> dict[str, Any]:
     })  # fmt: skip
 
 
-def calls_to_read(count: int) -> int:
+def parts(count: int) -> dict[str, Any]:
+    """A document of so many operations, of parts of things that may be made by the PUT that changes them."""
+    ids = [{"name": "id", "in": "path", "required": True, "schema": TEXT}]
+    kept = {"content": {"application/json": {"schema": {"type": "object", "properties": {"a": TEXT}}}}}
+    shown, done = {"200": {"description": "", **kept}}, {"200": {"description": ""}}
+    return document({
+        f"/things/{{id}}/part{n}": {
+            "parameters": ids, "get": {"responses": shown}, "delete": {"responses": done},
+            "put": {"requestBody": kept, "responses": done | {"201": {"description": ""}}},
+        } for n in range(count // 3)
+    })  # fmt: skip
+
+
+def elsewhere(count: int) -> dict[str, Any]:
+    """A document of so many operations, of things of one kind that are deleted in another place than they are made."""
+    kept = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Thing"}}}}
+    shown = {"responses": {"201": {"description": "", **kept}}}
+    ids = [{"name": "id", "in": "path", "required": True, "schema": TEXT}]
+    made = {f"/rooms{n}/things": {"post": {**shown, "requestBody": kept}} for n in range(count // 3)}
+    gone = {f"/halls{n}/things/{{id}}": {"parameters": ids, "get": shown, "delete": shown} for n in range(count // 3)}
+    return document(made | gone, {"Thing": {"type": "object", "properties": {"id": TEXT, "a": TEXT}}})
+
+
+def calls_to_read(count: int, made_of: Any = kinds) -> int:
     """The calls of functions, Python's and C's, that reading a document of `count` operations takes."""
-    source = Source("document.json", json.dumps(kinds(count)), "")
+    source = Source("document.json", json.dumps(made_of(count)), "")
     made = 0
 
     def counted(frame: Any, event: str, argument: Any) -> None:
@@ -201,6 +224,11 @@ def test_an_operation_costs_as_many_steps_in_a_large_document_as_in_a_small_one(
     assert many < 2000 * 700
 
 
+@pytest.mark.parametrize("made_of", [parts, elsewhere])
+def test_an_undo_costs_as_many_steps_in_a_large_document_as_in_a_small_one(made_of: Any) -> None:
+    assert calls_to_read(1500, made_of) < 12 * calls_to_read(150, made_of)
+
+
 def test_thirty_thousand_operations(tmp_path: Path) -> None:
     """Within the steps that a document may take, and the processor's time of its reader: `reader_process.SECONDS`."""
     seen: list[int] = []
@@ -216,7 +244,7 @@ def test_thirty_thousand_problems(tmp_path: Path) -> None:
     began = time.monotonic()
     report = _openapi(tmp_path, json.dumps(document(paths), indent=1))
     assert time.monotonic() - began < SECONDS
-    assert report.imported[0].methods == 1
+    assert report.imported[0].methods == 30_001
     assert report.problems[-1].what == "and 29,800 problems more"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,16 @@ import pytest
 import yaml
 
 from mapper.catalog import Catalog
-from mapper.importing import install
+from mapper.importing import install, openapi
+from mapper.importing import security as security_of
 from mapper.importing.files import import_openapi
-from mapper.importing.import_report import Report
+from mapper.importing.import_report import BadPart, Report
 from mapper.least_scopes import least_scopes
 from mapper.lint import lint
 from policies.actions import Call
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
 from policies.services import Method, Risk
+from tests.mapper.importing import undo_specs as notes
 from tests.mapper.importing.openapi_documents import PETS, document, sending
 
 TEXT = {"type": "string"}
@@ -46,6 +49,10 @@ class Bench:
         (name,) = service.methods
         return service.methods[name]
 
+    def callable(self) -> list[str]:
+        """The methods of `things` that can be called."""
+        return [name for name, one in self.catalog.service("things").methods.items() if not one.unsupported]
+
     def check(self, method: Method, arguments: dict[str, Any]) -> str:
         """What is wrong with these arguments; "" when nothing is."""
         try:
@@ -72,7 +79,7 @@ def problems(report: Report) -> list[str]:
 def test_a_whole_document(bench: Bench) -> None:
     report = bench.put(PETS, file="pets.yaml")
     (one,) = report.imported
-    assert (one.service, one.version, one.methods, one.scopes) == ("petshop", "1.2.0", 4, 3)
+    assert (one.service, one.version, one.methods, one.scopes) == ("petshop", "1.2.0", 5, 3)
     assert problems(report) == [
         "22: a cookie isn't sent",
         "37: the path doesn't name {ident}",
@@ -160,6 +167,7 @@ def test_two_services_with_one_scope_name_are_two(bench: Bench) -> None:
         ({"type": "openIdConnect", "openIdConnectUrl": "https://x"}, "Authorization", "Bearer {secret}"),
         ({"type": "apiKey", "in": "header", "name": "WM_SEC.TOKEN"}, "WM_SEC.TOKEN", "{secret}"),
         ({"type": "apiKey", "in": "query", "name": "k"}, "k", "{secret}"),
+        ({"type": "apiKey", "in": "query", "name": "_key"}, "_key", "{secret}"),
         ({"type": "apiKey", "in": "cookie", "name": "k"}, "k", "{secret}"),
     ],
 )
@@ -178,6 +186,8 @@ def test_where_the_credential_goes(bench: Bench, scheme: Any, header: str, form:
         ([{"s": []}], {"s": {"type": "apiKey", "in": "header", "name": "Host"}}, "couldn't be read"),
         ([{"s": []}], {"s": {"type": "apiKey", "in": "header", "name": "Content_Length"}}, "couldn't be read"),
         ([{"s": []}], {"s": {"type": "apiKey", "in": "cookie", "name": "a; b"}}, "couldn't be read"),
+        ([{"s": []}], {"s": {"type": "apiKey", "in": "query", "name": "_Method"}}, "couldn't be read"),
+        ([{"s": []}], {"s": {"type": "apiKey", "in": "query", "name": "_method[x]"}}, "couldn't be read"),
         ([{"s": []}], {"s": {"type": "http", "scheme": "digest"}}, "digest"),
         ([{"s": []}], {"s": {"type": "mutualTLS"}}, "certificate"),
         ([{"t": []}], {"s": oauth("a")}, "doesn't have"),
@@ -221,6 +231,46 @@ def test_a_parameter_that_is_the_credential_is_no_argument(bench: Bench) -> None
     placement = bench.catalog.service(made.service).placement
     assert (placement.at, placement.header) == ("query", "api_key")
     assert list(made.parameters["properties"]) == ["token"] and not made.unsupported
+
+
+def test_parameters_that_are_the_credential_together_have_a_place_each(bench: Bench) -> None:
+    """An operation that can't do without either: with one of them alone it couldn't be called."""
+    keys = [{"name": name, "in": "header", "required": True, "schema": TEXT} for name in ("apiKey", "apiSecret")]
+    made = bench.method(document({"/x": {"get": {"operationId": "look", "parameters": [*keys, NAMED]}}}))
+    placement = bench.catalog.service(made.service).placement
+    assert [(one.at, one.header) for one in placement.places] == [("header", "apiKey"), ("header", "apiSecret")]
+    assert list(made.parameters["properties"]) == ["q"] and not made.unsupported
+
+
+def test_scopes_in_one_text_are_all_needed(bench: Bench) -> None:
+    """As OAuth itself writes several."""
+    assert scopes(bench, [{"o": ["a b", "c"]}], {"o": oauth("a b", "c")}).scopes == ("a+b+c",)
+    assert scopes(bench, [{"o": ["a  b ", "\tc"]}], {"o": oauth("a  b", "c ")}).scopes == ("a+b+c",)
+    for text in (" ", "", "a é", "a" + " " * 5000):  # none is never fewer than were asked for
+        paths = {"/x": {"get": {"operationId": "go", "security": [{"o": [text]}]}}, "/good": {"get": {}}}
+        raw = document(paths)
+        raw["components"]["securitySchemes"] = {"o": oauth("a")}
+        report = bench.put(raw)
+        assert bench.callable() == ["good.get"]
+        assert "isn't a scope" in problems(report)[0]
+
+
+def test_a_text_of_scopes_is_one_problem_and_no_document_has_any_number(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {" " * 100_000: "", "a é é é": "", "b" * 201: "", "c d": "Both."}
+    security = [{"o": ["c d x y"]}]
+    raw = document({"/x": {"get": {"operationId": "go", "security": security}}, "/good": {"get": {}}})
+    flow = {"authorizationUrl": "https://a.example.com/", "tokenUrl": "https://a.example.com/", "scopes": texts}
+    raw["components"]["securitySchemes"] = {"o": {"type": "oauth2", "flows": {"authorizationCode": flow}}}
+    said = [one.what for one in bench.put(raw).problems]
+    assert [one.endswith("isn't a scope") for one in said] == [False] + [True] * 3
+    assert said[0] == "'x' isn't among the scheme's scopes"
+    assert bench.catalog.service("things").scopes["d"].description == "Both."
+    monkeypatch.setattr(security_of, "MAX_SCOPES", 3)
+    made, found = openapi.read_document(raw, "things", "things.json", "")
+    assert made is not None and [one.name for one in made.methods if not one.unsupported] == ["good.get"]
+    assert "more than 3 scopes aren't taken" in [one.what for one in found]
 
 
 def test_an_operation_overrides_the_documents_security(bench: Bench) -> None:
@@ -362,7 +412,7 @@ def test_an_optional_parameter_without_a_name_leaves_its_operation(bench: Bench)
 @pytest.mark.parametrize("needed", [{"name": "", "in": "query", "required": True}, {"name": "", "in": "path"}])
 def test_a_parameter_that_is_needed_has_a_name(bench: Bench, needed: dict[str, Any]) -> None:
     report = bench.put(document({"/a": {"get": {"parameters": [needed]}}, "/good": {"get": {}}}))
-    assert list(bench.catalog.service("things").methods) == ["good.get"]
+    assert bench.callable() == ["good.get"]
     assert "must be a name" in problems(report)[0]
 
 
@@ -381,12 +431,13 @@ def test_a_parameter_that_is_needed_has_a_name(bench: Bench, needed: dict[str, A
         ([], "/a/../b", "isn't a path segment"),
         ([], "a", "begins with a slash"),
         ([], "/a\u202e", "isn't a path segment"),
+        ([{"name": "i", "in": "path"}], "/a/{i}?i={i}", "names a parameter twice"),
     ],
 )
 def test_operations_that_cant_be_taken_leave_the_rest(bench: Bench, parameters: Any, path: str, why: str) -> None:
     raw = document({path: {"get": {"operationId": "bad", "parameters": parameters}}, "/good": {"get": {}}})
     report = bench.put(raw)
-    assert list(bench.catalog.service("things").methods) == ["good.get"]
+    assert bench.callable() == ["good.get"]
     assert why in problems(report)[0]
     assert report.problems[0].line > 1
 
@@ -412,12 +463,68 @@ def test_a_token_that_is_said_twice_is_no_argument(bench: Bench) -> None:
         assert "goes elsewhere, and the operation needs it" in bench.method(raw).unsupported
 
 
+@pytest.mark.promise(11)
+@pytest.mark.parametrize(
+    ("path", "item", "row"),
+    [
+        ("/docs/trash", {"get": {"parameters": [NAMED, NAMED]}}, ("GET", "/docs/trash")),
+        ("/docs/trash", {"get": {"parameters": "all"}}, ("GET", "/docs/trash")),
+        ("/docs/trash", {"get": {"security": "none"}}, ("GET", "/docs/trash")),
+        ("/docs/trash", {"get": "x"}, ("GET", "/docs/trash")),
+        ("/docs/trash", {"get": {"requestBody": {"$ref": "other.yaml"}}}, ("GET", "/docs/trash")),
+        ("docs/trash", {"get": {}}, ("GET", "/docs/trash")),
+        ("/docs/müll", {"get": {}}, ("GET", "/docs/m%C3%BCll")),
+        ("/docs/trash", {"$ref": "other.yaml"}, ("DELETE", "/docs/trash")),
+    ],
+)
+def test_what_is_left_out_keeps_its_path_and_its_harm(bench: Bench, path: str, item: Any, row: tuple[str, str]) -> None:
+    """An id may be its path's, and which operation would be sent then isn't told by what could be read."""
+    if isinstance(item.get("get"), dict):
+        item = {"get": {"operationId": "empty", "summary": "Deletes all docs.", **item["get"]}}
+    bench.put(document({path: item, "/good": {"get": {}}}))
+    assert bench.callable() == ["good.get"]
+    (made,) = [one for one in bench.catalog.service("things").methods.values() if one.unsupported]
+    assert (made.http, made.path) == row
+    assert made.risk is (Risk.READ if item.get("get") == "x" else Risk.DELETE)
+    assert (made.name, *row) in bench.catalog.paths("things")
+
+
+def test_a_document_of_too_many_operations_isnt_taken_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the rest does at its paths would be nobody's."""
+    raw = document({f"/a{n}": {"get": {}} for n in range(3)})
+    assert openapi.read_document(raw, "things", "things.json", "")[0] is not None
+    monkeypatch.setattr(openapi, "MAX_METHODS", 2)
+    with pytest.raises(BadPart, match="more than 2 operations"):
+        openapi.read_document(raw, "things", "things.json", "")
+
+
+def test_a_head_is_what_a_get_of_its_place_is(bench: Bench) -> None:
+    """Servers do for a HEAD what they do for a GET."""
+    deletes, looks = {"operationId": "go", "summary": "Deletes all."}, {"operationId": "look"}
+    bench.put(document({"/a": {"get": deletes, "head": looks}, "/b/": {"head": deletes}, "/b": {"get": looks}}))
+    assert {one.risk for one in bench.catalog.service("things").methods.values()} == {Risk.DELETE}
+    raw = notes.document("notes")
+    alone, _ = openapi.read_document(raw, "notes", "notes.json", "")
+    for item in raw["paths"].values():
+        item["head"] = {key: value for key, value in item.get("get", {}).items() if key == "parameters"}
+    beside, _ = openapi.read_document(raw, "notes", "notes.json", "")
+    assert alone is not None and beside is not None and alone.undos and alone.undos == beside.undos
+
+
 @pytest.mark.parametrize(
     ("http", "operation", "path", "why"),
     [
         ("get", {"parameters": [{"name": "i", "in": "path"}, {"name": "i", "in": "query", "required": True}]}, "/a/{i}",
          "in different places"),
         ("get", {}, "/a?x=1", "isn't a path segment"),
+        ("get", {}, "/a?x={y}", "isn't a path segment"),
+        ("get", {}, "/a/#b/c", "isn't a path segment"),
+        ("get", {}, "/a?i={i}", "which is no parameter of it"),
+        ("get", {"parameters": [{"name": "api_key", "in": "path", "required": True}], "security": [{"key": []}]},
+         "/a?api_key={api_key}", "the account's goes elsewhere, and the operation needs it"),
+        ("get", {"parameters": [{"name": "i", "in": "path", "content": {"application/json": {"schema": TEXT}}}]},
+         "/a/{i}", "a value as JSON isn't sent in the path"),
+        ("post", {"requestBody": {"content": {"multipart/form-data": {"schema": TEXT}}}}, "/a", "must list its fields"),
         ("get", {"requestBody": {"required": True, "content": {"application/json": {}}}}, "/a", "a GET with a body"),
         ("post", {"parameters": [{"name": "X-HTTP-Method-Override", "in": "header", "required": True}]}, "/a",
          "the gateway's alone, and the operation needs it"),
@@ -442,6 +549,137 @@ def test_a_path_of_names_side_by_side_cant_be_called(bench: Bench) -> None:
     parameters = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in "ab"]
     made = bench.method(document({"/x/{a}{b}": {"get": {"parameters": parameters}}}))
     assert "side by side" in made.unsupported
+
+
+def test_operations_at_one_path_are_told_apart_by_what_stands_behind_it(bench: Bench) -> None:
+    """A query's names are the query's, whatever place they are said to have; words behind # aren't sent."""
+    place = [{"name": name, "in": "path", "required": True, "schema": {"type": "number"}} for name in ("lat", "lon")]
+    city = [{"name": "city", "in": "query", "required": True, "schema": TEXT}, NAMED]
+    paths = {
+        "/now?lat={lat}&lon={lon}": {"get": {"operationId": "here", "parameters": place}},
+        "/now?city={city}": {"get": {"operationId": "there", "parameters": city}},
+        "/now#all": {"get": {"parameters": [NAMED]}},
+    }
+    assert bench.put(document(paths)).problems == ()
+    methods = bench.catalog.service("things").methods
+    assert {name: (one.path, one.unsupported, one.parameters["required"]) for name, one in methods.items()} == {
+        "here": ("/now", "", ["lat", "lon"]),
+        "there": ("/now", "", ["city"]),
+        "now.all.get": ("/now", "", []),
+    }
+    assert dict(methods["here"].locations) == {"lat": "query", "lon": "query"}
+    assert "lon" in bench.check(methods["here"], {"lat": 1})
+
+
+def test_operations_at_one_path_are_as_bad_as_the_worst(bench: Bench) -> None:
+    """A program that was allowed the read could send the write: nothing in the request tells them apart."""
+    paths = {
+        "/notes#search": {"post": {"operationId": "search"}},
+        "/notes": {"post": {"operationId": "add"}},
+        "/tags#purge": {"post": {}},
+        "/tags#search": {"post": {"operationId": "searchTags"}},
+        "/lists#search": {"post": {"operationId": "searchLists"}},
+    }
+    bench.put(document(paths))
+    risks = {name: one.risk for name, one in bench.catalog.service("things").methods.items()}
+    assert risks == {
+        "search": Risk.WRITE, "add": Risk.WRITE, "searchTags": Risk.DELETE, "tags.purge.post": Risk.DELETE,
+        "searchLists": Risk.READ,
+    }  # fmt: skip
+
+
+def _path_named(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": TEXT}
+
+
+_COOKIE = {"name": "c", "in": "cookie", "required": True, "schema": TEXT}
+_ACTION = {"name": "action", "in": "query", "schema": {"$ref": "#/components/schemas/Act"}}
+
+
+@pytest.mark.parametrize(
+    ("path", "own", "other", "operation"),
+    [
+        ("/tags/{id}", {"parameters": [_path_named("id")]}, "/tags/{tag}#purge", {"parameters": [_path_named("tag")]}),
+        ("/tags/{id}", {"parameters": [_path_named("id")]}, "/tags/{tag}/#purge", {"parameters": [_path_named("tag")]}),
+        ("/tags/", {}, "/tags#purge", {}),
+        ("/tags", {}, "/tags#purge", {"parameters": [_COOKIE]}),  # that can't be sent
+        ("/tags", {}, "/tags#x", {"parameters": [_COOKIE, _ACTION]}),
+        ("/tags", {}, "/tags#purge", {"parameters": [{"in": "query", "required": True}]}),  # nor read
+        ("/tags", {}, "/tags#purge", {"security": "none"}),
+        ("/tags", {}, "/tags?mode=purge", {}),
+        ("/tags", {}, "/tags?mode=purge#{x}/y", {}),
+        ("/tags", {}, "/tags?purge={purge}", {"parameters": [_path_named("purge")]}),
+        ("/tags", {}, "/tags?purge={purge}&all={all}", {}),
+        ("/tags", {}, "tags#purge", {}),
+        ("/tags/a=b", {}, "/tags/a=b#purge", {}),
+    ],
+)
+def test_a_place_is_what_is_sent_there(bench: Bench, path: str, own: Any, other: str, operation: Any) -> None:
+    """Whatever its names are called, and whatever stands behind it, read or not."""
+    paths = {path: {"get": {"operationId": "showTag", **own}}, other: {"get": operation}}
+    bench.put(document(paths, {"Act": {"type": "string", "enum": ["purge"]}}))
+    assert bench.catalog.service("things").methods["showTag"].risk is Risk.DELETE
+
+
+def test_a_query_that_names_a_change_is_one(bench: Bench) -> None:
+    asks = ("/cache?purge={purge}", "/session?logout={logout}", "/posts?sort={sort}&remove_all={remove_all}")
+    paths = {
+        path: {"get": {"parameters": [{"name": name, "in": "query", "required": True, "schema": TEXT}
+                                      for name in re.findall(r"{(.*?)}", path)]}}
+        for path in (*asks, "/now?lat={lat}&lon={lon}", "/now?search={search}")
+    }  # fmt: skip
+    paths["/notes?search={search}"] = {"post": {}}  # and one that names a question is none by that alone
+    paths["/notes#search"] = {"post": {}}
+    paths |= {"/a&b": {"get": {}}, "/a&c#purge": {"get": {}}}  # these signs are a path's own there
+    bench.put(document(paths))
+    risks = {name: one.risk for name, one in bench.catalog.service("things").methods.items()}
+    assert risks == {
+        "cache.purge.get": Risk.DELETE, "session.logout.get": Risk.WRITE, "posts.sort.remove_all.get": Risk.DELETE,
+        "now.lat.lon.get": Risk.READ, "now.search.get": Risk.READ, "notes.search.post": Risk.WRITE,
+        "notes.search.post_2": Risk.WRITE, "a_b.get": Risk.READ, "a_c.purge.get": Risk.DELETE,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["_method", "$httpMethod", "_Charset_", "_method[x]"])
+def test_what_makes_another_request_of_it_is_no_argument(bench: Bench, name: str) -> None:
+    listed = {"name": name, "in": "query", "schema": TEXT}
+    form = {"type": "object", "properties": {"a": TEXT, name: TEXT}}
+    body = {"content": {"application/x-www-form-urlencoded": {"schema": form}}}
+    made = bench.method(document({"/a": {"post": {"parameters": [listed], "requestBody": body}}}))
+    assert list(made.parameters["properties"]) == ["a"] and not made.unsupported
+    made = bench.method(document({"/a": {"get": {"parameters": [{**listed, "required": True}]}}}))
+    assert "isn't a name that is sent" in made.unsupported
+
+
+def test_no_undo_is_derived_from_one_of_several_operations_at_a_path() -> None:
+    raw = notes.document("notes")
+    alone, _ = openapi.read_document(raw, "notes", "notes.json", "")
+    raw["paths"]["/notes/{id}#again"] = raw["paths"]["/notes/{id}"]
+    among, _ = openapi.read_document(raw, "notes", "notes.json", "")
+    assert alone is not None and among is not None
+    assert len(among.methods) > len(alone.methods) and not any(one.unsupported for one in among.methods)
+    # What stands there besides can't be told from it, so that nothing is undone by it, either.
+    assert {id for id in alone.undos if "{id}" in id} and not among.undos
+    raw = notes.document("notes")
+    raw["paths"]["/notes/{note}/"] = {"delete": {"parameters": [_path_named("note")]}}
+    among, _ = openapi.read_document(raw, "notes", "notes.json", "")
+    assert among is not None and "DELETE /notes/{id}" not in among.undos and "PATCH /notes/{id}" in among.undos
+
+
+def test_a_body_of_no_kind_is_left_out_where_it_isnt_needed(bench: Bench) -> None:
+    raw = document({"/a": {"post": {"operationId": "go", "requestBody": {"content": {}}}}, "/good": {"get": {}}})
+    report = bench.put(raw)
+    assert bench.catalog.service("things").methods["go"].body == "none"
+    assert [one.what for one in report.problems] == ["left out: a body of no kind"]
+    raw["paths"]["/a"]["post"]["requestBody"]["required"] = True
+    bench.put(raw)
+    assert bench.callable() == ["good.get"]
+
+
+def test_webhooks_alone_are_nothing_to_call(bench: Bench) -> None:
+    with pytest.raises(install.Nothing) as caught:
+        bench.put(document({}, webhooks={"paid": {"post": {"responses": {}}}}))
+    assert "has no operation; webhooks are sent by the service" in caught.value.details[0]
 
 
 def test_forms(bench: Bench) -> None:
@@ -624,3 +862,43 @@ def test_a_schema_that_holds_itself_stays_one(bench: Bench) -> None:
     assert bench.check(method, {"body": {"kids": [{"kids": []}]}}) == ""
     wrong = bench.check(method, {"body": {"kids": [{"kids": [{"x": 1}]}]}})
     assert wrong == 'things.send: "x" isn\'t an argument that is known here. It takes [body].'
+
+
+GET = {"get": {"responses": {"200": {"description": "ok"}}}}
+
+
+@pytest.mark.parametrize(
+    "paths", [{"/a": {"$ref": "./a.yaml"}, "/b": None}, {"/a": {"get": None}}, {"/a": {"get": {}, "$ref": "#/nope"}}]
+)
+def test_a_document_of_which_no_operation_is_known_is_refused(paths: dict[str, Any]) -> None:
+    made, problems = openapi.read_document(document(paths), "things", "things.json", "")
+    assert made is None and problems
+    beside, again = openapi.read_document(document(paths | {"/z": GET}), "things", "things.json", "")
+    assert beside is not None and len(beside.methods) == len(paths) + 1
+    assert len(again) == len(problems)
+
+
+def test_what_can_not_be_read_takes_no_name_from_what_can(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    gone = {"delete": GET["get"]}
+    bench.put(document({"": GET, "/": GET, "/a": {"$ref": "./a.yaml"}, "/a/": gone, "/b": {"delete": 5}, "/b/": gone}))
+    methods = bench.catalog.service("things").methods
+    assert {name: one.path for name, one in methods.items() if not one.unsupported} == {
+        "get": "/", "a.delete": "/a/", "b.delete": "/b/",
+    }  # fmt: skip
+    assert {"get_2", "a.delete_2", "b.delete_2"} < set(methods)
+
+
+def test_a_path_that_no_server_takes_is_not_kept() -> None:
+    made, problems = openapi.read_document(document({"/ok": GET, "/" + "b" * 30_000: GET}), "things", "", "")
+    assert made is not None and [each.path for each in made.methods] == ["/ok"] and len(problems) == 1
+
+
+def test_why_something_can_not_be_read_is_one_sentence() -> None:
+    odd = {"get": {**GET["get"], "security": "nope"}, "put": {**GET["get"], "security": [5]}, "post": 5}
+    lost = {"$ref": "#/nope"}
+    made, _ = openapi.read_document(document({"/a": odd, "/b": None, "/c/{id}": lost, "/ok": GET}), "things", "", "")
+    assert made is not None
+    said = {each.origin_id: each.unsupported for each in made.methods}
+    assert said.pop("GET /ok") == "" and said["DELETE /c/{id}"] == "refers to '#/nope', which isn't there."
+    assert len(said) == 5 and all(re.fullmatch(r".*[^.]\.", each) for each in said.values()), said

@@ -11,7 +11,7 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.files import import_openapi
-from mapper.importing.safe_methods import change_in
+from mapper.importing.safe_methods import change_in, risk
 from policies.services import Risk
 from tests.mapper.importing.openapi_documents import document
 
@@ -36,6 +36,20 @@ CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [
     ("runQuery", "/q", "Executes a query on the specified table.", {}, Risk.WRITE),
     ("muteAll.list", "/all", "Mute all things.", {}, Risk.WRITE),
     ("getMail", "/mail/{id}", "Get", {"ack": {"type": "boolean", "description": "Acknowledge the mail"}}, Risk.WRITE),
+    ("payInvoice", "/pay/{id}", "Pay invoice", {}, Risk.WRITE),
+    ("chargeCard", "/op/{id}", "", {}, Risk.WRITE),
+    ("cards.chargeCard", "/op/{id}", "", {}, Risk.WRITE),
+    ("copyPadUsingGET_1", "/copyPad", "", {}, Risk.WRITE),
+    ("uploadFile", "/files", "File upload", {}, Risk.WRITE),
+    ("", "/doors/{id}/open", "Open door", {}, Risk.WRITE),
+    ("openDoor", "/doors/{id}/open", "Open door", {}, Risk.WRITE),
+    ("closeAccount", "/accounts/{id}", "Close account", {}, Risk.WRITE),
+    ("transferFunds", "/funds/{id}", "Transfer funds", {}, Risk.WRITE),
+    ("followUsers", "/users/{id}/follow", "", {}, Risk.WRITE),
+    ("changeStatus", "/things/{id}/status", "Change status", {}, Risk.WRITE),
+    ("setOptions", "/things/{id}/options", "Set options", {}, Risk.WRITE),
+    ("power", "/srv/{id}/power", "Power cycle the server", {}, Risk.WRITE),
+    ("power", "/srv/{id}/power", "Power off the server", {}, Risk.WRITE),
     ("getMail", "/mail/{id}", "Get", {"peek": {"type": "boolean", "description": "If true, will mark it"}}, Risk.WRITE),
 ]  # fmt: skip
 READS: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -57,6 +71,29 @@ READS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("files.get", "/files/{id}", "Gets a file's metadata or content by ID.", {"acknowledgeAbuse": {
         "type": "boolean", "description": "Whether the user is acknowledging the risk of downloading known malware.",
     }}),
+    ("openSearch", "/opensearch.rss", "basic search function following the OpenSearch specification", {}),
+    ("logFileHandler", "/logs/{logpath}", "", {}),
+    ("PurchaseOrders_QueryItem", "/PurchaseOrders/{id}", "", {}),
+    ("changeSet", "/changes/{id}", "Returns a set of changes.", {}),
+    ("schedule", "/schedule/{roundid}", "Schedule of a round", {}),
+    ("", "/pulls/{n}/merge", "Check if a pull request has been merged", {}),
+    ("getSchedule", "/employees/{id}/schedule", "Schedule of an employee", {}),
+    ("getPowerState", "/vms/{id}/power", "Power state of the VM", {}),
+    ("power", "/vms/{id}/power", "Power state of the VM", {}),
+    ("getClose", "/stocks/{s}/close", "Close price", {}),
+    ("closePrices", "/stocks/{s}/close", "Close price of a stock", {}),
+    ("getOpen", "/stocks/{s}/open", "Open", {}),
+    ("getTrash", "/users/{id}/trash", "Trash contents", {}),
+    ("things.listExchange", "/x/{id}/exchange", "Exchange details", {}),
+    ("openOrders", "/orders/open", "Open orders", {}),
+    ("transferFees", "/transfers/fees", "", {}),
+    ("postComments", "/posts/{id}/comments", "Post comments", {}),
+    ("signInLogs", "/auditLogs/signIns", "Sign in logs", {}),
+    ("runResults", "/runs/{id}/results", "Run results", {}),
+    ("queueStatus", "/queue/status", "Queue status", {}),
+    ("cycleTimes", "/cycle", "Cycle times of a team", {}),
+    ("exchangeRates", "/rates", "Rates of all currencies", {}),
+    ("releaseEvents", "/events", "", {}),
     ("getDroplet", "/droplets/{id}", "Enables an authenticated app to find an installation.", {}),
 ]  # fmt: skip
 
@@ -73,6 +110,15 @@ def test_what_says_that_it_changes_something_is_a_change(
 @pytest.mark.parametrize(("name", "path", "said", "parameters"), READS)
 def test_what_only_reads_stays_a_read(name: str, path: str, said: str, parameters: dict[str, Any]) -> None:
     assert change_in(name, path, (said,), (), parameters.items()) is Risk.READ
+
+
+@pytest.mark.parametrize(
+    "name", ["exchangeInfo", "openInterest", "releaseNotes", "changeLog", "queueDepth", "postFeed"]
+)
+def test_a_segment_of_a_path_is_rather_a_things_name(name: str) -> None:
+    for said in ("", f"{name[:-4]} {name[-4:]} of today"):
+        assert risk("GET", name, path=f"/api/v3/{name}", said=(said,), named=False) is Risk.READ
+    assert risk("GET", "saveTag", path="/saveTag", said=("saveTag",), named=False) is Risk.WRITE
 
 
 def test_a_tag_counts_where_nothing_says_that_it_reads() -> None:
@@ -100,10 +146,37 @@ def test_an_imported_get_is_asked_for_as_what_it_does(tmp_path: Path, monkeypatc
             "/tags/{uuid}": {"get": {**get, "operationId": "getTag", "parameters": [uuid, muted]}},
             "/tags": {"get": {**get, "operationId": "listTags", "summary": "List the tags"}},
             "/x": {"head": {**get, "operationId": "revokeKey"}},
+            "/postFeed": {"get": {**get, "summary": "Post feed"}},
         },
         components={"schemas": {"Muted": {"type": "string", "enum": ["muted", "unmuted"]}}},
     )
     (tmp_path / "svc.json").write_text(json.dumps(made))
     import_openapi(tmp_path / "catalog.db", tmp_path / "svc.json", "svc")
     risks = {name: risk.word for name, _, risk in Catalog.open(tmp_path / "catalog.db").outlines("svc")}
-    assert risks == {"apps.uninstall.get": "delete", "getTag": "write", "listTags": "read", "revokeKey": "admin"}
+    assert risks == {"apps.uninstall.get": "delete", "getTag": "write", "listTags": "read", "revokeKey": "admin",
+                     "postFeed.get": "read"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "least"),
+    [
+        ("listUserFollow", "Follow a List", Risk.WRITE),
+        ("checkOut", "", Risk.WRITE),
+        ("check-in.post", "", Risk.WRITE),
+        ("read", "Remove conversation", Risk.DELETE),
+        ("messages.readAll", "Mark all messages as read.", Risk.WRITE),
+        ("getTokenRevocation", "Revoke Token.", Risk.ADMIN),
+        ("verifyPhone", "Sends a code by SMS.", Risk.WRITE),
+        ("searchThings", "Search for things, and create nothing.", Risk.READ),
+        ("getUrls", "Executes a query and returns a page of its answer.", Risk.READ),
+        ("find", "Submit a query for images", Risk.READ),
+        ("searchUsers", "Create a search query", Risk.READ),
+        ("searchUsers", "Post a query", Risk.READ),
+        ("searchUsers", "Create a search of documents", Risk.READ),
+        ("searchUsers", "Create a search index", Risk.WRITE),
+        ("getFacilities", "Clean Air Act: facilities", Risk.READ),
+        ("checkAvailability", "Order of the rooms", Risk.READ),
+    ],
+)
+def test_a_post_whose_name_asks_is_what_its_words_say(name: str, said: str, least: Risk) -> None:
+    assert risk("POST", name, said=(said,)) is least

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from mapper.importing import derived_undo, operation_shapes, undo_trial
+from mapper.importing import derived_undo, operation_shapes, simulated_service
 from mapper.importing.openapi import read_document
 from mapper.importing.operation import Op
+from mapper.importing.simulated_service import Service
 from mapper.importing.undo_evidence import Evidence
-from mapper.importing.undo_trial import Service, Trial, holds, run
+from mapper.importing.undo_trial import Trial, holds, run
 from policies.jsonvalue import JsonObject
 from policies.services import Expect, UndoTemplate
 from tests.mapper.importing.undo_ops import ID, TEXT, YES, op, thing, written
@@ -23,7 +24,7 @@ Pair = tuple[Op, UndoTemplate, Mapping[str, Op]]
 
 
 def tell() -> Iterator[int]:
-    return undo_trial.numbers()
+    return simulated_service.numbers()
 
 
 def derived(raw: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[Pair]:
@@ -230,6 +231,25 @@ def test_what_is_read_must_be_what_can_be_written(monkeypatch: pytest.MonkeyPatc
     assert "PUT /tags/{id}" not in found
     assert found["PATCH /tags/{id}"].fields == ("color", "name")  # one of the followers has no way back
     assert "PUT /posts/{id}" in found  # the parts that can be written are all shown
+
+
+def test_an_object_with_a_type_of_its_own_hides_no_other_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parts can't be put back one by one, so that a call with it has no way back. One without it has."""
+    tag = "@odata.type"
+    schemas = {
+        "Post": thing([tag], **{tag: TEXT, "id": ID, "body": thing([tag], **{tag: TEXT, "text": TEXT}), "title": TEXT})
+    }
+    ops = {"GET /posts/{id}": op(answer="Post"), "PATCH /posts/{id}": op(body="Post", answer="Post")}
+    ((one, undo, by),) = derived(written("posts", schemas, ops), monkeypatch)
+    assert holds(one, undo, by, tell())
+    assert not holds(one, replace(undo, fields=(tag, "body")), by, tell())
+
+
+def test_what_a_service_sets_is_no_part_of_what_a_patch_puts_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    schemas = {"Post": thing(id=ID, created=TEXT, title=TEXT)}
+    ops = {"GET /posts/{id}": op(answer="Post"), "PATCH /posts/{id}": op(body="Post", answer="Post")}
+    ((_, undo, _),) = derived(written("posts", schemas, ops), monkeypatch)
+    assert undo.fields == ("title",)
 
 
 def test_a_field_that_is_not_written_back_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,10 +218,79 @@ SPOKEN: tuple[dict[str, Any], Ops] = (
     },
 )
 
+# Answers that name a thing and say nothing more of it, ids in bodies, and states that are put there and deleted.
+ANSWERS: tuple[dict[str, Any], Ops] = (
+    {
+        "Label": thing(id=TEXT, name=TEXT, size=WHOLE),
+        "Named": thing(id=TEXT),
+        "Kit": thing(id=ID, name=TEXT, size=WHOLE, updated_at=TEXT),
+        "Full": thing(id=ID, name=TEXT, size=WHOLE, owner=TEXT),
+        "KitInput": thing(["name"], name=TEXT, size=WHOLE),
+        "KitPart": thing(name=TEXT, size=WHOLE),
+        "Visit": thing(id=ID, name=TEXT, status=TEXT),
+        "VisitInput": thing(name=TEXT, status=TEXT),
+        "Door": thing(id=ID, name=TEXT, locked=YES),
+        "Reason": thing(reason=TEXT),
+        "Work": thing(id=ID, progress=WHOLE),
+    },
+    {
+        # What is changed is named by the body; with others of it, or without a word of how it is made, it isn't sure.
+        "POST /labels": op(body="KitInput", answer="Named", codes=[201]),
+        "PUT /labels": op("PUT /labels", body="Label", answer="Named"),
+        "PATCH /labels": op("PATCH /labels", body="Label", answer="Named"),
+        "GET /labels/{id}": op(answer="Label"),
+        "POST /tags": op(body="KitInput", answer="Named", codes=[201]),
+        "PUT /tags": op(body="Label", answer="Named", said="Updates several tags"),
+        "GET /tags/{id}": op(answer="Label"),
+        "POST /calls": op(body="KitInput", answer="Named", codes=[201]),
+        "PUT /calls": op(body="Label", answer="Named", said="Adds a call to the one of this id"),
+        "GET /calls/{id}": op(answer="Label"),
+        "PUT /wishes": op(body="Label", answer="Named"),
+        "GET /wishes/{id}": op(answer="Label"),
+        # Answered with its id alone: what it sets may be a state that it doesn't leave, or have begun something.
+        "GET /memos/{id}": op(answer="Kit"),
+        "PUT /memos/{id}": op("PUT /memos/{id}", body="KitInput", answer="Named", codes=[200, 404]),
+        "GET /visits/{id}": op(answer="Visit"),
+        "PUT /visits/{id}": op(body="VisitInput", answer="Named", codes=[200, 404]),
+        "GET /codes/{id}": op(answer="Kit"),
+        "PUT /codes/{id}": op(body="KitInput", answer="Named", codes=[200, 404], said="Generates a new code"),
+        "GET /orders/{id}": op(answer="Kit"),
+        "PUT /orders/{id}": op(body="KitInput", answer="Named", codes=[200, 404]),
+        # Made, and named: it is compared with what was sent, where its read shows nothing else.
+        "POST /kits": op("DELETE /kits/{id}", body="KitInput", answer="Named", codes=[201]),
+        "GET /kits/{id}": op(answer="Kit"),
+        "DELETE /kits/{id}": op("POST /kits", codes=[204]),
+        "POST /sets": op(body="KitInput", answer="Named", codes=[201]),
+        "GET /sets/{id}": op(answer="Full"),
+        "DELETE /sets/{id}": op("POST /sets", codes=[204]),
+        # Answered with work that goes on, which has an id of its own.
+        "POST /racks": op(body="KitInput", answer="Work", codes=[201]),
+        "GET /racks/{id}": op(answer="Kit"),
+        "DELETE /racks/{id}": op(codes=[204]),
+        # A state that is put there and deleted; a reason that was given with it isn't given again.
+        "GET /doors/{id}": op(answer="Door"),
+        "PUT /doors/{id}/lock": op("DELETE /doors/{id}/lock", codes=[204]),
+        "DELETE /doors/{id}/lock": op("PUT /doors/{id}/lock", codes=[204]),
+        "GET /gates/{id}": op(answer="Door"),
+        "PUT /gates/{id}/lock": op("DELETE /gates/{id}/lock", form="Reason", codes=[204]),
+        "DELETE /gates/{id}/lock": op(codes=[204]),
+        # One that says that it updates.
+        "GET /people/{id}": op(answer="Kit"),
+        "POST /people/{id}": op("POST /people/{id}", body="KitPart", answer="Kit", said="<p>Updates the person.</p>"),
+        "GET /guests/{id}": op(answer="Visit"),
+        "POST /guests/{id}": op(body="VisitInput", answer="Visit", said="Updates the guest"),
+        "GET /payments/{id}": op(answer="Kit"),
+        "POST /payments/{id}": op(body="KitPart", answer="Kit", said="Updates a payment"),
+        "GET /trips/{id}": op(answer="Kit"),
+        "POST /trips/{id}": op(body="KitPart", answer="Kit", said="Updates or creates the trip"),
+    },
+)
+
 LOOKS: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "unnamed": UNNAMED,
     "untold": UNTOLD,
     "ids": IDS,
     "beside": BESIDE,
     "spoken": SPOKEN,
+    "answers": ANSWERS,
 }

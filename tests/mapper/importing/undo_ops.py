@@ -17,8 +17,8 @@ def thing(needed: list[str] | None = None, /, **fields: Any) -> dict[str, Any]:
 
 
 def op(label: str = "", /, **facts: Any) -> tuple[str, dict[str, Any]]:
-    """`body`, `form`, `answer`: names of schemas; `codes`; `query`: needed parameters; `optional`: others; `scopes`;
-    `said`: its summary."""
+    """`body`, `form`, `answer`: names of schemas; `codes`; `query`: needed parameters; `optional`: others;
+    `headers`: needed ones; `scopes`; `said`: its summary."""
     return label, facts
 
 
@@ -50,6 +50,9 @@ def _operation(path: str, facts: dict[str, Any]) -> dict[str, Any]:
         {"name": name, "in": "path", "required": True, "schema": _type(name)}
         for name in re.findall(r"\{([\w-]+)\}", path)
     ] + [{"name": name, "in": "query", "required": needed, "schema": TEXT} for name, needed in query]
+    parameters += [
+        {"name": name, "in": "header", "required": True, "schema": TEXT} for name in facts.get("headers", ())
+    ]
     if "select" in facts:
         shown = {"type": "array", "items": {"type": "string", "enum": facts["select"]}}
         parameters.append({"name": "$select", "in": "query", "style": "form", "explode": False, "schema": shown})

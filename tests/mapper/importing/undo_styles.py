@@ -231,6 +231,36 @@ WORDS: tuple[dict[str, Any], Ops] = (
     },
 )
 
+# What else changes with a thing: the one that was live before it, what is owed; and a key that each request has.
+MORE: tuple[dict[str, Any], Ops] = (
+    {
+        "Page": thing(id=ID, name=TEXT, published=YES),
+        "Bill": thing(id=ID, status=TEXT, note=TEXT),
+        "BillInput": thing(status=TEXT, note=TEXT),
+        "Coin": thing(id=ID, name=TEXT, size=WHOLE),
+        "CoinInput": thing(["name"], name=TEXT, size=WHOLE),
+    },
+    {
+        "GET /pages/{id}": op(answer="Page"),
+        "POST /pages/{id}/publish": op("POST /pages/{id}/unpublish", answer="Page"),
+        "POST /pages/{id}/unpublish": op("POST /pages/{id}/publish", answer="Page"),
+        "GET /games/{game}/snapshots/{id}": op(answer="Page"),
+        "POST /games/{game}/snapshots/{id}/publish": op(answer="Page"),
+        "POST /games/{game}/snapshots/{id}/unpublish": op(answer="Page"),
+        "GET /letters/{id}": op(answer="Bill"),
+        "PUT /letters/{id}": op("PUT /letters/{id}", body="BillInput", answer="Bill", codes=[200, 404]),
+        "GET /accounts/{account}/invoices/{id}": op(answer="Bill"),
+        "PUT /accounts/{account}/invoices/{id}": op(body="BillInput", answer="Bill", codes=[200, 404]),
+        "PATCH /accounts/{account}/invoices/{id}": op(body="BillInput", answer="Bill"),
+        "GET /coins/{id}": op(answer="Coin"),
+        "POST /coins": op(
+            "DELETE /coins/{id}", body="CoinInput", answer="Coin", codes=[201], headers=["Idempotency-Key"]
+        ),
+        "PATCH /coins/{id}": op("PATCH /coins/{id}", body="CoinInput", answer="Coin", headers=["X-Idempotency-Key"]),
+        "DELETE /coins/{id}": op("POST /coins", headers=["Idempotency-Key"]),
+    },
+)
+
 STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "forms": FORMS,
     "listed": LISTED,
@@ -238,4 +268,5 @@ STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "members": MEMBERS,
     "parts": PARTS,
     "words": WORDS,
+    "more": MORE,
 }

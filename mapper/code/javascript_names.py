@@ -1,0 +1,334 @@
+"""Which variable each name in a JavaScript program is, before its syntax is written anew as Python's.
+
+Rules: a block's own variable gets a name of its own where another is called alike. One that an inner function assigns
+has no known value, but for what may be called. An object or address that is changed under a second name, or where that
+isn't followed in order, isn't known under its first either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mapper.code.javascript_nodes import parameters_of, source_text
+from mapper.code.sent_requests import Seen
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+SHARED = "js:shared:"  # what the names begin with of variables that an inner function assigns
+LOOSE, ASKED = "js:loose", "js:asked"  # an object whose fields aren't known; the same, or an address's query
+
+_FUNCTIONS = frozenset({
+    "function_declaration", "generator_function_declaration", "function_expression", "generator_function",
+    "arrow_function", "method_definition",
+})  # fmt: skip
+_BLOCKS = frozenset({"statement_block", "for_statement", "for_in_statement", "switch_body", "catch_clause"})
+_MAYBE = frozenset({
+    "if_statement", "for_statement", "for_in_statement", "while_statement", "do_statement", "switch_statement",
+    "try_statement", "ternary_expression", "binary_expression",
+})  # fmt: skip
+_NAMES = frozenset({"identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern"})
+_ASSIGNMENTS = ("assignment_expression", "augmented_assignment_expression")
+_CHANGES = frozenset({
+    "push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill", "copyWithin", "set", "append", "delete",
+})  # fmt: skip
+_QUERY = frozenset({"searchParams", "search", "href", "hash", "pathname", "host", "hostname", "port", "protocol"})
+
+
+@dataclass(eq=False, slots=True)
+class _Variable:
+    name: str
+    scope: _Scope
+    shared: bool = False
+    changed: bool = False  # its object is
+    asked: bool = False  # its query is
+    apart: set[str] = field(default_factory=set)  # LOOSE, ASKED
+    functions: list[Node] = field(default_factory=list)
+    of: list[tuple[_Variable, bool]] = field(default_factory=list)  # what it is a second name of; whether for long
+
+
+@dataclass(eq=False, slots=True)
+class _Scope:
+    function: _Scope | None  # None: it is a function's own
+    outer: _Scope | None
+    names: dict[str, _Variable] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> _Scope:
+        return self.function or self
+
+    def find(self, name: str) -> _Variable | None:
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        return None
+
+    def declare(self, name: str) -> _Variable:
+        return self.names.setdefault(name, _Variable(name, self))
+
+
+class Names:
+    """The variables of one program: what each place that names one is called."""
+
+    def __init__(self, root: Node, seen: Seen) -> None:
+        self._seen = seen
+        self._uses: list[tuple[Node, _Scope, bool, bool]] = []  # whether it is assigned, and where that isn't sure
+        self._scopes: list[_Scope] = []
+        self._later: list[tuple[Node, _Scope, bool]] = []  # what is looked at when all variables are declared
+        self._methods: dict[str, list[Node]] = {}
+        self._bodies: dict[int, _Scope] = {}  # the scopes of functions, by their nodes
+        self._own: dict[int, str] = {}
+        self._as: dict[int, str] = {}
+        self._walk(root, self._scope(None, None), False)
+        self._resolve()
+
+    def own(self, node: Node | None) -> str:
+        """The name of the variable that a name stands for."""
+        return self._own.get(node.start_byte, source_text(node)) if node is not None else ""
+
+    def known_as(self, node: Node) -> str:
+        """LOOSE or ASKED, where that is all that is known of what is read there; "" for anything."""
+        return self._as.get(node.start_byte, "")
+
+    def _scope(self, function: _Scope | None, outer: _Scope | None) -> _Scope:
+        self._scopes.append(_Scope(function, outer))
+        return self._scopes[-1]
+
+    # ---- variables, and where they are
+
+    def _walk(self, node: Node, scope: _Scope, maybe: bool) -> None:
+        self._seen.spend(1)
+        kind = node.type
+        if kind in _NAMES:
+            self._uses.append((node, scope, False, maybe))
+            return
+        inner = scope
+        if kind in _FUNCTIONS:
+            name = node.child_by_field_name("name")
+            inner, maybe = self._scope(None, scope), False
+            self._bodies[node.id] = inner
+            if kind.endswith("declaration"):
+                scope.whole.declare(source_text(name)).functions.append(node)
+            elif kind == "method_definition":
+                self._methods.setdefault(source_text(name), []).append(node)
+            for one in parameters_of(node.child_by_field_name("parameters") or node.child_by_field_name("parameter")):
+                self._declared(one, inner)
+        elif kind in _BLOCKS and not (node.parent is not None and node.parent.type in _FUNCTIONS):
+            inner = self._scope(scope.whole, scope)
+        if kind == "catch_clause" and (caught := node.child_by_field_name("parameter")) is not None:
+            self._declared(caught, inner)
+        elif kind in ("lexical_declaration", "variable_declaration"):
+            for one in node.named_children:
+                if one.type == "variable_declarator":
+                    self._declared(one.child_by_field_name("name"), scope if kind[0] == "l" else scope.whole)
+        elif kind == "for_in_statement" and (word := node.child_by_field_name("kind")) is not None:
+            where = inner.whole if source_text(word) == "var" else inner
+            self._declared(node.child_by_field_name("left"), where)
+        elif kind == "class_declaration":
+            scope.declare(source_text(node.child_by_field_name("name")))
+        elif kind in ("import_clause", "import_specifier", "namespace_import"):
+            for one in node.named_children:
+                self._declared(one, scope)
+        if kind in (*_ASSIGNMENTS, "update_expression", "unary_expression", "call_expression", "new_expression",
+                    "variable_declarator", "for_in_statement"):  # fmt: skip
+            self._later.append((node, inner, maybe))
+        maybe = maybe or kind in _MAYBE
+        for child in node.named_children:
+            self._walk(child, inner, maybe)
+
+    def _declared(self, pattern: Node | None, scope: _Scope) -> None:
+        for one in _bound(pattern):
+            scope.declare(source_text(one))
+
+    # ---- what is done with them
+
+    def _resolve(self) -> None:
+        for node, scope, maybe in self._later:
+            self._done(node, scope, maybe)
+        for node, scope, _ in self._later:
+            if node.type in ("call_expression", "new_expression"):
+                self._called(node, scope)
+        self._spread()
+        called: dict[str, int] = {}
+        for each in self._scopes:
+            for name in each.names:
+                called[name] = called.get(name, 0) + 1
+        numbers = {each: number for number, each in enumerate(self._scopes)}
+        for node, scope, _, _ in self._uses:
+            found = scope.find(source_text(node))
+            if found is None:
+                continue
+            number = numbers[found.scope]
+            if found.shared:
+                self._own[node.start_byte] = f"{SHARED}{found.name}:{number}"
+            elif found.scope.function is not None and called[found.name] > 1:
+                self._own[node.start_byte] = f"js:{found.name}:{number}"
+            if found.apart:
+                self._as[node.start_byte] = ASKED if ASKED in found.apart else LOOSE
+
+    def _done(self, node: Node, scope: _Scope, maybe: bool) -> None:
+        left = node.child_by_field_name("left") or node.child_by_field_name("name")
+        right = node.child_by_field_name("right") or node.child_by_field_name("value")
+        match node.type:
+            case "update_expression":
+                left = node.child_by_field_name("argument")
+            case "unary_expression" if source_text(node.child_by_field_name("operator")) == "delete":
+                self._changed(node.child_by_field_name("argument"), scope, maybe)
+                return
+            case "call_expression":
+                self._change(node, scope, maybe)
+                return
+            case "unary_expression" | "new_expression":
+                return
+        declared = node.type == "variable_declarator" or (
+            node.type == "for_in_statement" and node.child_by_field_name("kind") is not None
+        )
+        if left is not None and left.type in ("member_expression", "subscript_expression"):
+            self._changed(left, scope, maybe)
+            return
+        for one in _bound(left):
+            found = scope.find(source_text(one))
+            if found is None:
+                continue
+            if not declared and found.scope.whole is not scope.whole:
+                found.shared = True
+            if right is not None and right.type in _FUNCTIONS:
+                found.functions.append(right)
+            for other in self._aliased(right, scope):
+                found.of.append((other, True))
+
+    def _change(self, node: Node, scope: _Scope, maybe: bool) -> None:
+        """A call that changes what it is called on, or `Object.assign`."""
+        function = node.child_by_field_name("function")
+        if function is None or function.type != "member_expression":
+            return
+        if source_text(function) == "Object.assign":
+            given = node.child_by_field_name("arguments")
+            if given is not None and given.named_children:
+                self._changed(given.named_children[0], scope, maybe)
+        elif source_text(function.child_by_field_name("property")) in _CHANGES:
+            self._changed(function, scope, maybe)
+
+    def _changed(self, place: Node | None, scope: _Scope, maybe: bool) -> None:
+        names = set()
+        while place is not None and place.type in ("member_expression", "subscript_expression"):
+            names.add(source_text(place.child_by_field_name("property")))
+            place = place.child_by_field_name("object")
+        found = scope.find(source_text(place)) if place is not None and place.type in _NAMES else None
+        if found is None:
+            return
+        found.changed = True
+        found.asked = found.asked or bool(names & (_QUERY | {"set", "append", "delete", "sort"}))
+        if maybe and found.scope.whole is not scope.whole:
+            found.apart |= {LOOSE, ASKED} if found.asked else {LOOSE}
+
+    def _called(self, node: Node, scope: _Scope) -> None:
+        """What is given to the program's own functions has a second name there while they run."""
+        function = node.child_by_field_name("function") or node.child_by_field_name("constructor")
+        arguments = node.child_by_field_name("arguments")
+        given = arguments.named_children if arguments is not None and arguments.type == "arguments" else []
+        if function is None:
+            return
+        followed: list[Node] = []
+        if function.type in _NAMES:
+            found = scope.find(source_text(function))
+            followed = list(found.functions) if found is not None else []
+        elif function.type == "member_expression":
+            followed = self._methods.get(source_text(function.child_by_field_name("property")), [])
+            for one in given:  # a callback gets items of what it is a method of
+                named = scope.find(source_text(one)) if one.type in _NAMES else None
+                for inner in [one] if one.type in _FUNCTIONS else named.functions if named is not None else ():
+                    for parameter in self._parameters(inner):
+                        for variable in parameter:
+                            of = self._aliased(function.child_by_field_name("object"), scope)
+                            variable.of.extend((other, False) for other in of)
+        elif function.type == "parenthesized_expression" and function.named_children:
+            followed = [one for one in function.named_children if one.type in _FUNCTIONS]
+        if node.type == "new_expression":
+            followed = self._methods.get("constructor", [])
+        for inner in followed:
+            for parameter, one in zip(self._parameters(inner), given, strict=False):
+                for variable in parameter:
+                    variable.of.extend((other, False) for other in self._aliased(one, scope))
+
+    def _parameters(self, function: Node) -> list[list[_Variable]]:
+        self._seen.spend(1)
+        scope = self._bodies[function.id]
+        wanted = function.child_by_field_name("parameters") or function.child_by_field_name("parameter")
+        return [[scope.declare(source_text(name)) for name in _bound(one)] for one in parameters_of(wanted)]
+
+    def _aliased(self, value: Node | None, scope: _Scope) -> list[_Variable]:
+        """The variables whose objects a value may be, or have within it."""
+        found: list[_Variable] = []
+        waiting = [value]
+        while waiting:
+            node = waiting.pop()
+            self._seen.spend(1)
+            if node is None:
+                continue
+            if node.type in _NAMES:
+                one = scope.find(source_text(node))
+                found += [one] if one is not None and one not in found else []
+            elif node.type in ("member_expression", "subscript_expression"):
+                waiting.append(node.child_by_field_name("object"))
+            elif node.type in ("ternary_expression", "binary_expression", "parenthesized_expression",
+                               "await_expression", "array", "object", "pair"):  # fmt: skip
+                waiting += node.named_children
+            elif node.type in _ASSIGNMENTS:
+                waiting.append(node.child_by_field_name("right"))
+            elif node.type == "call_expression":
+                function = node.child_by_field_name("function")
+                own = scope.find(source_text(function)) if function is not None and function.type in _NAMES else None
+                if own is not None and own.functions:
+                    arguments = node.child_by_field_name("arguments")
+                    waiting += arguments.named_children if arguments is not None else []
+        return found
+
+    def _spread(self) -> None:
+        """What is changed under one name isn't known under the others."""
+        variables = [one for each in self._scopes for one in each.names.values()]
+        waiting = [one for one in variables if one.changed]
+        while waiting:  # upwards: what it is a second name of
+            one = waiting.pop()
+            self._seen.spend(1 + len(one.of))
+            for other, _ in one.of:
+                apart = {LOOSE, ASKED} if one.asked or ASKED in one.apart else {LOOSE}
+                if other is not one and not apart <= other.apart:
+                    other.apart |= apart
+                    waiting.append(other)
+        # downwards: second names of what is changed, that last
+        again = True
+        while again:
+            again = False
+            for one in variables:
+                self._seen.spend(1 + len(one.of))
+                for other, lasts in one.of:
+                    apart = other.apart | ({LOOSE} if other.changed else set()) | ({ASKED} if other.asked else set())
+                    if lasts and other is not one and not apart <= one.apart:
+                        one.apart |= apart
+                        again = True
+
+
+def _bound(pattern: Node | None) -> Iterator[Node]:
+    """The names that a pattern gives values to."""
+    waiting = [pattern]
+    while waiting:
+        node = waiting.pop()
+        if node is None:
+            continue
+        if node.type in _NAMES:
+            yield node
+        elif node.type in ("object_pattern", "array_pattern", "import_clause", "named_imports", "namespace_import"):
+            waiting += node.named_children
+        elif node.type == "pair_pattern":
+            waiting.append(node.child_by_field_name("value"))
+        elif node.type in ("assignment_pattern", "object_assignment_pattern"):
+            waiting.append(node.child_by_field_name("left"))
+        elif node.type == "rest_pattern" and node.named_children:
+            waiting.append(node.named_children[0])
+        elif node.type == "import_specifier":
+            waiting.append(node.child_by_field_name("alias") or node.child_by_field_name("name"))

@@ -1,0 +1,155 @@
+"""Services' own libraries in JavaScript, called as their Python siblings are: openai, Anthropic's, Notion's, stripe,
+Slack's, and addresses that octokit is given.
+
+Rules: a client that is made for another address, and options that could make another request of a call, make it no
+call that is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mapper.code import http, library_methods
+from mapper.code.abstract_values import UNKNOWN, Fields, Lit, Method, Named, Thing, Value, choices, each, plain, text
+from mapper.code.sent_requests import Spoken
+
+if TYPE_CHECKING:
+    from mapper.code.interpreter import Following
+
+# The function that makes a client here, and in Python.
+_MADE = {
+    **dict.fromkeys(("openai", "openai.default", "openai.OpenAI"), "openai.OpenAI"),
+    **dict.fromkeys(
+        ("@anthropic-ai/sdk", "@anthropic-ai/sdk.default", "@anthropic-ai/sdk.Anthropic"), "anthropic.Anthropic"
+    ),
+    "@notionhq/client.Client": "notion_client.Client",
+    **dict.fromkeys(("stripe", "stripe.default", "stripe.Stripe"), "stripe.StripeClient"),
+}
+_SLACK = "@slack/web-api.WebClient"
+_KEYED = frozenset({_SLACK, "stripe", "stripe.default", "stripe.Stripe"})  # what takes its key before its options
+_OCTOKIT = frozenset({"@octokit/rest.Octokit", "@octokit/core.Octokit", "octokit.Octokit"})
+_ELSEWHERE = ("baseURL", "baseUrl", "slackApiUrl", "host", "port", "protocol", "defaultQuery")
+# Options of one call that make no other request of it.
+_HARMLESS = frozenset(
+    {"headers", "timeout", "maxRetries", "idempotencyKey", "signal", "apiVersion", "maxNetworkRetries"}
+)
+_NO_ID = frozenset({"create", "list", "search"})  # of stripe's functions
+_ROUTE = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) ((?:https://api\.github\.com)?/[\w\-.~/{}]*)")
+_SEGMENT = re.compile(r"(?!\.{1,2}\Z)[\w\-.~]{1,100}")
+_OF_OCTOKIT = ("headers", "mediaType", "request", "baseUrl")
+
+
+def attribute(owner: Thing, name: str) -> Value | None:
+    """An attribute of a client; None for what is no client of these."""
+    if owner.kind == "slack.js":
+        return owner.but(chain=(*owner["chain"], name))
+    if owner.kind == "octokit":
+        return Method(owner, name) if name in ("request", "paginate") else UNKNOWN
+    if not owner["js"]:
+        return None
+    found = library_methods.attribute(owner, _snake(name)) if name != "del" else None
+    return found if found is not None else Method(owner, name)
+
+
+def made(reader: Following, function: Named, args: Sequence[Value]) -> Value | None:
+    """What making something gives; None for what is no client of these."""
+    name = function.name.removeprefix("js:")
+    if not function.name.startswith("js:") or not (name in _MADE or name == _SLACK or name in _OCTOKIT):
+        return None
+    for option in args[1:] if name in _KEYED else args:
+        if not isinstance(option, Fields) or option.more or any(option.get(one) is not None for one in _ELSEWHERE):
+            return UNKNOWN
+    if name == _SLACK:
+        return Thing("slack.js", (("chain", ()),))
+    if name in _OCTOKIT:
+        return Thing("octokit")
+    client = library_methods.made(reader, _MADE[name], (), Fields())
+    return client.but(js=True) if isinstance(client, Thing) else UNKNOWN
+
+
+def called(reader: Following, owner: Thing, name: str, args: Sequence[Value]) -> Value | None:
+    """A function of a client (or the client's part itself, `name` is "" then); None for what is none."""
+    if owner.kind == "slack.js":
+        _slack(reader, owner["chain"] if not name else (*owner["chain"], name), args)
+        return UNKNOWN
+    if owner.kind == "octokit":
+        _octokit(reader, args)
+        return UNKNOWN
+    if not owner["js"] or not name:
+        return None
+    own = "delete" if name == "del" else _snake(name)
+    if own in ("with_options", "copy"):
+        return UNKNOWN
+    places = library_methods.places(owner, own) if owner["lib"] != "stripe" else int(own not in _NO_ID)
+    ids: list[Value] = []
+    rest = list(args)
+    while rest and len(ids) < places and not isinstance(rest[0], Fields):
+        ids.append(rest.pop(0))
+    given, *options = rest or [Fields()]
+    for option in options:
+        if not isinstance(option, Fields) or option.more or not {key for key, _ in option.items} <= _HARMLESS:
+            return UNKNOWN
+    sent = given if isinstance(given, Fields) else Fields(more=given != Lit(None))
+    return library_methods.called(reader, owner, own, ids, sent)
+
+
+def _slack(reader: Following, chain: tuple[str, ...], args: Sequence[Value]) -> None:
+    first: Value = Lit(".".join(chain))
+    if chain in (("apiCall",), ("paginate",)):
+        first, args = (args[0], args[1:]) if args else (UNKNOWN, ())
+    given = args[0] if args else Fields()
+    fields = given if isinstance(given, Fields) else Fields(more=given != Lit(None))
+    sent = Fields(
+        tuple(
+            (key, value if all(isinstance(one, Lit) for one in choices(value)) else UNKNOWN)
+            for key, value in fields.items
+            if key != "token"
+        ),
+        fields.more,
+    )
+    for (one,) in each(first):
+        known, method = plain(one)
+        if not known or not isinstance(method, str):
+            reader.seen.unread.append((reader.line, "apiCall of a method that isn't written there"))
+        elif method.lower() in ("filesuploadv2", "files.uploadv2"):
+            for each_of in ("files.getUploadURLExternal", "files.completeUploadExternal"):
+                _say(reader, each_of, Fields(more=True))
+        else:
+            _say(reader, method, sent)
+
+
+def _say(reader: Following, method: str, sent: Fields) -> None:
+    reader.seen.spoken.append(
+        Spoken(line=reader.line, sdk="slack", name=method, given=sent, kind="form", verb=Lit("POST"), base=None)
+    )
+
+
+def _octokit(reader: Following, args: Sequence[Value]) -> None:
+    """`request("POST /repos/{owner}/{repo}/issues", {owner, repo, title})`."""
+    given = args[1] if len(args) > 1 else Fields()
+    fields = given if isinstance(given, Fields) else Fields(more=True)
+    route = _ROUTE.fullmatch(str(plain(args[0])[1])) if args else None
+    if route is None or fields.get("baseUrl") is not None:
+        reader.seen.unread.append((reader.line, "a request of octokit whose address isn't written there"))
+        return
+    where: list[str | None] = []
+    for part in re.split(r"(\{[^{}]*\})", route[2] if "://" in route[2] else f"https://api.github.com{route[2]}"):
+        if part.startswith("{"):
+            _, value = plain(fields.get(part[1:-1]) or UNKNOWN)
+            where.append(str(value) if isinstance(value, str | int) and _SEGMENT.fullmatch(str(value)) else None)
+            fields = fields.without(part[1:-1])
+        else:
+            where.append(part)
+    sent = fields.without(*_OF_OCTOKIT)
+    if sent.get("data") is not None:
+        sent = Fields(more=True)
+    asks = route[1] in ("GET", "HEAD")
+    query, body = (sent, Fields()) if asks else (Fields(), sent)
+    bare = asks or not (body.items or body.more)
+    http.noted(reader, Lit(route[1]), text(where), query, body, "none" if bare else "json")
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
