@@ -46,13 +46,14 @@ Progress = Callable[[str], None]
 
 
 class Refused(GoexError):
-    """The daemon said no, in its own words. `code` and `exit_status` are the daemon's; `details` may hold a
-    difference or evidence."""
+    """The daemon said no, in its own words. `code` and `exit_status` are the daemon's, as are `retry` (whether asking
+    again helps) and `who` (can do the next step); `details` may hold a difference or evidence."""
 
     def __init__(self, problem: pb.Problem) -> None:
         super().__init__(problem.message or "The daemon refused without a word.", next_step=problem.next_step)
         self.code = problem.code or "error"
         self.exit_status = exit_status(problem)
+        self.retry, self.who = problem.retry, problem.who
         self.details = tuple(problem.details)
 
 

@@ -290,6 +290,15 @@ def folders_of(plan: Plan) -> tuple[str, ...]:
     return tuple(folder for folder in found if isinstance(folder, str) and folder)
 
 
+def other_paths_of(plan: Plan, folder: str) -> tuple[str, tuple[str, ...]]:
+    """Where the mount begins by which a folder of a plan is reached, and the paths by which it is reached through other
+    mounts: none, as nearly always, and then the first isn't said either."""
+    for each in plan.resolved.get("also", ()):
+        if each["folder"] == folder:
+            return str(each["mount"]), tuple(each["paths"])
+    return "", ()
+
+
 class Ended(StrEnum):
     """How a run in the sandbox ended."""
 
@@ -321,6 +330,8 @@ class Outcome:
     touched: bool = True  # False only when it is known that nothing was changed
     unsure: bool = False  # True when nothing is known to be changed, and something may be
     next_step: str = ""  # where it isn't ok: what the person can do, if not what can be done of every such end
+    # Where it isn't ok, for the person alone: what others said of it, and how things differ. `summary` is GoEx's words.
+    details: tuple[str, ...] = ()
 
     def to_json(self) -> JsonValue:
         return {

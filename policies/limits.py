@@ -1,8 +1,9 @@
 """Confinement: bounds on what any action may touch, said in config.toml and not in rules.
 
-Rules: an empty list confines nothing, another one names all that is allowed. What a plan doesn't say counts as outside
-where it should say it: a program on databases that names none isn't within the allowed ones. Taking back (undo, commit)
-by the person isn't confined, since the confinement may be newer than what is taken back.
+Rules: an empty list confines nothing, another one names all that is allowed. What is mounted within an allowed folder
+is the folder that it is elsewhere, too, and has to be within the allowed ones there as well. What a plan doesn't say
+counts as outside where it should say it: a program on databases that names none isn't within the allowed ones. Taking
+back (undo, commit) by the person isn't confined, since the confinement may be newer than what is taken back.
 
 Strict undo is one of them: what changes something through a service then runs only with a way back that was proven
 here, by having been used and read back; and nothing runs that can't be taken back at all.
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from policies.actions import Plan, Revert, UndoClass, folders_of
+from policies.actions import Plan, Revert, UndoClass, folders_of, other_paths_of
 from policies.grants import PERSON
 from policies.reversions import Standing
 from policies.rules.facts import NO_CATALOG, Catalogued, Situation, hosts_of, plan_recipients
@@ -46,9 +47,7 @@ class Confinement:
             return f"This session has had its {self.session_actions} actions, and isn't allowed more."
         if agent == PERSON and isinstance(plan.action, Revert) and plan.action.verb != "redo":
             return ""
-        if self.folders and any(
-            not any(_below(folder, allowed) for allowed in self.folders) for folder in folders_of(plan)
-        ):
+        if self.folders and not all(self._holds(plan, folder) for folder in folders_of(plan)):
             return "This folder isn't one of those that actions are confined to."
         if self.hosts and (outside := _outside(hosts_of(plan), self.hosts)):
             return f"{outside} isn't one of the hosts that actions are confined to."
@@ -62,6 +61,12 @@ class Confinement:
         if strict and (why := unproven(plan)):
             return why
         return self._of_databases(plan)
+
+    def _holds(self, plan: Plan, folder: str) -> bool:
+        """Whether one of the allowed folders holds this one, which isn't mounted there from elsewhere."""
+        mount, paths = other_paths_of(plan, folder)
+        inner = all(any(_below(path, allowed) for allowed in self.folders) for path in paths)
+        return any(_below(folder, allowed) and (inner or _below(allowed, mount)) for allowed in self.folders)
 
     def refuses_host(self, host: str) -> bool:
         """Whether this host isn't one of those that actions are confined to."""

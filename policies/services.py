@@ -30,6 +30,14 @@ Source = Literal["bundled", "developer", "imported", "derived", "model"]
 
 ARGUMENTS = "*"  # of `UndoTemplate.restores`
 
+# Names of a query or a form that give a request another method or another spelling.
+OVERRIDE_NAMES = frozenset(
+    {
+        "_method", "$method", "$httpmethod", "_httpmethod", "_http_method", "$.xgafv", "x-http-method-override",
+        "x-http-method", "x-method-override", "_charset_",
+    }
+)  # fmt: skip
+
 
 class Risk(IntEnum):
     """How much harm a method or scope can do. Unknown risk counts as DELETE."""
@@ -316,3 +324,8 @@ def believed_risk(service: Service, method: Method) -> Risk:
     if service.source == "imported" and not asks:
         return max(method.risk, Risk.WRITE)
     return method.risk
+
+
+def overrides(name: str) -> bool:
+    """Whether a value by this name would make another request of the one that it stands in."""
+    return name.strip().lower().partition("[")[0] in OVERRIDE_NAMES

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goex.cli.follow import next_of
 from goex.cli.output import Json, Output, local, print_error, shown, to_json
 from goex.cli.prompt import Terminal, Verdict, decide, settled_words
 from goex.cli.question_text import summary
@@ -211,7 +212,7 @@ def _watch(client: Client, terminal: Terminal | None, out: Output) -> None:
     threading.Thread(target=listen, daemon=True).start()
     out.progress("Waiting for what needs you; Ctrl-C leaves.")
     asked: set[str] = set()
-    while more := arrived.get():
+    while more := next_of(arrived):
         if isinstance(more, GoexError):
             raise more
         while waiting := [brief for brief in client.approvals(brief=True) if brief.id not in asked]:

@@ -142,6 +142,11 @@ def run(
         raise InvalidInput("--undo and --apply belong to a program on --folder.", next_step="Leave them out.")
     if keep and not dry_run:
         raise InvalidInput("--keep keeps what --dry-run finds.", next_step="Add --dry-run, or leave it out.")
+    if keep and not (request.HasField("files") or request.folder):
+        raise InvalidInput(
+            "--keep keeps a copy of a folder: of calls, statements and programs for services nothing can be kept.",
+            next_step="Leave it out.",
+        )
     if undo or preview:
         request.files.undo, request.files.preview = (
             input_text(undo, "The undo"),

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from goex.cli.action_text import changed_nothing
 from goex.cli.output import Output, local, print_error, shown, to_json
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from goex.client import Client, Events
     from goex.rpc import goex_pb2 as pb
 
+T = TypeVar("T")
 _BEFORE_DETACHING = ("received", "mapped", "assessed")
 _STATE_WORDS = {
     "mapped": "The words became calls.",
@@ -44,6 +45,14 @@ class Ended:
     action_id: str
     finished: pb.Finished | None
     mapped: pb.MapReply | None
+
+
+def next_of(waiting: queue.SimpleQueue[T]) -> T:
+    """The next one, whenever it comes. Another thread may take a signal, and it is handled only once this one doesn't
+    wait, so each wait is short."""
+    while True:
+        with suppress(queue.Empty):
+            return waiting.get(timeout=0.5)
 
 
 class Follower:
@@ -102,7 +111,7 @@ class Follower:
 
     def _arriving(self) -> Iterator[pb.Event]:
         while True:
-            item = self._seen.popleft() if self._seen else self._queue.get()
+            item = self._seen.popleft() if self._seen else next_of(self._queue)
             if item is None:
                 return
             if isinstance(item, GoexError):
@@ -205,7 +214,8 @@ class Follower:
             self._out.progress("Interrupted before the daemon named the action. See whether it took it with: goex log")
             return
         if self._terminal is not None:
-            self._out.progress("")  # what was typed stands on the prompt's line
+            with suppress(OSError):  # where the terminal is gone
+                self._out.progress("")  # what was typed stands on the prompt's line
         try:
             state = self._client.cancel(id).state
         except GoexError as error:

@@ -85,7 +85,9 @@ def undo(
     regardless: Regardless = False,
     detach: Detach = False,
     dry_run: DryRun = False,
-    task: Annotated[str, typer.Option(metavar="ID", help="All that was done in this task; one question.")] = "",
+    task: Annotated[
+        str, typer.Option(metavar="ID", help="All that was done in this task; a question for each 20.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Take an action back, or with --to all since a point. Refused, with the difference, when someone changed the

@@ -15,6 +15,7 @@ _AGENT_WIDTH = 16
 # What a reader on a screen doesn't need of a row: hashes, which verifying looks at, and what other columns show.
 _UNREAD_FACTS = frozenset(
     {
+        "asked_sha256",
         "digest",
         "intent_sha256",
         "ledger",

@@ -58,7 +58,9 @@ def log(
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="How many, newest first.")] = 50,
     before: Annotated[str, typer.Option(metavar="N", help="Older ones: the number below the last page.")] = "",
     rows: Annotated[bool, typer.Option("--rows", help="The chain's rows: each step, request and decision.")] = False,
-    verify: Annotated[bool, typer.Option("--verify", help="Check the hash chain and its MAC.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check the hash chain, its MAC, and the sealed records.")
+    ] = False,
     scopes: Annotated[
         bool, typer.Option("--scopes", help="What each standing grant was used for; unused ones first.")
     ] = False,

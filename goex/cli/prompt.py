@@ -193,7 +193,7 @@ class Terminal:
             termios.tcsetattr(self._fd, termios.TCSAFLUSH, quiet)
             self.write(prompt, end="")
 
-        with _handling({**dict.fromkeys(_ENDING, end), signal.SIGTSTP: stop}):
+        with handling({**dict.fromkeys(_ENDING, end), signal.SIGTSTP: stop}):
             termios.tcsetattr(self._fd, termios.TCSAFLUSH, quiet)
             try:
                 yield
@@ -203,7 +203,7 @@ class Terminal:
 
 
 @contextmanager
-def _handling(handlers: Mapping[signal.Signals, Callable[[int, object], None]]) -> Iterator[None]:
+def handling(handlers: Mapping[signal.Signals, Callable[[int, object], None] | signal.Handlers]) -> Iterator[None]:
     """These signals are handled so for a while. Nothing in another thread than the main one, which alone can."""
     if threading.current_thread() is not threading.main_thread():
         yield

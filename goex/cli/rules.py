@@ -282,7 +282,7 @@ def _suggested(out: Output, one: pb.SuggestedRule) -> None:
         opens.append(f"{one.combinations} combinations of values that you never approved")
     out.say(shown(f"{one.name}: {one.method} as {one.account}, by {one.agent}"), "bold")
     out.fields((("answers", f"{one.answers} that you approved{late}"), ("newly opens", "; ".join(opens))))
-    for line in one.text.splitlines():
+    for line in _lines(one.text):
         out.block(line)
 
 
@@ -354,10 +354,15 @@ def _difference(reply: pb.CheckRulesReply) -> Iterator[tuple[str, Style]]:
     """The difference, rule by rule: nothing of it is cut."""
     for one in reply.changes:
         yield shown(f"{one.change} {one.name}: {_EFFECTS.get(one.effect, one.effect)}"), "bold"
-        for line in one.before.splitlines():
+        for line in _lines(one.before):
             yield shown(f"  - {line}"), "removed"
-        for line in one.after.splitlines():
+        for line in _lines(one.after):
             yield shown(f"  + {line}"), "added"
+
+
+def _lines(text: str) -> list[str]:
+    """As Cedar counts them: what else Python takes for the end of one stays within it, escaped."""
+    return text.replace("\r\n", "\n").split("\n") if text else []
 
 
 def _table(path: Path) -> str:

@@ -72,6 +72,9 @@ def show(
         out.say("Requests through the gateway:")
         _exchanges(out, story)
     show_outcome(out, action, printed=False)
+    if action.state != "unknown":  # what a service said of a failure, or what differs
+        for line in story.problem.details:
+            out.barred(line)
     show_rows(out, story.rows, of_one=True)
     if story.rows_left_out:
         out.say(f"… and {story.rows_left_out} older rows: goex log --rows --action {action.id}")

@@ -1,23 +1,30 @@
 """`goex task`: propose what may be done without being asked again; and `goex undo --task`, which takes all of it back.
 
-Rules: a task is one question. Taking one back is a task, too: it allows just these undos, once each, which then run one
-after the other, newest first, each compared as ever.
+Rules: a task is one question. Taking one back is a task, too (several, of more undos than a task has lines): it allows
+just these undos, once each, which then run one after the other, newest first, each compared as ever. It ends with them,
+however they end.
 """
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from goex.cli.action_ids import resolve
 from goex.cli.output import Json, Output
-from policies.errors import ExitStatus, InvalidInput
-from policies.tasks import LONGEST_SECONDS, OWN, UNDO
+from policies.errors import ExitStatus, GoexError, InvalidInput
+from policies.tasks import MOST_LINES, OWN, UNDO
 
 if TYPE_CHECKING:
     from goex.client import Client
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_UNDO_MINUTES = 60  # that the undos are allowed where nothing is left of the command that could end it
 
 
 def task(
@@ -44,10 +51,9 @@ def task(
 
 def undo_all(client: Client, id: str, dry_run: bool, out: Output) -> int:
     """Take back all that was done in a task. Returns the exit status."""
-    from goex.cli.follow import exit_code, follow
+    from goex.cli.prompt import handling
     from goex.cli.undo_to import each, show
     from goex.rpc import goex_pb2 as pb
-    from policies.jsonvalue import canonical
 
     id = resolve(client, id)
     steps = client.way_back(pb.WayBackRequest(verb=UNDO, task=id))
@@ -55,12 +61,53 @@ def undo_all(client: Client, id: str, dry_run: bool, out: Output) -> int:
     able = [step for step in steps if step.can]
     if dry_run or not able:
         return int(ExitStatus.OK)
-    if len(able) > 1:
-        ids = [step.action.id for step in able]
-        line = pb.Allowance(service=OWN, method=UNDO, times=len(ids))
-        line.arguments_json = canonical({"target": {"in": ids}}).decode("utf-8")
-        task = pb.Task(title=f"Take back task {id}", allows=[line], seconds=LONGEST_SECONDS)
-        code = exit_code(follow(client, client.execute(pb.ExecuteRequest(task=task)), out))
-        if code:
-            return code
-    return each(client, UNDO, able, out)
+    if len(able) == 1:
+        return each(client, UNDO, able, out)
+    ids = [step.action.id for step in able]
+    with handling(dict.fromkeys(_ENDING, _interrupted)), _allowed(client, id, ids, out) as code:
+        return code or each(client, UNDO, able, out)
+
+
+def _interrupted(*_: object) -> NoReturn:
+    """A signal that ends the command does it as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _allowed(client: Client, task: str, ids: list[str], out: Output) -> Iterator[int]:
+    """These undos are allowed, once each, until it is left; or the exit status of the question that was answered no."""
+    from goex.cli.follow import exit_code, follow
+    from goex.cli.prompt import handling
+    from goex.task_proposal import proposal
+
+    begun: list[str] = []
+    code = 0
+    try:
+        for start in range(0, len(ids), MOST_LINES):
+            lines = [
+                {"method": f"{OWN}.{UNDO}", "arguments": {"target": {"in": [one]}}, "times": 1}
+                for one in ids[start : start + MOST_LINES]
+            ]
+            written = {"title": f"Take back task {task}", "minutes": _UNDO_MINUTES, "allows": lines}
+            events = client.execute(proposal(written))
+            try:
+                code = exit_code(follow(client, events, out))
+            finally:
+                begun += [events.action_id] if events.action_id else []
+            if code:
+                break
+        yield code
+    finally:
+        with handling(dict.fromkeys((*_ENDING, signal.SIGINT), signal.SIG_IGN)):  # a closed terminal sends several
+            for one in begun:
+                _end(client, one, out)
+
+
+def _end(client: Client, task: str, out: Output) -> None:
+    from goex.rpc import goex_pb2 as pb
+
+    try:
+        client.call("Person/Revoke", pb.RevokeRequest(task=task), pb.RevokeReply)
+    except GoexError as error:
+        with suppress(OSError):  # the terminal is gone
+            out.progress(f"Task {task} still allows what is left of it: {error} End it with: goex revoke --task {task}")

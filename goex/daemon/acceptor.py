@@ -52,6 +52,7 @@ class Registry:
 
     ended: Callable[[str], None]
     _peers: dict[str, Peer] = field(default_factory=dict)
+    _ends: dict[str, Callable[[], object]] = field(default_factory=dict)  # by connection
 
     def peer(self, address: str) -> Peer | None:
         """The peer of a gRPC call, by `context.peer()`; None for one that nobody accepted."""
@@ -59,10 +60,17 @@ class Registry:
             return None
         return self._peers.get(address.removeprefix(_PREFIX))
 
-    def add(self, peer: Peer) -> None:
+    def add(self, peer: Peer, end: Callable[[], object] = lambda: None) -> None:
         self._peers[peer.connection] = peer
+        self._ends[peer.connection] = end
+
+    def hang_up(self, address: str) -> None:
+        """End the connection of a gRPC call, by `context.peer()`."""
+        if (end := self._ends.get(address.removeprefix(_PREFIX))) is not None:
+            end()
 
     def drop(self, connection: str) -> None:
+        self._ends.pop(connection, None)
         if self._peers.pop(connection, None) is not None:
             self.ended(connection)
 
@@ -145,13 +153,13 @@ class Acceptor:
             if len(self._joined) > MOST_CONNECTIONS:  # for each socket: agents never keep the person out
                 self._refuse(uid, f"more than {MOST_CONNECTIONS} connections on the {self.kind} socket")
                 return
-            connection = secrets.token_hex(16)
+            connection, ended = secrets.token_hex(16), asyncio.Event()
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as back:
                 back.setblocking(False)
                 back.bind(f"\0goex-{connection}")
-                self.registry.add(look_up(self.kind, pid, uid, gid, connection))
+                self.registry.add(look_up(self.kind, pid, uid, gid, connection), ended.set)
                 try:
-                    await self._join(front, back)
+                    await self._join(front, back, ended)
                 except OSError as error:
                     log.warning("gRPC's private socket can't be reached: %s", error)
                 finally:
@@ -168,13 +176,12 @@ class Acceptor:
         self._told[uid] = now, 0
         self.refused(f"{who}; {since} times more since the last time" if since else who)
 
-    async def _join(self, front: socket.socket, back: socket.socket) -> None:
+    async def _join(self, front: socket.socket, back: socket.socket, ended: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
         await loop.sock_connect(back, self.backend)
         listening, *_ = _CREDENTIALS.unpack(back.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
         if listening != os.getpid():  # put in the place of ours while it was made
             raise ConnectionRefusedError(f"process {listening} listens there")
-        ended = asyncio.Event()
         ways = (_Way(loop, front, back, ended.set), _Way(loop, back, front, ended.set))
         try:
             await ended.wait()

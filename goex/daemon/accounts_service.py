@@ -11,7 +11,7 @@ import asyncio
 import secrets
 import threading
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -39,6 +39,7 @@ from goex.daemon.login_options import (
     lost,
     scopes_for,
 )
+from goex.daemon.logins_under_way import LoginsUnderWay, LoginUnderWay
 from goex.daemon.person_context import PersonCalls, PersonContext, SecretDue
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import streaming, unary
@@ -86,11 +87,15 @@ class _Terms:
     flow: str
     scope_names: tuple[str, ...]
     scopes: frozenset[str]  # as the server spells them
-    alone: bool  # no login that is there, the earlier one included, is of this client at this server
+    under_way: LoginUnderWay
 
     @property
     def key(self) -> tuple[str, str]:
         return self.account.service, self.account.name
+
+    def alone(self) -> bool:
+        """Whether nothing but this login ends when its tokens are given back."""
+        return self.under_way.alone
 
     @property
     def subject(self) -> str:
@@ -108,6 +113,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
         # Logins wait for minutes: in threads of their own, so that they take none from the vault and the rest.
         self._threads = ThreadPoolExecutor(MOST_LOGINS, thread_name_prefix="goex-login")
         self._under_way: dict[tuple[str, str], CodeLogin | DeviceLogin] = {}
+        self._logins = LoginsUnderWay()
         self._locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     # ---- logging in
@@ -139,20 +145,23 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             if len(self._under_way) >= MOST_LOGINS:
                 raise Conflict(f"{MOST_LOGINS} logins are under way already.", next_step="Finish one, or end it.")
             terms = await self._terms(request, service, name)
-            peer = await self._person.present(context, request.passphrase, "Connecting an account")
-            self._note("login-begin", terms, peer)
-            where = terms.provider.issuer or terms.provider.token_endpoint
-            if terms.client is None:
-                yield ab.LoginEvent(progress=f"Registering GoEx at {where}, for this login alone.")
-            else:
-                yield ab.LoginEvent(progress=f"Logging in at {where} as the client {terms.client.client_id}.")
-            seconds = min(float(request.seconds or LONGEST_LOGIN), LONGEST_LOGIN)
             try:
-                async for event in self._run(terms, seconds, peer):
-                    yield event
-            except GoexError as error:
-                self._note("login-failed", terms, peer, why=error.code)
-                raise
+                peer = await self._person.present(context, request.passphrase, "Connecting an account")
+                self._note("login-begin", terms, peer)
+                where = terms.provider.issuer or terms.provider.token_endpoint
+                if terms.client is None:
+                    yield ab.LoginEvent(progress=f"Registering GoEx at {where}, for this login alone.")
+                else:
+                    yield ab.LoginEvent(progress=f"Logging in at {where} as the client {terms.client.client_id}.")
+                seconds = min(float(request.seconds or LONGEST_LOGIN), LONGEST_LOGIN)
+                try:
+                    async for event in self._run(terms, seconds, peer):
+                        yield event
+                except GoexError as error:
+                    self._note("login-failed", terms, peer, why=error.code)
+                    raise
+            finally:
+                self._logins.end(terms.under_way)
 
     @unary
     async def FinishLogin(self, request: ab.FinishLoginRequest, context: Any) -> ab.FinishLoginReply:
@@ -324,21 +333,14 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             flow=flow,
             scope_names=names,
             scopes=scopes,
-            alone=self._alone(found.provider, client),
+            under_way=self._logins.begin(found.provider, client, self._kept()),
         )
 
-    def _alone(self, provider: Provider, client: Client | None) -> bool:
-        """Whether no login in the vault is of this client at this server. One that can't be read may be."""
+    def _kept(self) -> Iterator[TokenSet | None]:
+        """The logins in the vault. Raises GoexError where one can't be read."""
         for one in records(self._person):
-            if one.account.format != "oauth":
-                continue
-            try:
-                there = self._broker.tokens(one.account.service, one.account.name)
-            except GoexError:
-                return False
-            if there is not None and there.same_client(provider, client):
-                return False
-        return True
+            if one.account.format == "oauth":
+                yield self._broker.tokens(one.account.service, one.account.name)
 
     async def _run(self, terms: _Terms, seconds: float, peer: Peer) -> AsyncIterator[ab.LoginEvent]:
         """One login to its end. Leaving it ends it, and nothing is stored then."""
@@ -368,6 +370,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
         left = threading.Event()
         try:
             waiting = asyncio.get_running_loop().run_in_executor(self._threads, _wait, login, seconds, left, terms)
+            terms.under_way.ends = waiting
             if isinstance(login, DeviceLogin):
                 yield ab.LoginEvent(
                     code=ab.EnterCode(
@@ -382,7 +385,8 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
                 yield ab.LoginEvent(open=ab.OpenBrowser(login_id=login_id, url=login.url, scopes=asked))
             tokens = await asyncio.shield(waiting)
             # Whoever leaves now leaves a login that has ended: it is stored and journaled, or neither.
-            yield await asyncio.shield(asyncio.ensure_future(self._stored(terms, tokens, peer)))
+            terms.under_way.ends = stored = asyncio.ensure_future(self._stored(terms, tokens, peer))
+            yield await asyncio.shield(stored)
         finally:
             left.set()
             login.cancel()
@@ -420,8 +424,9 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
             await in_thread(vault.put, account, tokens.to_secret(), replace=earlier is not None)
         except GoexError:
             if terms.earlier is None:  # what can't be kept isn't left behind at the provider
-                await in_thread(give_back, tokens, terms.http, alone=terms.alone)
+                await in_thread(give_back, tokens, terms.http, alone=terms.alone())
             raise
+        self._broker.drop_orphans()
         facts = {
             "account": account.id,
             "flow": tokens.flow,
@@ -482,7 +487,7 @@ def _wait(login: CodeLogin | DeviceLogin, seconds: float, left: threading.Event,
     tokens = login.wait(seconds)
     if left.is_set():
         if terms.earlier is None:
-            give_back(tokens, terms.http, alone=terms.alone)
+            give_back(tokens, terms.http, alone=terms.alone())
         raise LoginCancelled("The login was called off.", next_step="Start it again.")
     return tokens
 

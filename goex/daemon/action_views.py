@@ -62,6 +62,12 @@ def action_view(row: ActionRow, plan: Plan | None = None) -> pb.ActionView:
     )
 
 
+def without_texts(view: pb.ActionView) -> None:
+    """Leave out what a list of many doesn't show."""
+    for name in ("request_json", "lines", "outcome_json", "undo_text"):
+        view.ClearField(name)
+
+
 def held_until(row: ActionRow) -> str:
     """When GoEx rolls an action's transaction back that is held; "" where none is."""
     over = hold_ends(row)

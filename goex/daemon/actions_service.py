@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from goex import __version__
-from goex.daemon.action_views import action_view, mapping_view, problem_view
+from goex.daemon.action_views import action_view, mapping_view, problem_view, without_texts
 from goex.daemon.agent_views import shown_action, shown_event
 from goex.daemon.approval_views import approval_view
 from goex.daemon.brief_views import BriefViews, brief_view
 from goex.daemon.find_views import by_service, found
 from goex.daemon.request_parser import (
+    LONGEST_KEY,
     checked_answer,
     checked_intent,
     checked_names,
@@ -26,6 +27,7 @@ from goex.daemon.request_parser import (
     owned,
     parse_execute,
     parse_revert,
+    parse_sent,
 )
 from goex.daemon.result_pages import answer, page
 from goex.daemon.rpc_context import Callers, streaming, unary
@@ -33,13 +35,14 @@ from goex.daemon.vault_state import VaultState
 from goex.engine.core import Principal, Request
 from goex.engine.engine import Engine
 from goex.engine.events import Approval, Asked, Event, Finished, Mapped, Printed, Progressed, Stepped
+from goex.engine.keys import KeyTaken, KeyUnknown
+from goex.engine.quota import Exhausted
 from goex.journal.actions import ActionRow
 from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.actions import Action, ApiCalls, Revert
 from policies.errors import GoexError, InvalidInput
-from policies.grants import ANONYMOUS
 from policies.jsonvalue import canonical, parse
 from policies.stages import earlier_actions, with_earlier
 
@@ -48,7 +51,9 @@ if TYPE_CHECKING:
 
 MOST_OUTCOME = 64 * 2**20  # our own texts are read whole
 MOST_LISTED = 1000
+LONGEST_LIST = 2 * 2**20  # bytes of what an agent is told at once: below what any client takes
 MOST_EARLIER = 8  # actions whose answers one action refers to
+MOST_COMPARED = 16 * 1024  # bytes of a refused request that is held against what its key began, at the cost of a look
 _REVERTING = {"undo": "Undoing", "redo": "Redoing", "commit": "Keeping for good"}
 
 
@@ -101,7 +106,12 @@ class ActionsService(rpc.ActionsServicer):
 
     @streaming
     async def Execute(self, request: pb.ExecuteRequest, context: Any) -> AsyncIterator[pb.Event]:
-        principal, quotas = self._callers.principal(context), self._engine.core.quotas
+        principal = self._callers.principal(context)
+        async for event in self._known(request, principal, self._execute(request, context, principal)):
+            yield event
+
+    async def _execute(self, request: pb.ExecuteRequest, context: Any, principal: Principal) -> AsyncIterator[pb.Event]:
+        quotas = self._engine.core.quotas
         quotas.take(principal.agent, principal.session, request.ByteSize())
         if (earlier := earlier_program(self._engine, request, principal)) is not None:
             quotas.more(principal.agent, principal.session, len(earlier.action.program))
@@ -115,6 +125,10 @@ class ActionsService(rpc.ActionsServicer):
     @streaming
     async def Revert(self, request: pb.RevertRequest, context: Any) -> AsyncIterator[pb.Event]:
         principal = self._callers.principal(context)
+        async for event in self._known(request, principal, self._revert(request, context, principal)):
+            yield event
+
+    async def _revert(self, request: pb.RevertRequest, context: Any, principal: Principal) -> AsyncIterator[pb.Event]:
         self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
         parsed = parse_revert(request)
         await self._confirm_away(context, parsed, principal, f"{_REVERTING[request.verb]} {request.action_id}")
@@ -147,34 +161,35 @@ class ActionsService(rpc.ActionsServicer):
     async def Result(self, request: pb.ResultRequest, context: Any) -> pb.ResultReply:
         principal = self._callers.principal(context)
         self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
-        row = self._owned(request.id, principal)
+        row = await self._read(request.id, principal)
         view = shown_action(self._engine.core, row, principal)
         if not view.outcome_json:
             raise InvalidInput(f"{row.id} has no result; it is {view.state}.", next_step="Get says how it stands.")
-        return page(parse(view.outcome_json, limit=MOST_OUTCOME), view.kind, request)
+        # Apart: it may be long, and the person's calls come in between.
+        return await asyncio.to_thread(lambda: page(parse(view.outcome_json, limit=MOST_OUTCOME), view.kind, request))
 
     @unary
     async def List(self, request: pb.ListRequest, context: Any) -> pb.ListReply:
         principal = self._callers.principal(context)
         self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
-        if request.before:
-            self._owned(request.before, principal)
-        agent = "" if principal.owns_all else principal.agent
-        session = principal.session if principal.agent == ANONYMOUS else ""
-        rows = self._engine.core.actions.newest(
-            agent=agent,
-            session=session,
-            before=request.before,
-            since=principal.since,
-            limit=min(request.limit or 50, MOST_LISTED),
-        )
-        views = []
-        for row in rows:
+        before = (await self._read(request.before, principal)).number if request.before else 0
+        limit = min(request.limit or 50, MOST_LISTED)
+        views: list[pb.ActionView] = []
+        size = 0
+        for id in self._engine.core.actions.newest_ids(principal.own, before=before, limit=limit):
+            try:
+                row = await self._read(id, principal)
+            except Exhausted:
+                if not views:
+                    raise
+                break  # the next page begins with it
             view = shown_action(self._engine.core, row, principal)
-            for name in ("request_json", "lines", "outcome_json", "undo_text") if request.brief else ():
-                view.ClearField(name)
+            if request.brief:
+                without_texts(view)
+            size += view.ByteSize()
+            if views and size > LONGEST_LIST and not principal.owns_all:
+                break  # the next page begins with it
             views.append(view)
-            await asyncio.sleep(0)  # each may be long, and the person's calls come in between
         return pb.ListReply(actions=views)
 
     @unary
@@ -223,8 +238,8 @@ class ActionsService(rpc.ActionsServicer):
             case "revert":
                 action = parse_revert(request.revert).action
             case "action_id":
-                action = asked_for(self._owned(request.action_id, principal))
-        target = self._owned(action.target, principal) if isinstance(action, Revert) else None
+                action = asked_for(await self._read(request.action_id, principal))
+        target = await self._read(action.target, principal) if isinstance(action, Revert) else None
         with core.quotas.doing(principal.agent, principal.session):
             return await preview(self._engine, action, target, principal)
 
@@ -235,19 +250,20 @@ class ActionsService(rpc.ActionsServicer):
             self._engine.wanted(parsed, principal)
             await self._present(context, what)
 
-    def _owned(self, id: str, principal: Principal) -> ActionRow:
-        return owned(self._engine, id, principal)
-
     async def _looked_at(self, id: str, principal: Principal) -> ActionRow:
-        """An action that is shown now. Agents' looks are one after the other, with the person's calls in between."""
+        """An action that is shown now."""
+        self._engine.core.quotas.look(principal.agent, principal.session)
+        return await self._read(id, principal)
+
+    async def _read(self, id: str, principal: Principal) -> ActionRow:
+        """An action of the principal's. Agents' are read one after the other, with the person's calls in between, and
+        counted by their size."""
         quotas = self._engine.core.quotas
-        quotas.look(principal.agent, principal.session)
-        if principal.owns_all:
-            return self._owned(id, principal)
-        async with self._looking:
-            await asyncio.sleep(0)
-            row = self._owned(id, principal)
-            quotas.look(principal.agent, principal.session, len(row.request) + len(row.plan) + len(row.outcome))
+        async with nullcontext() if principal.owns_all else self._looking:
+            await asyncio.sleep(0)  # each may be long
+            quotas.look(principal.agent, principal.session, 0)
+            row = owned(self._engine, id, principal)
+            quotas.read(principal.agent, principal.session, row.size)
             return row
 
     async def _filled(self, action: Action | None, principal: Principal) -> Action | None:
@@ -274,14 +290,55 @@ class ActionsService(rpc.ActionsServicer):
         self._engine.core.quotas.more(principal.agent, principal.session, size)
         return ApiCalls(calls=calls)
 
+    async def _known(
+        self, request: pb.ExecuteRequest | pb.RevertRequest, principal: Principal, events: AsyncIterator[pb.Event]
+    ) -> AsyncIterator[pb.Event]:
+        """The events of a request. What it began before, by the same key, is told whatever it is refused for now: else
+        whoever asks would take it that nothing was begun. Raises KeyUnknown, KeyTaken."""
+        told = False
+        try:
+            async for event in events:
+                told = True
+                yield event
+        except (KeyTaken, KeyUnknown):
+            raise
+        except Exception as error:
+            if not told and (id := self._earlier(request, principal, error)):
+                yield pb.Event(action_id=id)
+            raise
+
+    def _earlier(self, request: pb.ExecuteRequest | pb.RevertRequest, principal: Principal, error: Exception) -> str:
+        """The id of what a request that is refused began before, by the same key; "" where it began nothing. Raises
+        KeyUnknown, and KeyTaken where that was another request."""
+        if len(request.key) > LONGEST_KEY or not (id := self._engine.keys.keyed(request.key, principal)):
+            return ""
+        parsed = None
+        if request.ByteSize() <= MOST_COMPARED:
+            with suppress(GoexError):
+                self._engine.core.quotas.look(principal.agent, principal.session)
+                parsed = parse_sent(request)
+        if parsed is None:
+            why = error.message if isinstance(error, GoexError) else "Internal error."
+            raise KeyUnknown(f"{why} What its key began is {id}, perhaps by this request: see how that stands.")
+        self._engine.keys.check_same(id, parsed, principal)
+        return id
+
     async def _journey(self, request: Request, principal: Principal) -> AsyncIterator[pb.Event]:
-        if id := self._engine.already(request, principal):
+        if id := self._engine.keys.already(request, principal):
+            yield pb.Event(action_id=id)  # whatever the rest is refused for
+            await self._read(id, principal)  # it is answered whole, as often as it is asked for
             async for event in self._follow(id, principal):
                 yield event
             return
-        id = self._engine.begin(request, principal)
-        async for event in self._follow(id, principal, new=True):  # it begins when this first waits
-            yield event
+        id, told = self._engine.begin(request, principal), False
+        try:
+            async for event in self._follow(id, principal, new=True):  # it begins when this first waits
+                told = True
+                yield event
+        except Exception:
+            if not told:
+                yield pb.Event(action_id=id)  # it is begun, whatever keeps it from being told
+            raise
 
     async def _follow(self, id: str, principal: Principal, *, new: bool = False) -> AsyncIterator[pb.Event]:
         """Events until the action has ended: that it was received, or (not `new`) how it stands now, and what comes

@@ -8,6 +8,10 @@ Rules:
 * Whatever keeps GoEx from working on a folder, an agent is told the same: the path isn't there, can't be read, is a
   file, is the system's, is forbidden, or holds what can't be restored.
 * Of other agents' actions none is told: neither which one, nor what it worked on.
+* An undo's plan holds what was read before the action, and a difference what is there now, whether or not the agent
+  may read it: it gets neither, also after the undo ran, nor the digest, which would confirm a guess. What would be sent
+  is in the plan of the action itself, by the places that values come from.
+* What a service or a database said of a failure is no sentence of GoEx's: it is in the result, as data.
 """
 
 from __future__ import annotations
@@ -28,10 +32,11 @@ _DATABASES = frozenset({"sql", "mongo"})
 _FOLDERS = frozenset({"files"})
 _RAN = frozenset({State.DONE, State.PARTIAL, State.UNDONE, State.COMMITTED})
 _OF_THE_PLAN = ("lines", "undo_text", "digest")
+_OF_A_REVERT = ("lines", "digest")
 _OF_THE_QUESTION = ("place", "waiting", "question")  # how others and what was allowed before stand
 _ANSWERED = frozenset({"denied", "expired"})  # by the person, or by nobody
-# What says nothing of a folder: it was withdrawn, or the vault is sealed.
-_OF_ITSELF = frozenset({"withdrawn", "vault-sealed", "vault-absent"})
+# What says nothing of a folder: it was withdrawn, the daemon is stopping, or the vault is sealed.
+_OF_ITSELF = frozenset({"withdrawn", "stopping", "vault-sealed", "vault-absent"})
 _OF_A_FOLDER = frozenset({"invalid", "denied", "conflict", "unavailable", "unsupported"})  # what a look at one raises
 _LIMIT = 64 * 2**20  # our own texts are read whole
 _LATER = "a later action stands on it"
@@ -79,6 +84,8 @@ def shown_event(core: Core, event: pb.Event, row: ActionRow, principal: Principa
     match event.WhichOneof("what"):
         case "asking":
             _clear(event.asking, _OF_THE_QUESTION)
+            if row.kind == "revert":
+                _clear(event.asking, (*_OF_A_REVERT, "choices"))
             if asks_data(core, row):
                 _clear(event.asking, (*_OF_THE_PLAN, "choices", "arguments"))
             if asks_folder(core, row):
@@ -93,6 +100,8 @@ def shown_event(core: Core, event: pb.Event, row: ActionRow, principal: Principa
             return None  # that a folder could be looked at is told by the question alone
         case "progress" if row.state not in _RAN and row.state is not State.RUNNING and asks_folder(core, row):
             return None  # it counts files
+        case "progress" if row.kind == "revert" and not asks_data(core, row):
+            return None  # it names each request, and an address may hold what was read
     return event
 
 
@@ -102,7 +111,11 @@ def why_not(why: str, principal: Principal) -> str:
 
 
 def _covered(core: Core, view: pb.ActionView, row: ActionRow, principal: Principal) -> pb.ActionView:
-    if principal.owns_all or row.state in _RAN or not asks_data(core, row):
+    if principal.owns_all:
+        return view
+    if row.kind == "revert":
+        _clear(view, _OF_A_REVERT)
+    if row.state in _RAN or not asks_data(core, row):
         return view
     _clear(view, _OF_THE_PLAN)
     if asks_folder(core, row) and _refused(core, row):
@@ -124,9 +137,9 @@ def _denied_unseen(row: ActionRow) -> bool:
 
 def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
     """Why an action didn't end well, as an agent may read it."""
-    if not asks_data(core, row):
-        return problem
     problem.ClearField("details")
+    if row.kind != "revert" and not asks_data(core, row):
+        return problem
     ran = row.state in _RAN or bool(row.outcome)
     if ran or problem.code in _OF_ITSELF or _denied_unseen(row):
         return problem

@@ -16,19 +16,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio as health_aio
-from grpc_reflection.v1alpha import reflection
-
 from goex import __version__
 from goex.config import Config
-from goex.daemon.acceptor import Acceptor, Registry, private
+from goex.daemon.acceptor import Acceptor, Registry
 from goex.daemon.actions_service import ActionsService
 from goex.daemon.anchor import Anchor
 from goex.daemon.autoseal import WORDS, AutoSeal, Why
 from goex.daemon.away import Away
 from goex.daemon.credential_broker import CredentialBroker
+from goex.daemon.grpc_server import serve
 from goex.daemon.late_runtimes import LateRuntimes
 from goex.daemon.late_services import late_services
 from goex.daemon.model_context import model_context
@@ -39,7 +35,7 @@ from goex.daemon.person_service import PersonService
 from goex.daemon.person_threads import in_thread
 from goex.daemon.polkit import Polkit
 from goex.daemon.process_state import batch_scheduled, docker_state, state_id
-from goex.daemon.rpc_context import Callers, Readable
+from goex.daemon.rpc_context import Behind, Callers
 from goex.daemon.unlock import Opening, open_at_start
 from goex.daemon.vault_state import VaultState
 from goex.daemon.waiting_calls import WaitingCalls
@@ -71,7 +67,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("goex.daemon")
 
-LARGEST_MESSAGE = 32 * 2**20  # bytes; requests have limits of their own below it, with a clearer error
 DRAIN_SECONDS = 60.0  # for what runs; killing the rest may take the engine 30 more
 SETTLE_SECONDS = 20.0  # for renewals of logins; with all of that it fits into the unit's TimeoutStopSec
 SWEEP_SECONDS = 30.0
@@ -236,10 +231,11 @@ class App:
         await self.engine.drain(DRAIN_SECONDS)
         for acceptor in self._acceptors:
             acceptor.stop_accepting()
-        for server in self._servers:
-            await server.stop(1.0)
+        stopping = asyncio.gather(*(server.stop(1.0) for server in self._servers))
+        await asyncio.wait([stopping], timeout=2.0)  # a call whose answer nobody takes doesn't end by itself
         for acceptor in self._acceptors:
             acceptor.hang_up()
+        await stopping
         await self.runtimes.close()
         await self.sandbox.close()
         await self.broker.settled(SETTLE_SECONDS)  # later their answers would be lost with the process
@@ -297,11 +293,12 @@ class App:
             daemon=Daemon(status=self._status, seal=lambda by: self.seal("asked", by), stop=self.stop),
             acknowledge=self.anchor.acknowledge,
         )
-        agent_backend = await self._serve("agent", actions, {})
+        both = {"Actions": lambda server: rpc.add_ActionsServicer_to_server(actions, server)}
+        agent_backend = await self._serve("agent", both, callers.behind)
         user_backend = await self._serve(
             "user",
-            actions,
             {
+                **both,
                 "Person": lambda server: rpc.add_PersonServicer_to_server(PersonService(person), server),
                 **late_services(
                     person,
@@ -335,36 +332,12 @@ class App:
             await acceptor.start()
 
     async def _serve(
-        self, kind: str, actions: ActionsService, of_the_person: Mapping[str, Callable[[Any], None]]
+        self, kind: str, services: Mapping[str, Callable[[Any], None]], behind: Callable[[Any], Behind] | None = None
     ) -> str:
-        """A gRPC server on a private socket, which only our acceptors join to."""
-        server = grpc.aio.server(
-            interceptors=(Readable(),),
-            options=(
-                ("grpc.max_receive_message_length", LARGEST_MESSAGE),
-                ("grpc.max_send_message_length", LARGEST_MESSAGE),
-                ("grpc.so_reuseport", 0),
-                # A Unix socket has no bandwidth to find out: the pings for that would be as many as the messages.
-                ("grpc.http2.bdp_probe", 0),
-                ("grpc.http2.lookahead_bytes", 2**20),
-            ),
-        )
-        rpc.add_ActionsServicer_to_server(actions, server)
-        services = ["goex.v1.Actions", health_pb2.DESCRIPTOR.services_by_name["Health"].full_name]
-        for name, add in of_the_person.items():
-            add(server)
-            services.append(f"goex.v1.{name}")
-        health = health_aio.HealthServicer()
-        health_pb2_grpc.add_HealthServicer_to_server(health, server)
-        for name in ("", *services):
-            await health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        reflection.enable_server_reflection((*services, reflection.SERVICE_NAME), server)
         path = self.paths.run_dir / f"grpc-{kind}.sock"
         with suppress(FileNotFoundError):
             path.unlink()
-        server.add_insecure_port(f"unix:{path}")
-        address = private(path)
-        await server.start()
+        server, address = await serve(path, services, behind, self.registry.hang_up)
         self._servers.append(server)
         return address
 

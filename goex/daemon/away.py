@@ -4,17 +4,20 @@ Rules: nothing is read from the room, so nothing there answers. A message holds 
 that) and the page's address: never a payload, plain text alone, in which no name is a link or calls anybody. However
 many questions there are, it is one message a minute at most, and of each agent's half as often after each that nobody
 answered: one that asks for show silences no other. The credential is a Matrix account's of the vault, and goes to that
-account's origin; a sealed vault sends nothing. What fails is logged, and delays the next message as one that was sent.
+account's origin; a sealed vault sends nothing. What fails is logged, and delays the next message as one that was sent;
+sent again, it is the same message to the homeserver, which may have taken it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import re
-import secrets
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -35,6 +38,7 @@ log = logging.getLogger("goex.daemon")
 
 SERVICE = "matrix"
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=1)
+_REMEMBERED = timedelta(days=1)  # how long after its end a pause still makes the next one longer
 _LOOK_SECONDS = 2.0
 _SECONDS = 20.0  # for one request
 _LARGEST_ANSWER = 65_536
@@ -52,12 +56,13 @@ _ANSWERED = ("approved", "denied")
 # Without these before a letter a client of Matrix makes neither a link nor a mention of a word.
 _LINKED = re.compile(r"[.:@\u3002\uff0e\uff61](?=\S)")
 
-Send = Callable[[Lease, str, str], None]  # with the credential, to a room, a text. Raises GoexError
+# With the credential, to a room, a text; the same `id` is the same message. Raises GoexError.
+Send = Callable[[Lease, str, str, str], None]
 
 
 class Away:
     """Looks every two seconds, for as long as `start` was and `close` wasn't called. `page`: the page's public address;
-    "": none. `send` waits for the network, and is called in a thread."""
+    "": none. `send` waits for the network, and is called in a thread of its own."""
 
     def __init__(
         self,
@@ -120,6 +125,8 @@ class Away:
         if first is None:
             return
         agent = self._agent(first)
+        # A message a minute adds one at most, so they stay few.
+        self._pauses = {name: one for name, one in self._pauses.items() if now < one[1] + _REMEMBERED}
         pause, _ = self._pauses.get(agent, (FIRST_PAUSE, now))
         self._next, self._pauses[agent] = now + FIRST_PAUSE, (min(2 * pause, LONGEST_PAUSE), now + pause)
         try:
@@ -153,7 +160,9 @@ class Away:
                 action_id=_LABEL,
                 expires=self._core.clock() + timedelta(seconds=2 * _SECONDS),
             )
-            await asyncio.to_thread(self._send, lease, settings.matrix_room, text)
+            # Of each question one message is shown at most. Hashed: a homeserver isn't told what isn't in a message.
+            id = hashlib.sha256(b"goex.v1.away\0" + first.id.encode()).hexdigest()
+            await _unwaited(lambda: self._send(lease, settings.matrix_room, text, id))
         finally:
             vault.end_leases(_LABEL)
 
@@ -169,6 +178,31 @@ class Away:
         more = f"{others} more {'waits' if others == 1 else 'wait'}." if others else ""
         where = f"{self._page}/#waiting/{first.id}" if self._page else "Answer it where GoEx runs: goex approve"
         return "\n".join(part for part in (sentence, more, where) if part)
+
+
+async def _unwaited(work: Callable[[], None]) -> None:
+    """Run it in a thread, which the daemon's end doesn't wait for. Raises what it raises."""
+    loop, done = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+
+    def end(error: Exception | None) -> None:
+        if done.done():
+            return  # nobody waits any more
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        error: Exception | None = None
+        try:
+            work()
+        except Exception as raised:  # noqa: BLE001  it is raised where it is waited for
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(end, error)
+
+    threading.Thread(target=run, name="goex-away", daemon=True).start()
+    await done
 
 
 def _is_before(now: datetime, then: datetime | None) -> bool:
@@ -189,8 +223,9 @@ def unlinked(text: str) -> str:
     return _LINKED.sub(lambda found: f"[{found[0]}]", text)
 
 
-def send_to_room(lease: Lease, room: str, text: str) -> None:
-    """Send a text message to a room of the account's homeserver. Raises Unavailable."""
+def send_to_room(lease: Lease, room: str, text: str, id: str) -> None:
+    """Send a text message to a room of the account's homeserver, which shows one of that id once. Raises
+    Unavailable."""
     from policies.tls import client_context
     from vault.oauth import http_request
 
@@ -211,7 +246,7 @@ def send_to_room(lease: Lease, room: str, text: str) -> None:
         reply = http_request.send_json(
             way,
             "PUT",
-            url + f"goex-{secrets.token_hex(16)}",
+            url + f"goex-{id}",
             json.dumps(body).encode(),
             token=lease.secret.reveal().decode(),
         )

@@ -70,6 +70,10 @@ class CredentialBroker:
         """Revoke a login at its server, and forget it (see `vault.oauth.broker`). Raises VaultError, InvalidInput."""
         return await self._broker.take_back(service, name)
 
+    def drop_orphans(self) -> None:
+        """Forget what lies beside the vault for logins that are in it no more."""
+        self._broker.drop_orphans()
+
     async def settled(self, seconds: float) -> None:
         """Wait for renewals that are on their way, before the vault is sealed."""
         if self._made is not None:

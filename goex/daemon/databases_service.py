@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from goex.daemon.entries import end_grants, end_users, known, records
+from goex.daemon.entries import end_grants, end_users, known, records, users
 from goex.daemon.person_context import PersonCalls, PersonContext
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import unary
@@ -27,7 +27,7 @@ from policies.jsonvalue import JsonObject
 from runtimes.database_overview import Looks, Seen, SeenTable
 from runtimes.sql.database_address import real_file
 from vault.database import DatabaseSecret
-from vault.errors import AccountExists, pasteable
+from vault.errors import AccountExists, RecordReplaced, pasteable
 from vault.lease import Lease, Lend
 from vault.record import Record
 from vault.secret import Secret
@@ -74,7 +74,8 @@ class DatabasesService(PersonCalls, rpc.DatabasesServicer):
         if there is not None:
             end_grants(self._person, SERVICE, account.name, peer.describe())
             await end_users(self._person, SERVICE, account.name, "its database's entry was replaced")
-        await in_thread(vault_state.vault.put, account, secret, replace=there is not None)
+            self._refuse_used(account.name, "replaced")
+        vault_state.vault.put(account, secret, replace=there is not None)  # nothing is awaited since it was looked
         facts = {
             "database": account.name,
             "url": account.base_url,
@@ -109,11 +110,13 @@ class DatabasesService(PersonCalls, rpc.DatabasesServicer):
         self._person.vault_state.require_open()
         account = self._record(request.name).account
         peer = await self._person.present(context, request.passphrase, "Changing how changes are taken back")
-        with self._lend(account.name, _LOOKING) as lease:
-            before, password = lease.terms or Terms(), lease.secret
-        terms = _changed(before, request)
-        secret = DatabaseSecret(password=password, terms=terms).to_secret()
-        await in_thread(self._person.vault_state.vault.put, account, secret, replace=True)
+        opened = self._person.vault_state.vault.open_record(SERVICE, account.name)
+        if opened.account != account:
+            raise RecordReplaced(f"{account.id} was changed meanwhile.", next_step="Look at it, and ask again.")
+        sealed = DatabaseSecret.from_secret(opened.secret)
+        before, terms = sealed.terms, _changed(sealed.terms, request)
+        secret = replace(sealed, terms=terms).to_secret()
+        await in_thread(self._person.vault_state.vault.renew, opened, secret)  # refused if it isn't that one
         facts = {
             "database": account.name,
             "terms": terms.to_json(),
@@ -132,7 +135,8 @@ class DatabasesService(PersonCalls, rpc.DatabasesServicer):
         self._refuse_held(name, "removed")
         peer = await self._person.present(context, request.passphrase, "Removing a database's entry")
         await end_users(self._person, SERVICE, name, "its database's entry was removed")
-        await in_thread(vault_state.vault.remove, SERVICE, name)
+        self._refuse_used(name, "removed")
+        vault_state.vault.remove(SERVICE, name)  # nothing is awaited since it was looked
         end_grants(self._person, SERVICE, name, peer.describe())
         facts: JsonObject = {"database": name, "by": peer.describe(), **vault_state.noted()}
         self._person.engine.core.journal.append("database-remove", facts=facts)
@@ -180,6 +184,15 @@ class DatabasesService(PersonCalls, rpc.DatabasesServicer):
             raise Conflict(
                 f"Its entry can't be {what}: the database holds the transaction of {ids}.",
                 next_step=f"Commit or undo it first: goex commit {held[0].row.id}, goex undo {held[0].row.id}",
+            )
+
+    def _refuse_used(self, name: str, what: str) -> None:
+        """As `_refuse_held`, also for what may come to hold something. It counts until something is awaited."""
+        self._refuse_held(name, what)
+        began = users(self._person, SERVICE, name)
+        if began:
+            raise Conflict(
+                f"Its entry can't be {what}: {began[0]} began to use the database meanwhile.", next_step="Try again."
             )
 
     def _view(self, record: Record, terms: Terms | None, seen: Seen | None = None) -> db.DatabaseView:

@@ -2,13 +2,13 @@
 who can do what comes next. Pure.
 
 Rules: it says no more than the view and the problem that the agent is shown; what only the person can do is said to be
-the person's, so that no agent takes a command line for its own.
+the person's, so that no agent takes a command line for its own. Each text is GoEx's own: what a service, a database or
+a program wrote is data, which Result gives.
 """
 
 from __future__ import annotations
 
 from goex.rpc import goex_pb2 as pb
-from policies.display_text import shorten
 from policies.errors import ExitStatus
 
 _STATUS = {
@@ -24,8 +24,8 @@ _ENDED = frozenset({"done", "partial", "unknown", "undone", "committed", "failed
 _LATER = frozenset({ExitStatus.TIMED_OUT, ExitStatus.SEALED, ExitStatus.UNAVAILABLE})
 _CHANGED = frozenset({ExitStatus.USAGE, ExitStatus.AMBIGUOUS, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED})
 _STANDS = frozenset({ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED})  # against a revert
-_MOST_DIFFERENCE = 600  # characters of what is different
-_RESTING = frozenset({"resting", "exhausted", "busy"})
+_PATIENCE = frozenset({"crowded", "exhausted"})  # what ends by itself when whoever asks is slower
+_RESTING = _PATIENCE | {"resting", "busy"}
 
 
 def guided(problem: pb.Problem) -> pb.Problem:
@@ -35,7 +35,7 @@ def guided(problem: pb.Problem) -> pb.Problem:
     changed = status in _CHANGED and problem.who != "person"
     problem.retry = "later" if later else "changed" if changed else "no"
     if problem.next_step and not problem.who:
-        problem.who = "agent" if status in _CHANGED else "person"
+        problem.who = "agent" if status in _CHANGED or problem.code in _PATIENCE else "person"
     return problem
 
 
@@ -111,8 +111,6 @@ def _guide(made: pb.Ending, view: pb.ActionView, problem: pb.Problem | None, rea
             # What it takes to take it back another way is the person's to say.
             made.who = "person"
             made.next = "Nothing was touched. Tell the user; don't imitate an undo."
-            if problem.details:
-                made.summary += f" Changed since: {shorten('; '.join(problem.details), _MOST_DIFFERENCE)[0]}."
         case "failed" if problem is not None:
             guided(problem)
             made.retry, made.who = problem.retry, problem.who

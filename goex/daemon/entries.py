@@ -104,11 +104,20 @@ def refuse_database(service: str, name: str) -> None:
         )
 
 
+def users(person: PersonContext, service: str, name: str) -> tuple[str, ...]:
+    """The actions that have the account's credential now, or are about to get it."""
+    rows = person.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING))
+    return tuple(
+        row.id
+        for row in rows
+        if any((need.service, need.account) == (service, name) for need in row.the_plan().required)
+    )
+
+
 async def end_users(person: PersonContext, service: str, name: str, why: str) -> None:
     """Kill what runs with a credential that isn't the account's any more: its lease can't be called back."""
-    for row in person.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
-        if any((need.service, need.account) == (service, name) for need in row.the_plan().required):
-            await person.engine.cancel(row.id, why=why)
+    for id in users(person, service, name):
+        await person.engine.cancel(id, why=why)
 
 
 def end_grants(person: PersonContext, service: str, name: str, by: str, why: str = "its account was removed") -> None:

@@ -191,7 +191,7 @@ class Logind:
         if not done:
             log.warning("sealing takes longer than the machine waits")
         elif task.exception() is not None:
-            log.error("sealing failed: %s", task.exception())
+            log.error("sealing failed", exc_info=task.exception())
 
     async def _ours(self, bus: MessageBus, path: str) -> bool:
         """Whether that session is this user's. One that can't be asked counts as ours: sealing is the safe side."""

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from goex.config import Config, load
+from goex.daemon.logs import log_to_stderr
 from goex.paths import Paths
 from policies.errors import GoexError, Unavailable
 from vault.hardening import harden_process, keep_one_heap
@@ -78,9 +79,7 @@ def main() -> None:
     except GoexError as error:
         print(f"goex: {error.message}\n{error.next_step}".rstrip(), file=sys.stderr)
         sys.exit(int(error.exit_status))
-    logging.basicConfig(
-        level=config.log_level.upper(), stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
+    log_to_stderr(config.log_level)
     log.info("hardening: %s", hardening)
     try:
         asyncio.run(_serve(paths, config))

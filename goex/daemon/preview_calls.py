@@ -1,6 +1,7 @@
 """Previews for agents: what calls would send.
 
-Rules: a preview of calls is made of their arguments and the catalog alone. A dry run of a program, of statements or of
+Rules: a preview of calls is made of their arguments and the catalog alone. That of an undo says where values come from,
+not what was read there, which the agent may not be allowed to read. A dry run of a program, of statements or of
 an MCP server that works on a folder shows what lies in a folder or a database, so an agent gets none of them, whatever
 it asks; that is said before anything is looked at.
 """
@@ -31,6 +32,10 @@ async def preview(
     plan, found = await DryRuns(engine).of_request(
         Request(action=action), principal, by=principal.source, progress=lambda _: None
     )
+    if target is not None and isinstance(action, Revert) and action.verb == "undo":
+        from runtimes.rest.dryrun import dry_undo  # loaded by its first call
+
+        return dry_run_reply(dry_undo(target.the_plan()))
     return dry_run_reply(found, plan.lines)
 
 

@@ -15,7 +15,8 @@ from goex.rpc import goex_pb2 as pb
 from policies.action_json import action_from_json
 from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo
 from policies.errors import InvalidInput
-from policies.jsonvalue import parse
+from policies.jsonvalue import JsonObject, parse
+from policies.stages import earlier_actions
 from policies.tasks import LARGEST, LONGEST_TITLE, MOST_LINES
 
 LONGEST_INTENT = 10_000  # characters
@@ -36,8 +37,8 @@ _VALUE = re.compile(r"[,\[{]")
 
 
 def owned(engine: Engine, id: str, principal: Principal) -> ActionRow:
-    """An action that the principal may see. Raises InvalidInput, the same for another's and for none."""
-    found = engine.core.actions.those([id]).get(id)
+    """An action that the principal may see. Raises InvalidInput, the same for another's and for none, and as soon."""
+    found = engine.core.actions.find(id, principal.own)
     if found is None or not principal.owns(found):
         raise unknown_action(id, principal)
     return found
@@ -52,15 +53,14 @@ class Earlier:
     found: frozenset[str] = frozenset()
 
 
+_ANY_PROGRAM = Earlier(Code(language="python", program="", services=()))
+
+
 def earlier_program(engine: Engine, request: pb.ExecuteRequest, principal: Principal) -> Earlier | None:
     """The program that is asked for once more, as it was; None where none is. Raises InvalidInput."""
     if not request.code.again:
         return None
-    checked_names(request.code.again)
-    if request.code.program or request.code.language or request.code.profile:
-        raise InvalidInput(
-            "A program that is run again is as it was.", next_step="Leave out its text, language and profile."
-        )
+    _check_again(request.code)
     row = owned(engine, request.code.again, principal)
     plan = row.the_plan() if row.plan else None
     earlier = plan.action if plan else row.action()
@@ -73,6 +73,14 @@ def earlier_program(engine: Engine, request: pb.ExecuteRequest, principal: Princ
         )
     permits = plan.resolved["permits"] if plan else ()
     return Earlier(earlier, frozenset(f"{each['service']}.{each['method']}" for each in permits if each["lines"]))
+
+
+def _check_again(code: pb.CodeProgram) -> None:
+    checked_names(code.again)
+    if code.program or code.language or code.profile:
+        raise InvalidInput(
+            "A program that is run again is as it was.", next_step="Leave out its text, language and profile."
+        )
 
 
 def checked_intent(text: str) -> str:
@@ -174,12 +182,35 @@ def parse_execute(request: pb.ExecuteRequest, earlier: Earlier | None = None) ->
         proposal=proposal,
         choice=request.choice,
         answer=checked_answer(request.answer),
+        sent=_sent(request, action) if request.key else None,
         detach=request.detach,
         ask_seconds=request.ask_seconds,
         database=request.database,
         folder=request.folder,
         code_services=tuple(request.code_services),
     )
+
+
+def parse_sent(request: pb.ExecuteRequest | pb.RevertRequest) -> Request:
+    """Parse what a request with a key says, whatever the earlier program is that it asks for again. Raises
+    InvalidInput."""
+    if isinstance(request, pb.RevertRequest):
+        return parse_revert(request)
+    if not request.code.again:
+        return parse_execute(request)
+    _check_again(request.code)
+    return parse_execute(request, _ANY_PROGRAM)
+
+
+def _sent(request: pb.ExecuteRequest, action: Action | None) -> JsonObject | None:
+    """What a request says of an action that is made of an earlier one; None of one that it says whole."""
+    if request.code.again:
+        code = request.code
+        return {"again": code.again, "services": [*code.services], "methods": [*code.methods]}
+    if isinstance(action, ApiCalls) and earlier_actions(action.calls):
+        made: JsonObject = action.to_json()
+        return made
+    return None
 
 
 def checked_answer(text: str) -> str:

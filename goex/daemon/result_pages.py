@@ -40,13 +40,19 @@ def answer(outcome: JsonValue, kind: str) -> JsonValue:
         return outcome
     results = outcome.get("results") or []
     if kind == "calls" or (kind in ("sql", "mongo") and results):
-        bodies = [each.get("body", each) if isinstance(each, Mapping) else each for each in results]
+        bodies = [_body(each) if isinstance(each, Mapping) else each for each in results]
         return bodies[0] if len(bodies) == 1 else bodies
     if outcome.get("stdout") or outcome.get("stderr"):
         kept = ("exit_code", "stdout", "stderr", "changes", "refused")
         said = {name: outcome[name] for name in kept if outcome.get(name)}
         return said["stdout"] if set(said) == {"stdout"} else said
     return {name: outcome[name] for name in ("summary", "changes", "refused") if outcome.get(name)}
+
+
+def _body(result: Mapping[str, JsonValue]) -> JsonValue:
+    """The body of one answer, or its text where that isn't JSON."""
+    body = result.get("body", result)
+    return result["text"] if body is None and result.get("text") else body
 
 
 def shrunk(value: JsonValue, room: int) -> tuple[JsonValue, bool]:

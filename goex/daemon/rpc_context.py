@@ -55,6 +55,9 @@ _CODES = {
 }
 
 
+Behind = tuple[str, str, str]  # what `Callers.behind` finds
+
+
 class Unauthenticated(Denied):
     """The caller isn't who it says, or came past the sockets."""
 
@@ -94,7 +97,14 @@ class Callers:
             source=peer.describe(),
             process=peer.process,
             since=self.grant_store.named_since(agent),
+            connection=peer.connection,
         )
+
+    def behind(self, context: Any) -> Behind:
+        """Who is behind a call, widest first: the agent, or the user of one without a name; the process; the
+        connection. Raises what `principal` does."""
+        agent, peer = self.principal(context).agent, self.peer(context)
+        return agent if agent != ANONYMOUS else f"user {peer.uid}", f"{peer.pid} {peer.started}", context.peer()
 
     def _agent(self, context: Any) -> str:
         for key, value in context.invocation_metadata() or ():

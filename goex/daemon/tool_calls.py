@@ -1,17 +1,23 @@
 """What the rules say of a tool that an agent's client would run by itself, outside of GoEx: for `goex hook`.
 
-Rules: nothing is looked at on disk, begun or asked. What forbids a program in a folder, or wants it asked, holds for
-the client's own tools there, too; a permit holds only where its head names `Action::"tool"`, since one of GoEx's
-actions runs in a container and can be taken back, and this isn't and can't. What isn't known is never permitted.
+Rules: nothing is begun or asked, and of the disk only what is mounted where, and where links lead, is looked at. What
+forbids a program in a folder, or wants it asked, holds for the client's own tools there, too, by whichever path a link
+or a mount makes it reached; a permit holds only where its head names `Action::"tool"`, since one of GoEx's actions runs
+in a container and can be taken back, and this isn't and can't. What isn't known is never permitted.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import posixpath
-from collections.abc import Iterator
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from goex.daemon import hook_paths
 from goex.engine.breaker import resting_text
 from goex.engine.core import Core, Principal
 from goex.rpc import goex_pb2 as pb
@@ -19,16 +25,24 @@ from mapper.code.folder_shell import FolderShell
 from policies.actions import Files, Need, Plan, UndoClass
 from policies.errors import GoexError, InvalidInput
 from policies.grants import ANONYMOUS
+from policies.jsonvalue import JsonObject
 from policies.rules.book import Answer
 from policies.rules.facts import TOOL, Question, Situation, entity, questions
 from policies.rules.source import Effect
 from policies.services import Risk
 from runtimes.code.reader import Reader
+from runtimes.files.location import elsewhere, mounts, written
 
 KINDS = ("shell", "write", "read", "fetch", "other")
 MOST_PATHS = 16
 LONGEST_PATH = 4096
 LONGEST_PROGRAM = 200_000
+_DEEPEST = 100  # parts of a path that are judged; what lies deeper isn't known
+_MOST_LOOKS = 8  # of one agent at once
+_MOST_HANGING = 2  # of one agent that don't end when they are killed
+_ENDING = 0.5  # seconds, for one that was killed
+_looking: Counter[str] = Counter()
+_hanging: dict[str, list[asyncio.subprocess.Process]] = {}
 _INSTEAD = (
     "GoEx can do this in a container, with undo: use the tool goex_program of the MCP server goex with"
     ' {{"language": "shell", "folders": [{folder}], "program": the same command}}. Don\'t try it by another tool.'
@@ -44,10 +58,25 @@ async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal
         shell = await reader.read_folder_shell(request.program, request.folder, principal.agent)
         core.check_named(principal)  # the agent may have been removed meanwhile, and rules name it
     situation = core.rules.counts.situation(principal.agent, principal.session)
-    places = tuple(dict.fromkeys((*request.paths, *shell.paths))) or (request.folder,)
+    asked = (*request.paths, *shell.paths) or (request.folder,)
     if shell.paths:
-        places = (request.folder, *places)
-    refused = _bounds(core, request, principal, places, situation)
+        asked = (request.folder, *asked)
+    words, globs = (tuple(map(_shallow, each)) for each in (shell.words, shell.globs))
+    paths = tuple(path for path in dict.fromkeys(map(_shallow, (*asked, *words))) if path not in globs)
+    there: set[str] = set()
+    looked = await _looked(paths, principal.agent, globs, there)
+    home = looked.get(_shallow(request.folder), ("", False))[0]
+
+    def stays(place: str) -> bool:
+        """Whether a word is no link, and so is in its folder, if it names something at all."""
+        inner = place.removeprefix(request.folder).lstrip("/")
+        return looked.get(place, ("", False)) in ((place, True), (posixpath.join(home, inner), True))
+
+    asked = (*asked, *(each for each in (*words, *globs, *looked) if each not in asked and not stays(each)))
+    places = tuple(dict.fromkeys(map(_shallow, asked)))
+    also, unknown = await asyncio.to_thread(_elsewhere, places, looked)
+    unknown = unknown or any(_shallow(place) != place for place in asked)
+    refused = _bounds(core, request, principal, also, situation)
     if refused is not None:
         return refused
     try:
@@ -56,8 +85,13 @@ async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal
         return pb.JudgeReply(verdict="ask", reason=error.message)
     own: list[Answer] = []
     goex: list[Answer] = []
-    for question, kind in _questions(core, request, principal, places, situation):
-        (own if kind == TOOL else goex).append(book.answer(question))
+    for question, kind in _questions(core, request, principal, also, situation):
+        # By another of a folder's paths nothing is permitted, so that none has to be.
+        (own if kind == TOOL and question.needs else goex).append(book.answer(question))
+    # What a word names in its folder is permitted as that, and may be forbidden by itself.
+    named = [word for word in words if word in there and word not in places]
+    inner: dict[str, JsonObject] = {written(posixpath.normpath(word)): {} for word in named}
+    goex += [book.answer(question) for question, _ in _questions(core, request, principal, inner, situation)]
     for effect, verdict, text in (
         (Effect.FORBID, "forbid", "{} forbid it."),
         (Effect.ASK, "ask", "{} want each such action asked for."),
@@ -67,7 +101,11 @@ async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal
             names = tuple(dict.fromkeys(name for each in said for name in each.rules))
             why = text.format("Rules of the person (" + ", ".join(names[:3]) + ")")
             return pb.JudgeReply(verdict=verdict, reason=why, rules=names)
-    hides = request.kind == "shell" and not shell.names_all
+    if unknown and core.settings.confinement.folders:
+        return pb.JudgeReply(
+            verdict="ask", reason="Where a path of this leads can't be found out, and folders are confined."
+        )
+    hides = unknown or (request.kind == "shell" and not shell.names_all)
     if hides and core.settings.confinement.folders:
         return pb.JudgeReply(
             verdict="ask",
@@ -82,15 +120,15 @@ async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal
 
 
 def _bounds(
-    core: Core, request: pb.JudgeRequest, principal: Principal, places: tuple[str, ...], situation: Situation
+    core: Core, request: pb.JudgeRequest, principal: Principal, places: Mapping[str, JsonObject], situation: Situation
 ) -> pb.JudgeReply | None:
     """A refusal by what comes before any rule: an agent that rests, and what is confined. Reading outside of the
     confined folders is the client's to ask about."""
     agent = principal.agent
     if (until := core.rules.counts.until(agent, principal.session)) is not None:
         return pb.JudgeReply(verdict="forbid", reason=resting_text(agent, until), rules=("breaker",))
-    for place in places:
-        plan = _plan(request, place, UndoClass.EXACT)
+    for place, also in places.items():
+        plan = _plan(request, place, also)
         refusal = core.settings.confinement.refusal(plan, agent=agent, situation=situation, catalog=core.catalog)
         if refusal:
             verdict = "ask" if request.kind == "read" else "forbid"
@@ -103,35 +141,127 @@ def _bounds(
 
 
 def _questions(
-    core: Core, request: pb.JudgeRequest, principal: Principal, places: tuple[str, ...], situation: Situation
+    core: Core, request: pb.JudgeRequest, principal: Principal, places: Mapping[str, JsonObject], situation: Situation
 ) -> Iterator[tuple[Question, str]]:
     """For each place the tool itself, and what a program of GoEx's there would be asked as."""
-    for place in places:
-        (program,) = questions(
-            _plan(request, place, UndoClass.EXACT),
+    undo = UndoClass.NOTHING if request.kind == "read" else UndoClass.IRREVERSIBLE
+    arguments = {"tool": request.tool, "kind": request.kind}
+    if request.program:
+        arguments["program"] = request.program
+    for place, also in places.items():
+        for program in questions(
+            _plan(request, place, also),
             agent=principal.agent,
             situation=situation,
             now=core.clock(),
             catalog=core.catalog,
-        )
-        yield program, program.kind
-        undo = UndoClass.NOTHING if request.kind == "read" else UndoClass.IRREVERSIBLE
-        arguments = {"tool": request.tool, "kind": request.kind}
-        if request.program:
-            arguments["program"] = request.program
-        context = {**program.context, "undo": entity("Undo", undo.value), "hosts": [request.host][: bool(request.host)]}
-        yield replace(program, kind=TOOL, arguments=arguments, context=context), TOOL
+        ):
+            yield program, program.kind
+            hosts = [request.host][: bool(request.host)]
+            context = {**program.context, "undo": entity("Undo", undo.value), "hosts": hosts}
+            yield replace(program, kind=TOOL, arguments=arguments, context=context), TOOL
 
 
-def _plan(request: pb.JudgeRequest, place: str, undo: UndoClass) -> Plan:
+async def _looked(
+    places: tuple[str, ...], agent: str, globs: tuple[str, ...] = (), there: set[str] | None = None
+) -> dict[str, tuple[str, bool]]:
+    """Where these lead, and what the globs find elsewhere, and whether all of that is known: what is found out in
+    time. `there` gets those places where something is."""
+    found: dict[str, tuple[str, bool]] = {}
+    hanging = _hanging.setdefault(agent, [])  # by all that it looks for at once
+    hanging[:] = [each for each in hanging if each.returncode is None]
+    if len(hanging) >= _MOST_HANGING or _looking[agent] >= _MOST_LOOKS:
+        return found
+    _looking[agent] += 1
+    try:
+        await _look(places, globs, found, set() if there is None else there, hanging)
+    finally:
+        _looking[agent] -= 1
+    return found
+
+
+async def _look(
+    places: tuple[str, ...],
+    globs: tuple[str, ...],
+    found: dict[str, tuple[str, bool]],
+    there: set[str],
+    hanging: list[asyncio.subprocess.Process],
+) -> None:
+    """By a process that is `hanging` where it can't be ended."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", hook_paths.__file__,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={"LC_ALL": "C.UTF-8"},
+            cwd="/",
+            start_new_session=True,
+            limit=2**20,
+        )  # fmt: skip
+    except OSError:
+        return
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        async with asyncio.timeout(hook_paths.SECONDS):
+            process.stdin.write(json.dumps([places, globs]).encode())
+            process.stdin.write_eof()
+            async for line in process.stdout:
+                place, real, known, is_there = json.loads(line)
+                found[place] = real, known
+                there.update([place] if is_there else [])
+            await process.wait()
+    except (TimeoutError, ValueError, OSError):
+        pass  # what wasn't said isn't known
+    finally:
+        if process.returncode is None:
+            hanging.append(process)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_ENDING):
+                    await process.wait()
+
+
+def _elsewhere(places: tuple[str, ...], looked: Mapping[str, tuple[str, bool]]) -> tuple[dict[str, JsonObject], bool]:
+    """These places and where they lead, each with what a plan says of where it is reached otherwise; and whether
+    something of that isn't known. Blocks."""
+    found: dict[str, JsonObject] = {written(posixpath.normpath(place)): {} for place in places}
+    unknown = False
+    try:
+        table = mounts()
+    except OSError:
+        table = {}  # in which no path is found
+    for place in places:
+        leads, known = looked.get(place, (posixpath.normpath(place), False))
+        real = _shallow(leads)
+        there = written(real)
+        found.setdefault(there, {})
+        unknown = unknown or not known or real != leads
+        try:
+            mount, paths = elsewhere(real, table, look=False)
+        except OSError:
+            unknown = True
+            continue
+        if paths:
+            found[there] = {"also": [{"folder": there, "mount": mount, "paths": paths}]}
+    return found, unknown
+
+
+def _shallow(path: str) -> str:
+    """A path, as far as it is judged: what rules cost grows faster than the square of its depth."""
+    return "/".join(path.split("/", _DEEPEST + 1)[: _DEEPEST + 1])
+
+
+def _plan(request: pb.JudgeRequest, place: str, also: JsonObject) -> Plan:
     risk = Risk.READ if request.kind == "read" else Risk.DELETE
     need = Need(service="files", account=place, scope=f"files.{risk.word}", risk=risk, methods=("files.run",))
     return Plan(
         action=Files(folder=place, language="shell", program=request.program),
         needs=(need,),
-        undo_class=undo,
+        undo_class=UndoClass.EXACT,
         undo_text="",
-        resolved={"folder": place},
+        resolved={"folder": place, **also},
         bounds={},
         catalog_hash="",
         image_id="",

@@ -30,7 +30,7 @@ from goex.engine.grant_store import GrantStore
 from goex.engine.quota import Quotas
 from goex.engine.records import PayloadSealer, SealedRecords
 from goex.engine.rulebook import Rulebook
-from goex.journal.actions import ActionRow, Actions
+from goex.journal.actions import EVERYBODYS, ActionRow, Actions, Whose
 from goex.journal.chain import Journal, Transaction
 from goex.journal.states import Event
 from mapper.catalog import Catalog
@@ -42,6 +42,7 @@ from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInpu
 from policies.grants import ANONYMOUS, PERSON
 from policies.jsonvalue import JsonObject, parse
 from policies.limits import BREAKER, NOT_CONFINED, QUOTA, Breaker, Confinement, Quota
+from policies.tasks import Task
 from runtimes.base import Context, Runtime
 from vault.errors import NoAccount
 from vault.lease import Lease
@@ -71,10 +72,19 @@ class Principal:
     source: str
     process: str = ""  # `Peer.process` of it
     since: str = ""  # when the agent got its name, which another may have had before
+    connection: str = ""  # by which it came: an agent's without a name outlives its sessions
 
     @property
     def owns_all(self) -> bool:
         return self.agent == PERSON
+
+    @property
+    def own(self) -> Whose:
+        """Whose actions it may see."""
+        if self.owns_all:
+            return EVERYBODYS
+        session = self.session if self.agent == ANONYMOUS else ""
+        return Whose(agent=self.agent, session=session, since=self.since)
 
     def owns(self, row: ActionRow) -> bool:
         """The person sees all; an agent its own; agents without a name only what their session asked for."""
@@ -111,6 +121,7 @@ class Request:
     code_services: tuple[str, ...] = ()  # of words: what is asked for is a program that uses these
     reads_only: bool = False  # whatever else it would do is refused
     key: str = ""  # another wish of this principal with the same key is the same action
+    sent: JsonObject | None = None  # what was said in place of an action that is made of an earlier one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,9 +200,12 @@ class Core:
             )
 
     def is_named(self, row: ActionRow) -> bool:
-        """Whether the agent that asked for an action still has the name that it had then."""
-        since = self.grant_store.named_since(row.agent)
-        return row.agent in (PERSON, ANONYMOUS) or (since != "" and since <= row.created)
+        """Whether the agent that asked for an action, or that the person's task is for, still has the name that it had
+        then."""
+        action = row.action() if row.agent == PERSON else None
+        name = action.agent if isinstance(action, Task) and action.agent else row.agent
+        since = self.grant_store.named_since(name)
+        return name in (PERSON, ANONYMOUS) or (since != "" and since <= row.created)
 
     def runtime_of(self, action: Action) -> Runtime:
         """The runtime of that kind. Raises Unsupported."""

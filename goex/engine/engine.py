@@ -11,7 +11,6 @@ Everything here is called on the event loop.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import secrets
 from collections.abc import Coroutine
@@ -26,20 +25,21 @@ from goex.engine.core import Core, Lost, Principal, Request
 from goex.engine.events import Asked, Finished, Printed, Problem, Progressed
 from goex.engine.execution import Running
 from goex.engine.intents import Mappings
+from goex.engine.keys import Keys, asked
 from goex.engine.reverts import Reverting
 from goex.engine.stages import ReadsFailed, Stages
 from goex.engine.tasks import plan_of
 from goex.engine.timeline import Timeline
 from goex.engine.undo_policy import as_rules_want
-from goex.journal.actions import ActionRow, request_hashes
-from goex.journal.errors import JournalFailed
+from goex.journal.actions import ActionRow
+from goex.journal.errors import JournalBroken, JournalFailed
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
 from policies.decisions import Deny
 from policies.digest import digest
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.grants import ANONYMOUS, PERSON
-from policies.jsonvalue import JsonValue, canonical, parse
+from policies.jsonvalue import JsonValue, parse
 from policies.services import Risk
 from policies.stages import at_once
 from policies.tasks import Task
@@ -51,6 +51,7 @@ BEAT = 0.5  # seconds; an agent is refused a folder at a multiple of it
 
 
 _AGENT_REMOVED = "its agent was removed"
+_STOPPING = "the daemon is stopping"
 
 # A request that ends so isn't an attempt that failed: the machine wasn't ready, or the words have several meanings.
 _NOBODYS_DOING = (ExitStatus.SEALED, ExitStatus.UNAVAILABLE, ExitStatus.AMBIGUOUS)
@@ -71,18 +72,19 @@ class Arrived:
     answer: str = ""
 
 
-def _id(request: Request, principal: Principal) -> str:
-    """A new action's id; with a key always the same, and no other asker's."""
-    if not request.key:
-        return f"a-{secrets.token_hex(6)}"
-    session = principal.session if principal.agent == ANONYMOUS else ""
-    return f"a-{hashlib.sha256(canonical([principal.agent, session, request.key])).hexdigest()[:24]}"
-
-
 @dataclass(slots=True)
 class _Journey:
     task: asyncio.Task[None]
     effect: bool = False  # `run` was written: from here cancelling kills, it doesn't withdraw
+    begun: bool = False
+    ending: str = ""  # why; one that hadn't begun ends when it does: a task that is cancelled before never begins
+
+    def end(self, why: str) -> None:
+        """Once: the first reason stays, and what it waits for on its way out goes on."""
+        if not self.ending:
+            self.ending = why
+            if self.begun:
+                self.task.cancel(why)
 
 
 @dataclass(slots=True)
@@ -96,6 +98,7 @@ class Engine:
     stages: Stages = field(init=False)
     timeline: Timeline = field(init=False)
     reverting: Reverting = field(init=False)
+    keys: Keys = field(init=False)
     draining: bool = False
     _turns: WeakValueDictionary[str, asyncio.Semaphore] = field(default_factory=WeakValueDictionary)
     _journeys: dict[str, _Journey] = field(default_factory=dict)
@@ -106,6 +109,7 @@ class Engine:
         self.reverting = Reverting(self.core, self.timeline)
         self.running = Running(self.core, self.reverting)
         self.stages = Stages(self.core, self._read)
+        self.keys = Keys(self.core)
 
     # ---- in
 
@@ -113,7 +117,7 @@ class Engine:
         """Record a wish and start it on its path; returns the action's id. Raises before anything is recorded."""
         if self.draining:
             raise Denied("The daemon is stopping.", next_step="Ask again when it is back: goex daemon start")
-        id = _id(request, principal)
+        id = self.keys.id(request, principal)
         action = self.wanted(request, principal)
         with self.core.journal.transaction(lasting=False) as transaction:
             row = self.core.actions.create(
@@ -126,31 +130,10 @@ class Engine:
                 source=principal.source,
                 process=principal.process,
                 detached=request.detach,
+                asked=asked(request, principal.session) if request.key else "",
             )
         self.start(row, self._travel(row, request))
         return row.id
-
-    def already(self, request: Request, principal: Principal) -> str:
-        """The id of the action that this principal began with this key; "" where there is none. Raises InvalidInput
-        when that was another request."""
-        if not request.key:
-            return ""
-        id = _id(request, principal)
-        if (found := self.core.actions.those((id,)).get(id)) is None:
-            return ""
-        (received,) = self.core.journal.rows(action_id=id, kind="receive", limit=1)
-        facts = parse(received.facts)
-        action = self.mapping.proposed(request.proposal) if request.proposal else request.action
-        asked = request_hashes(request.intent, action)
-        if (
-            not principal.owns(found)
-            or received.agent != principal.agent
-            or (facts["intent_sha256"], facts["request_sha256"]) != asked
-        ):
-            raise InvalidInput(
-                f"This key was used for another request ({id}).", next_step="Use a fresh key for each new request."
-            )
-        return id
 
     def wanted(self, request: Request, principal: Principal) -> Action | None:
         """The action that a wish is for; None for one in words. Raises for what can't be wished for, and for an agent
@@ -188,8 +171,8 @@ class Engine:
     def _withdraw(self, id: str, why: str) -> _Journey | None:
         """Tell a journey to end, and return it while it hasn't."""
         journey = self._journeys.get(id)
-        if journey is not None and not journey.task.cancelling():  # once: what it waits for on its way out goes on
-            journey.task.cancel(why)
+        if journey is not None:
+            journey.end(why)
         return journey
 
     async def left(self, id: str) -> None:
@@ -201,12 +184,13 @@ class Engine:
             await self.cancel(id, why="whoever asked has gone")
 
     async def remove_agent(self, name: str, *, by: str) -> None:
-        """Forget an agent, and withdraw what it asked for and nothing has begun of: whoever gets its name later isn't
-        the one that asked. Raises InvalidInput."""
+        """Forget an agent, and withdraw what it asked for, and what the person would have allowed it, of which nothing
+        has begun: whoever gets its name later isn't the one that was meant. Raises InvalidInput."""
         self.core.grant_store.remove_agent(name, by=by)
         self.stages.forget(name)
+        self.mapping.forget(name)
         states = {*BEFORE_DECISION, State.ASKING, State.ALLOWED, State.PREPARED}
-        found = [row.id for row in self.core.actions.in_states(states) if row.agent == name]
+        found = [row.id for row in self.core.actions.in_states(states) if not self.core.is_named(row)]
         for id in found:  # all of them before any is waited for: the others would go on meanwhile
             self._withdraw(id, _AGENT_REMOVED)
         for id in found:
@@ -218,11 +202,11 @@ class Engine:
         acting = [journey.task for journey in self._journeys.values() if journey.effect]
         if acting:
             await asyncio.wait(acting, timeout=seconds)
-        left = [journey.task for journey in self._journeys.values()]
-        for task in left:
-            task.cancel("the daemon is stopping")
+        left = [*self._journeys.values()]
+        for journey in left:
+            journey.end(_STOPPING)
         if left:
-            await asyncio.wait(left, timeout=30)
+            await asyncio.wait([journey.task for journey in left], timeout=30)
 
     # ---- the path
 
@@ -378,10 +362,15 @@ class Engine:
         work_for(row.agent)
         problem: Problem | None = None
         arrived: Arrived | None = None
+        own = self._journeys[row.id]
+        own.begun = True
         try:
+            if own.ending:
+                journey.close()
+                raise asyncio.CancelledError
             arrived = await journey
-        except asyncio.CancelledError as cancelled:
-            problem = self._withdrawn(row.id, str(cancelled) or "the daemon is stopping")
+        except asyncio.CancelledError:
+            problem = self._withdrawn(row.id, own.ending or _STOPPING)
         except GoexError as error:
             problem = self._stopped(row.id, error)
         except Exception:
@@ -405,9 +394,20 @@ class Engine:
 
     def _withdrawn(self, id: str, why: str) -> Problem:
         row = self.core.actions.get(id)
+        if self.draining and why == _STOPPING and row.state is State.ASKING:  # it is taken up again at the next start
+            said = "Nothing is changed, and the question stays open."
+            if any(question.state == "approved" for question in self.core.approvals.of_action(id)[-1:]):
+                said = "Nothing is changed; it was allowed, and goes on at the next start."
+            elif not row.detached:
+                within = "within a minute of the next start"
+                said = f"Nothing is changed. It is withdrawn unless whoever asked follows it {within}."
+            return Problem(
+                code="stopping",
+                message=f"The daemon is stopping. {said}",
+                next_step=f"When the daemon is back: goex show {id}",
+                exit_status=ExitStatus.UNAVAILABLE,
+            )
         problem = Problem(code="withdrawn", message=f"Withdrawn: {why}.", exit_status=ExitStatus.DENIED)
-        if self.draining and row.state is State.ASKING:
-            return problem  # the question stays open, and is taken up again at the next start
         never_begun = {State.ALLOWED: Event.FAIL, State.PREPARED: Event.FAIL, State.RUNNING: Event.LOSE}
         return self.end(row, problem, never_begun.get(row.state, Event.WITHDRAW))
 
@@ -451,4 +451,4 @@ class Engine:
 
 def _says_nothing(error: GoexError) -> bool:
     """Whether an error leaves open what was touched."""
-    return error.exit_status is ExitStatus.UNKNOWN or isinstance(error, Lost | Defect | JournalFailed)
+    return error.exit_status is ExitStatus.UNKNOWN or isinstance(error, Lost | Defect | JournalFailed | JournalBroken)

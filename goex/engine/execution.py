@@ -45,6 +45,10 @@ class Running:
     _folders: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     _lines: WeakValueDictionary[tuple[bool, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
+    def is_busy(self, folder: str) -> bool:
+        """Whether something works on that folder now."""
+        return folder in self._folders and self._folders[folder].locked()
+
     def slots(self, agent: str) -> asyncio.Semaphore:
         """What bounds how much runs at once of what `agent` asks for."""
         return self._persons if agent == PERSON else self._agents
@@ -80,11 +84,11 @@ class Running:
             await turn.enter_async_context(context.ending)
             still()
             if not isinstance(plan.action, Revert):
-                await runtime.prepare(plan, context)
                 try:
+                    await runtime.prepare(plan, context)
                     self.core.vault.require_open()
                     still()
-                except GoexError:
+                except GoexError:  # not what was cancelled: to forget may be to wait for whoever has the folder
                     with suppress(GoexError):  # what is kept then is garbage, and nothing runs all the same
                         await runtime.forget(plan, context)
                     raise
@@ -116,7 +120,9 @@ class Running:
         problem = None
         if not outcome.ok:
             next_step = outcome.next_step or (_after_part(row.id, plan) if outcome.touched else "")
-            problem = Problem(code="failed", message=outcome.summary, next_step=next_step).to_json()
+            problem = Problem(
+                code="failed", message=outcome.summary, next_step=next_step, details=outcome.details
+            ).to_json()
         with self.core.journal.transaction() as transaction:
             row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)
             self.reverting.step_target(transaction, plan, event, row.id)

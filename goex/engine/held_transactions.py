@@ -1,7 +1,9 @@
 """Held transactions: which there are, and their end when nobody asks for it in time.
 
 Rules: the plan that was allowed said how long it would be held and what happens then, so nobody is asked again; it is
-journaled before it is done; it is rolled back, never committed. What can't be rolled back now is tried again, and said.
+journaled before it is done. Only what the server still holds is rolled back; nothing is committed, and no row is set:
+what was committed there already stays, and is noted as that. It has ended only when the database says so; what can't be
+asked or rolled back now stays listed, is said, and is tried again.
 """
 
 from __future__ import annotations
@@ -11,15 +13,19 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, cast
 
 from goex.engine.engine import Engine
 from goex.engine.timeline import untouched
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.chain import moment
-from goex.journal.states import UNDER_WAY, Event, State
-from policies.actions import Plan, Revert
-from policies.errors import GoexError, Unsupported
+from goex.journal.states import Event, State
+from policies.actions import Plan
+from policies.errors import Conflict, GoexError
+
+if TYPE_CHECKING:
+    from runtimes.sql.runtime import SqlRuntime
 
 log = logging.getLogger("goex.engine")
 
@@ -74,28 +80,36 @@ class Holds:
             core.vault.require_open()
             believed = await asyncio.to_thread(confirmed, core.journal, tuple(each.row for each in overdue))
             for each in overdue:
-                if each.row.id in believed:
+                # While others were rolled back, it may have been committed or undone, or somebody may be at it.
+                now = core.actions.get(each.row.id)
+                if now.id in believed and now == each.row and not self._is_reverted(now):
                     await self._end(each)
 
     async def _end(self, held: Held) -> None:
         core, row = self.engine.core, held.row
         why = f"it was held for {held.plan.undo['hold_hours']} hours"
+        self.engine.reverting.giving_up.add(row.id)  # nobody commits or undoes it meanwhile
         try:
-            revert = Revert(verb="undo", target=row.id)
-            target = core.context(row)
-            runtime = core.runtime_of(held.plan.action)
-            try:
-                plan = await runtime.assess_revert(revert, held.plan, target)
-            except Unsupported:  # there is nothing to roll back any more: somebody else did, at the server
-                self._stepped(row, f"{why}, and was rolled back at the server already")
-                return
             if row.id not in self._trouble:
                 facts = {"by": "goex", "why": why, "database": held.database}
                 core.journal.append("hold-over", action_id=row.id, agent=row.agent, facts=facts)
-            leases = await core.leases(row, plan)
-            context = core.context(row, held.plan.action, leases)
-            await runtime.execute_revert(revert, plan, held.plan, target, context)
-            self._stepped(row, why)
+            leases = await core.leases(row, held.plan)
+            runtime = cast("SqlRuntime", core.runtime_of(held.plan.action))
+            found = await runtime.roll_back(held.plan, core.context(row, held.plan.action, leases))
+            match found.state:
+                case "undone":
+                    self._stepped(row, Event.UNDO, why)
+                case "nothing":
+                    self._stepped(row, Event.UNDO, f"{why}, and was rolled back at the server already")
+                case "done":
+                    self._stepped(row, Event.COMMIT, f"{why}, and was committed at the server already")
+                    core.records(row).forget()
+                case _:
+                    seen = "; ".join(found.evidence) or found.state
+                    raise Conflict(
+                        f"It can't be known what became of its transaction: {seen}.",
+                        next_step=f"Look at its rows, then let go of it with: goex commit {row.id}",
+                    )
         except GoexError as error:
             if self._trouble.get(row.id) != error.message:
                 log.error("action %s is still held: %s", row.id, error)
@@ -106,10 +120,11 @@ class Holds:
             self._trouble[row.id] = error.message
         finally:
             core.vault.end_leases(row.id)
+            self.engine.reverting.giving_up.discard(row.id)
 
-    def _stepped(self, row: ActionRow, why: str) -> None:
+    def _stepped(self, row: ActionRow, event: Event, why: str) -> None:
         self._trouble.pop(row.id, None)
-        self.engine.core.stepped(row, Event.UNDO, facts={"by": "goex", "why": why})
+        self.engine.core.stepped(row, event, facts={"by": "goex", "why": why})
 
     def _held(self) -> Iterator[Held]:
         for row in self.engine.core.actions.in_states(IN_EFFECT, kind="sql"):
@@ -127,8 +142,7 @@ class Holds:
             )
 
     def _is_reverted(self, row: ActionRow) -> bool:
-        """Whether somebody is at it already."""
-        return any(
-            self.engine.is_under_way(other.id) or other.state in UNDER_WAY
-            for other in self.engine.core.actions.reverts_of(row.id)
+        """Whether somebody is at it already, be it together with others."""
+        return row.id in self.engine.reverting.busy() or any(
+            self.engine.is_under_way(other.id) for other in self.engine.core.actions.reverts_of(row.id)
         )

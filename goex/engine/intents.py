@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from goex.engine.core import Core, Principal, Request
 from goex.engine.events import Mapped
 from goex.engine.program_proposals import Wording
+from goex.engine.unfinished import Unfinished, principal_key
 from goex.journal.actions import ActionRow
 from mapper.context import NOTHING_TOLD, Context
 from policies.actions import Action, ApiCalls, Intent, IntentMapping
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from mapper.ranking.index import Index
 
 T = TypeVar("T")
-CHOICES_KEPT = 200
+CHOICES_KEPT = 200  # of all agents together
+CHOICES_OF_ONE = 50
 REJECTED_KEPT = 20  # of a vote, in the journal; the ballots have the class of every one
 
 
@@ -52,14 +54,16 @@ class Mappings:
     context: Callable[[], Context]
     told: frozenset[str]  # which facts of the context a model is told
     wording: Wording = field(init=False)
-    _shown: dict[tuple[str, str], IntentMapping] = field(default_factory=dict)
+    _shown: Unfinished[tuple[str, str], IntentMapping] = field(
+        default_factory=lambda: Unfinished(of_one=CHOICES_OF_ONE, of_agents=CHOICES_KEPT)
+    )
 
     def __post_init__(self) -> None:
         self.wording = Wording(self.core, self.mapper)
 
     async def map(self, text: str, principal: Principal, answer: str = "") -> IntentMapping:
         """Which calls, which least scopes, how sure. Has no effect. `answer`: to what an earlier mapping asked."""
-        asked = self._asked(text, principal.session) if answer else ""
+        asked = self._asked(text, principal) if answer else ""
         mapper = await self._ready()
         context = NOTHING_TOLD
         if mapper.model is not None:
@@ -77,15 +81,16 @@ class Mappings:
             mapping = await mapper.map(
                 Intent(text=text), connected=connected, granted=granted, agent=principal.agent, context=context
             )
-        self._shown.pop((principal.session, text), None)
-        if len(self._shown) >= CHOICES_KEPT:
-            del self._shown[next(iter(self._shown))]
-        self._shown[principal.session, text] = mapping
+        self._shown.keep(principal_key(principal.agent, principal.session), (principal.session, text), mapping)
         return mapping
 
-    def _asked(self, text: str, session: str) -> str:
+    def forget(self, agent: str) -> None:
+        """Drop what an agent was shown."""
+        self._shown.forget(agent)
+
+    def _asked(self, text: str, principal: Principal) -> str:
         """What was asked about these words. Raises InvalidInput: an answer to nothing would only add words."""
-        shown = self._shown.get((session, text))
+        shown = self._shown.get(principal_key(principal.agent, principal.session), (principal.session, text))
         if shown is None or shown.clarification is None:
             raise InvalidInput("Nothing was asked about these words.", next_step="Map them again: goex map")
         return shown.clarification.text
@@ -125,7 +130,7 @@ class Mappings:
     async def calls_for(self, row: ActionRow, request: Request) -> ApiCalls:
         """The calls for an action's intent. Raises Ambiguous or NothingFits; every vote is journaled."""
         if request.choice:
-            shown = self._shown.get((row.session, request.intent))
+            shown = self._shown.get(principal_key(row.agent, row.session), (row.session, request.intent))
             if shown is None or not 1 <= request.choice <= len(shown.alternatives):
                 raise InvalidInput("There is no such candidate for these words.", next_step="Map them again: goex map")
             chosen = shown.alternatives[request.choice - 1]

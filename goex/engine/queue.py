@@ -1,7 +1,9 @@
 """The order in which questions are answered, and which of them are the same question. Pure: nothing here is on disk.
 
 Rules: a session's questions stand in the order in which they came; an agent's sessions take turns, and so do agents,
-whoever had their turn longest ago first: a flood of one puts nobody else further back than by one question a round.
+whoever had their turn longest ago first: a flood of one puts nobody else further back than by one question a round. A
+session that comes stands behind those of its agent that wait: a connection costs nothing, and whoever opens a new one
+for each question would have every turn.
 Identical questions (same agent, same session, nothing different in what is shown) stand in one place, that of the
 oldest: when that one is answered, the next of them takes the place that its own age gives it.
 """
@@ -48,7 +50,7 @@ class _Line:
         return min(numbers[0] for numbers in self.sessions.values())
 
     def order(self) -> list[str]:
-        return sorted(self.sessions, key=lambda session: (self.turns.get(session, 0), self.sessions[session][0]))
+        return sorted(self.sessions, key=lambda session: (self.turns[session], self.sessions[session][0]))
 
     def numbers(self) -> Iterator[int]:
         """In the order in which they are answered."""
@@ -147,7 +149,9 @@ class Queue:
         return sum(len(line) for line in self._lines.values())
 
     def _stand(self, waiting: Waiting, number: int) -> None:
-        insort(self._lines.setdefault(waiting.agent, _Line()).sessions.setdefault(waiting.session, []), number)
+        line = self._lines.setdefault(waiting.agent, _Line())
+        line.turns.setdefault(waiting.session, self._turn)
+        insort(line.sessions.setdefault(waiting.session, []), number)
 
     def _agents(self) -> list[str]:
         return sorted(self._lines, key=lambda agent: (self._turns.get(agent, 0), self._lines[agent].head))

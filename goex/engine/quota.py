@@ -7,7 +7,7 @@ have one each, by connection, and all of them together have four times that, sin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ from policies.limits import QUOTA, Quota
 _TOGETHER = 4  # times a quota for all agents without a name
 _MOST = 2000  # buckets that are kept
 _LOOKS = 10  # times the requests
-_LOOK_BYTES = 16 * 1024  # of an action's texts that are one look
+_LOOK_SIZE = 16 * 1024  # characters of an action's texts that are one look
 MOST_WATCHED = 256  # actions that an agent follows at once
 _TOLD_EVERY = timedelta(minutes=10)
 
@@ -60,27 +60,20 @@ class Quotas:
 
     def take(self, agent: str, session: str, size: int) -> None:
         """One more request, of that many bytes. Raises Exhausted."""
-        for line, times in _lines(agent, session):
-            self._check(agent, line, "requests", 1, times)
-            self._check(agent, line, "bytes", size, times)
-        for line, times in _lines(agent, session):
-            self._bucket(line, "requests", times).left -= 1
-            self._bucket(line, "bytes", times).left -= size
+        self._spend(agent, session, {"requests": 1, "bytes": size})
 
     def more(self, agent: str, session: str, size: int) -> None:
         """So many bytes more in a request that was taken, which stand elsewhere. Raises Exhausted."""
-        for line, times in _lines(agent, session):
-            self._check(agent, line, "bytes", size, times)
-        for line, times in _lines(agent, session):
-            self._bucket(line, "bytes", times).left -= size
+        self._spend(agent, session, {"bytes": size})
 
-    def look(self, agent: str, session: str, size: int = 0) -> None:
-        """One more look at something that was asked for, whose texts are that long. Raises Exhausted."""
-        looks = 1 + size // _LOOK_BYTES
-        for line, times in _lines(agent, session):
-            self._check(agent, line, "looks", looks, times)
-        for line, times in _lines(agent, session):
-            self._bucket(line, "looks", times).left -= looks
+    def look(self, agent: str, session: str, looks: int = 1) -> None:
+        """One more look at something that was asked for; 0: none, where what was read before is paid off. Raises
+        Exhausted."""
+        self._spend(agent, session, {"looks": looks})
+
+    def read(self, agent: str, session: str, size: int) -> None:
+        """Texts of that length were read for it: they count whether or not there is as much left. Raises Exhausted."""
+        self._spend(agent, session, {"looks": size / _LOOK_SIZE}, spent=True)
 
     @contextmanager
     def watching(self, agent: str, session: str) -> Iterator[None]:
@@ -90,10 +83,7 @@ class Quotas:
 
     def model(self, agent: str, session: str, calls: int) -> None:
         """So many calls to a model. Raises Exhausted."""
-        for line, times in _lines(agent, session):
-            self._check(agent, line, "calls to the model", calls, times)
-        for line, times in _lines(agent, session):
-            self._bucket(line, "calls to the model", times).left -= calls
+        self._spend(agent, session, {"calls to the model": calls})
 
     @contextmanager
     def doing(self, agent: str, session: str) -> Iterator[None]:
@@ -114,10 +104,19 @@ class Quotas:
             if not self._doing[line, what]:
                 del self._doing[line, what]
 
-    def _check(self, agent: str, line: str, what: str, amount: float, times: int) -> None:
-        bucket = self._bucket(line, what, times)
-        if bucket.now(self.clock()) < min(amount, bucket.most):
-            raise self._refused(agent, line, what, _SAID[what](self.quota))
+    def _spend(self, agent: str, session: str, amounts: Mapping[str, float], *, spent: bool = False) -> None:
+        """Take all of it, or, unless it is `spent` already, nothing. Raises Exhausted."""
+        now, lacking = self.clock(), None
+        wanted = [(line, what, times) for line, times in _lines(agent, session) for what in amounts]
+        for line, what, times in wanted:
+            bucket = self._bucket(line, what, times)
+            if bucket.now(now) < min(amounts[what], bucket.most):
+                lacking = lacking or (line, what)
+        if lacking is None or spent:
+            for line, what, times in wanted:
+                self._bucket(line, what, times).left -= amounts[what]
+        if lacking is not None:
+            raise self._refused(agent, *lacking, _SAID[lacking[1]](self.quota))
 
     def _bucket(self, line: str, what: str, times: int) -> _Bucket:
         found = self._buckets.get((line, what))

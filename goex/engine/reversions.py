@@ -317,7 +317,7 @@ class Reversions:
         query = select(journal_table.c.kind, journal_table.c.at, journal_table.c.facts).where(
             journal_table.c.kind.in_((*_KINDS, "pair-use-aside"))
         )
-        with self._journal.reading() as connection:
+        with self._journal.read() as connection:
             for kind, at, text in connection.execute(query.order_by(journal_table.c.number)):
                 facts = parse(text, limit=_LIMIT)
                 if kind == "pair-add":

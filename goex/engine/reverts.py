@@ -34,7 +34,7 @@ class Reverting:
 
     core: Core
     timeline: Timeline
-    giving_up: set[str] = field(default_factory=set)  # actions whose time is over, while their snapshots are deleted
+    giving_up: set[str] = field(default_factory=set)  # actions whose time is over, while what is kept of them ends
 
     def check(self, revert: Revert, principal: Principal) -> None:
         """Raise unless each target is the asker's own, is in a fitting state, and isn't being reverted already."""
@@ -42,9 +42,9 @@ class Reverting:
             raise Denied("Only the person takes back what later actions stand on.", next_step="Take those back first.")
         if len(revert.targets) > MOST_STEPS or len(set(revert.targets)) != len(revert.targets):
             raise InvalidInput(f"One commit is of at most {MOST_STEPS} actions, each once.", next_step="Name fewer.")
-        busy = self._busy()
+        busy = self.busy()
         for id in revert.targets:
-            found = self.core.actions.those([id]).get(id)
+            found = self.core.actions.find(id, principal.own)
             if found is None or not principal.owns(found):
                 raise unknown_action(id, principal)
             target = self.core.reverted(id)
@@ -55,7 +55,8 @@ class Reverting:
                 )
             if target.id in self.giving_up:
                 raise Conflict(
-                    f"Undo of {target.id} was kept for as long as it was to be: what it needs is being deleted."
+                    f"{target.id} was kept for as long as it was to be: that is being ended just now.",
+                    next_step=f"See what became of it: goex show {target.id}",
                 )
             if target.id in busy:
                 raise Conflict(
@@ -130,7 +131,7 @@ class Reverting:
             self.core.stepped(target, Event.COMMIT, facts={"by": by})
         return outcome
 
-    def _busy(self) -> dict[str, str]:
+    def busy(self) -> dict[str, str]:
         """What is being reverted now, and by which action."""
         found: dict[str, str] = {}
         for row in self.core.actions.in_states(UNDER_WAY):

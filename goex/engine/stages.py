@@ -14,24 +14,22 @@ from dataclasses import dataclass, field, replace
 from goex.engine.core import Core, Request
 from goex.engine.events import Mapped, Problem
 from goex.engine.intents import Ambiguous
+from goex.engine.unfinished import PrincipalKey, Unfinished, principal_key
 from goex.journal.actions import ActionRow, request_hashes
 from goex.journal.states import State
 from policies.actions import ApiCalls, Clarification, Intent, IntentMapping, Option
 from policies.display_text import escape, shorten
 from policies.errors import ExitStatus, GoexError, InvalidInput
-from policies.grants import ANONYMOUS
 from policies.jsonvalue import JsonValue, canonical, parse
 from policies.stages import Unclear, first_stage, with_values
 
-MOST_WAITING = 16  # questions that may be answered, each with the answers that were read
-MOST_OF_ONE = 4  # of one agent
+MOST_WAITING = 16  # questions of all agents that may be answered, each with the answers that were read
+MOST_OF_ONE = 4
 MOST_READ = 4_000_000  # bytes of all answers together
 MOST_QUESTIONS = 5  # about one request
 PROPOSER = "goex"  # who asks, where it isn't a model
 
 Read = Callable[[ActionRow, ApiCalls, dict[str, JsonValue]], Awaitable[ActionRow]]
-_PrincipalKey = tuple[str, str]
-_Key = tuple[_PrincipalKey, tuple[str, str]]
 
 
 class ReadsFailed(GoexError):
@@ -72,7 +70,9 @@ class Stages:
 
     core: Core
     read: Read
-    _waiting: dict[_Key, _Waiting] = field(default_factory=dict)
+    _waiting: Unfinished[tuple[str, str], _Waiting] = field(
+        default_factory=lambda: Unfinished(of_one=MOST_OF_ONE, of_agents=MOST_WAITING)
+    )
 
     def lead(self, action: ApiCalls) -> int:
         """How many of its calls are read first; 0: none."""
@@ -80,20 +80,20 @@ class Stages:
 
     def forget(self, agent: str) -> None:
         """Drop an agent's questions, and what was read for them."""
-        self._waiting = {key: waiting for key, waiting in self._waiting.items() if key[0][0] != agent}
+        self._waiting.forget(agent)
 
     def answered(self, row: ActionRow, request: Request) -> Staged | None:
         """The second stage that the answer to an earlier question makes; None where it answers no such question.
         Raises Ambiguous for the next question."""
         if not request.answer:
             return None
-        waiting = self._waiting.pop(_key(row), None)
+        waiting = self._waiting.get(*_key(row))
         if waiting is None:
             return None
         place = waiting.places.get(request.answer)
         if place is None:
-            self._waiting[_key(row)] = waiting
             raise InvalidInput("That isn't one of the choices.", next_step="Answer with one of them, as it stands.")
+        self._waiting.drop(*_key(row))
         self.core.journal.append(
             "chosen", action_id=row.id, agent=row.agent, facts={"reads": waiting.reads, "place": place}
         )
@@ -133,7 +133,7 @@ class Stages:
         text = f"Which one is meant, of what {unclear.method} found? {said}"
         options = tuple(Option(answer=answer) for answer in places)
         asked = replace(waiting, asked=waiting.asked + 1, open=(unclear.source, unclear.head), places=places)
-        self._remember(row, asked)
+        self._waiting.keep(*_key(row), asked)
         mapping = IntentMapping(
             intent=Intent(text=row.intent),
             alternatives=(),
@@ -149,22 +149,9 @@ class Stages:
         self.core.journal.append("choose", action_id=row.id, agent=row.agent, facts=facts)
         return Ambiguous(text, next_step="Answer with one of the choices, or ask for it more exactly.")
 
-    def _remember(self, row: ActionRow, waiting: _Waiting) -> None:
-        principal = _principal_key(row)
-        own = [key for key in self._waiting if key[0] == principal]
-        if len(own) >= MOST_OF_ONE:
-            del self._waiting[own[0]]
-        elif len(self._waiting) >= MOST_WAITING:
-            del self._waiting[next(iter(self._waiting))]
-        self._waiting[_key(row)] = waiting
 
-
-def _principal_key(row: ActionRow) -> _PrincipalKey:
-    return row.agent, row.session if row.agent == ANONYMOUS else ""
-
-
-def _key(row: ActionRow) -> _Key:
-    return _principal_key(row), request_hashes(row.intent, row.action())
+def _key(row: ActionRow) -> tuple[PrincipalKey, tuple[str, str]]:
+    return principal_key(row.agent, row.session), request_hashes(row.intent, row.action())
 
 
 def _outcome(row: ActionRow) -> Mapping[str, JsonValue]:

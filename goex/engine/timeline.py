@@ -5,20 +5,20 @@ later action depends on an earlier one when it changed something, and read or wr
 as their footprints say (`Runtime.footprint`; what can't be known counts as dependent). Then the earlier one isn't
 taken back alone, unless the person says so: the comparison before an undo wouldn't see what was only read. What is
 taken back is compared all the same, whatever is decided here. While one question is answered each action is read once,
-and others' calls come in between.
+one at a time, with others' calls in between, and none of their texts is kept: there may be very many.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Iterable, Iterator, Set
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from goex.journal.actions import ActionRow
-from goex.journal.schema import journal, touched
+from goex.journal.actions import EVERYBODYS, ActionRow, Whose
+from goex.journal.schema import actions, journal, touched
 from goex.journal.states import State
 from policies.actions import Plan, Revert, UndoClass
 from policies.errors import Conflict, GoexError, InvalidInput
@@ -29,17 +29,17 @@ from runtimes.base import Footprint
 if TYPE_CHECKING:
     from goex.engine.core import Core
 
+_REVERTIBLE = frozenset({State.DONE, State.PARTIAL, State.UNKNOWN})
 IN_EFFECT = frozenset({State.DONE, State.PARTIAL, State.UNKNOWN, State.COMMITTED})
 MOST_STEPS = 500
 _NAMED = 5  # dependents that a refusal names
 _EFFECTS = ("run", "redo")
-_AT_ONCE = 20  # actions that are looked at before others' calls come in between
 _LIMIT = 64 * 2**20  # our own rows come back whole
 
 
 @dataclass(frozen=True, slots=True)
 class Dependent:
-    """A later action that stands on an earlier one, and why, in words."""
+    """A later action (without its texts) that stands on an earlier one, and why, in words."""
 
     row: ActionRow
     why: str
@@ -47,8 +47,8 @@ class Dependent:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action on the way to a point. `why` says why it can't be taken, or, of one that belongs to others than were
-    asked for, why it has to be."""
+    """One action on the way to a point, without its texts. `why` says why it can't be taken, or, of one that belongs to
+    others than were asked for, why it has to be."""
 
     row: ActionRow
     undo_class: UndoClass
@@ -60,9 +60,24 @@ class Step:
 class _Read:
     """What was read of actions while one question is answered."""
 
-    rows: dict[str, ActionRow] = field(default_factory=dict)
-    footprints: dict[str, Footprint | None] = field(default_factory=dict)
+    rows: dict[str, ActionRow] = field(default_factory=dict)  # without their texts
+    classes: dict[str, UndoClass] = field(default_factory=dict)
+    services: dict[str, frozenset[str]] = field(default_factory=dict)
     changing: dict[str, bool] = field(default_factory=dict)  # whether there may be something that they changed
+    footprints: dict[str, Footprint | None] = field(default_factory=dict)  # of those that were asked about, or change
+
+    def reversible(self, row: ActionRow) -> bool:
+        return self.classes[row.id] is not UndoClass.IRREVERSIBLE
+
+    def takes_back(self, row: ActionRow) -> bool:
+        """Whether there is something that an undo could take back, or would have to."""
+        return row.state in _REVERTIBLE and self.classes[row.id] is not UndoClass.NOTHING
+
+    def wrote(self, row: ActionRow) -> bool:
+        if not self.changing[row.id]:
+            return False
+        footprint = self.footprints[row.id]
+        return footprint is None or bool(footprint.writes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +112,18 @@ class Timeline:
         """The actions in effect that came after `row` and depend on it, newest first. For redo: those that came after
         its undo, unless they were in effect when it ran: what it then saw was only brought back."""
         read = read or _Read()
-        own = await self._footprint(row, read)
+        if row.id not in read.footprints:
+            await self._read(row, read, whole=True)
+        own = read.footprints[row.id]
         if own is None:
             return ()  # its own runtime says so when it is asked to take it back
         ran = self._last(row.id, _EFFECTS)
         since = ran if verb == "undo" else self._last(row.id, ("undo",))
         found = []
-        for number, other in enumerate(self._after(since, {need.service for need in row.the_plan().needs}, read)):
-            if number % _AT_ONCE == 0:
-                await asyncio.sleep(0)
+        async for other in self._later(since, read.services[row.id], read):
             if other.id == row.id or (verb == "redo" and self._was_in_effect(other.id, ran)):
                 continue
-            if why := await self._stands_on(other, own, row, read):
+            if why := self._stands_on(other, own, row, read):
                 found.append(Dependent(other, why))
         return tuple(found)
 
@@ -117,14 +132,15 @@ class Timeline:
         for more than `MOST_STEPS`."""
         read = _Read()
         wanted: dict[str, ActionRow] = {}
-        for row in chosen:
+        for whole in chosen:
             await asyncio.sleep(0)
-            if _takes_back(row) and await self._wrote(row, read):
+            row = await self._read(whole, read)
+            if read.takes_back(row) and read.wrote(row):
                 wanted[row.id] = row
             if len(wanted) > MOST_STEPS:
                 break
         others: dict[str, str] = {}  # ids of those that weren't asked for, and why they have to go
-        stays = {row.id: "it can't be taken back" for row in wanted.values() if not _reversible(row)}
+        stays = {row.id: "it can't be taken back" for row in wanted.values() if not read.reversible(row)}
         standing: dict[str, tuple[Dependent, ...]] = {}
         queue = list(wanted.values())
         while queue:
@@ -135,7 +151,7 @@ class Timeline:
                 )
             standing[row.id] = await self.dependents(row, read=read)
             for each in standing[row.id]:
-                if each.row.id not in wanted and _takes_back(each.row) and _reversible(each.row):
+                if each.row.id not in wanted and read.takes_back(each.row) and read.reversible(each.row):
                     wanted[each.row.id] = each.row
                     others[each.row.id] = f"it depends on {row.id}: {each.why}"
                     queue.append(each.row)
@@ -146,44 +162,52 @@ class Timeline:
                 kept = ", which was committed," if held[0].row.state is State.COMMITTED else ""
                 stays[row.id] = f"a later action ({held[0].row.id}){kept} depends on it: {held[0].why}"
         return tuple(
-            Step(row, _class(row), can=row.id not in stays, why=stays.get(row.id) or others.get(row.id, ""))
+            Step(row, read.classes[row.id], can=row.id not in stays, why=stays.get(row.id) or others.get(row.id, ""))
             for row in order
         )
 
     async def again(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
         """What was taken back of `chosen`, in the order in which it is brought back: undone last comes first. What came
         since, and one that stays, keep those that would stand on them."""
-        undone = [row for row in chosen if row.state is State.UNDONE]
-        undone.sort(key=lambda row: self._last(row.id, ("undo",)), reverse=True)
         read = _Read()
+        undone = []
+        for row in chosen:
+            await asyncio.sleep(0)
+            if row.state is State.UNDONE:
+                undone.append(await self._read(row, read, whole=True))
+        undone.sort(key=lambda row: self._last(row.id, ("undo",)), reverse=True)
         steps: list[Step] = []
         stays: list[ActionRow] = []
         for row in undone[:MOST_STEPS]:
             since = await self.dependents(row, "redo", read)
-            why = f"{since[0].row.id} came since: {since[0].why}" if since else await self._stood_on(row, stays, read)
+            why = f"{since[0].row.id} came since: {since[0].why}" if since else self._stood_on(row, stays, read)
             if why:
                 stays.append(row)
-            steps.append(Step(row, _class(row), can=not why, why=why))
+            steps.append(Step(row, read.classes[row.id], can=not why, why=why))
         return tuple(steps)
 
-    def kept(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
+    async def kept(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
         """What a commit of `chosen` keeps for good, oldest first."""
-        able = [row for row in chosen if row.state in (State.DONE, State.PARTIAL, State.UNDONE, State.UNKNOWN)]
-        able.sort(key=lambda row: row.number)
-        able = [row for row in able if row.kind != "revert" and _class(row) is not UndoClass.NOTHING]
-        return tuple(Step(row, _class(row), can=True) for row in able)
+        able = []
+        for row in chosen:
+            await asyncio.sleep(0)
+            if row.kind == "revert" or row.state not in (*_REVERTIBLE, State.UNDONE):
+                continue
+            if (undo_class := _class(row)) is not UndoClass.NOTHING:
+                able.append(Step(_without_texts(row), undo_class, can=True))
+        return tuple(sorted(able, key=lambda step: step.row.number))
 
-    def since(self, row: ActionRow) -> tuple[ActionRow, ...]:
-        """`row` and every action whose effect began after its own, that is in effect or was taken back since."""
-        start = self._last(row.id, _EFFECTS)
-        return (*self._after(start), row)
+    def since(self, row: ActionRow, whose: Whose = EVERYBODYS) -> tuple[str, ...]:
+        """The ids of `row` and of every action whose effect began after its own, that is in effect or was taken back
+        since."""
+        return self._after(self._last(row.id, _EFFECTS) - 1, whose=whose)
 
-    def after(self, moment: str) -> tuple[ActionRow, ...]:
-        """Every action whose effect began at or after that moment (a stamp)."""
+    def after(self, moment: str, whose: Whose = EVERYBODYS) -> tuple[str, ...]:
+        """The ids of every action whose effect began at or after that moment (a stamp)."""
         query = select(func.min(journal.c.number)).where(journal.c.at >= moment)
         with self.core.journal.read() as connection:
             number = connection.execute(query).scalar()
-        return tuple(self._after(number - 1)) if number is not None else ()
+        return self._after(number - 1, whose=whose) if number is not None else ()
 
     # ---- inside
 
@@ -204,13 +228,14 @@ class Timeline:
         with self.core.journal.read() as connection:
             return connection.execute(query).scalar() in _EFFECTS
 
-    def _after(self, number: int, services: Iterable[str] = (), read: _Read | None = None) -> Iterator[ActionRow]:
-        """The actions whose effect began after that row, newest first: all that ran, or those in effect that touched
-        one of the services. Two actions without a service in common can't meet."""
+    def _after(self, number: int, services: Iterable[str] = (), whose: Whose = EVERYBODYS) -> tuple[str, ...]:
+        """The ids of the actions whose effect began after that row, newest first: all that ran, or those that touched
+        one of the services; never what took others back. Two actions without a service in common can't meet."""
         newest = func.max(journal.c.number)
         query = (
             select(journal.c.action_id)
-            .where(journal.c.kind.in_(_EFFECTS), journal.c.number > number)
+            .join(actions, actions.c.id == journal.c.action_id)
+            .where(journal.c.kind.in_(_EFFECTS), journal.c.number > number, actions.c.kind != "revert")
             .group_by(journal.c.action_id)
             .order_by(newest.desc())
         )
@@ -219,21 +244,40 @@ class Timeline:
                 journal.c.action_id.in_(select(touched.c.action_id).where(touched.c.service.in_(services)))
             )
         with self.core.journal.read() as connection:
-            ids = list(connection.execute(query).scalars())
-        rows = {} if read is None else read.rows
-        rows |= self.core.actions.those([id for id in ids if id not in rows])
-        for id in ids:
-            row = rows.get(id)
-            if row is not None and row.kind != "revert" and (not services or row.state in IN_EFFECT):
+            return tuple(connection.execute(whose.narrow(query)).scalars())
+
+    async def _later(self, number: int, services: Iterable[str], read: _Read) -> AsyncIterator[ActionRow]:
+        """The actions of `_after` that are in effect, without their texts."""
+        await asyncio.sleep(0)
+        for id in self._after(number, services):
+            if (row := read.rows.get(id)) is None:
+                await asyncio.sleep(0)
+                found = self.core.actions.find(id, EVERYBODYS)
+                if found is None:
+                    continue
+                row = await self._read(found, read)
+            if not services or row.state in IN_EFFECT:
                 yield row
 
-    async def _stands_on(self, other: ActionRow, own: Footprint, row: ActionRow, read: _Read) -> str:
+    async def _read(self, row: ActionRow, read: _Read, *, whole: bool = False) -> ActionRow:
+        """Note what is looked at of a row, and return it without its texts. `whole`: its footprint, too, where it
+        changed nothing."""
+        if row.id not in read.rows:
+            plan = _plan(row)
+            read.classes[row.id] = _class_of(plan)
+            read.services[row.id] = frozenset(need.service for need in plan.needs) if plan else frozenset()
+            read.changing[row.id] = read.classes[row.id] is not UndoClass.NOTHING and not untouched(row)
+            read.rows[row.id] = _without_texts(row)
+            if whole or read.changing[row.id]:
+                read.footprints[row.id] = await self._footprint(row, plan)
+        return read.rows[row.id]
+
+    @staticmethod
+    def _stands_on(other: ActionRow, own: Footprint, row: ActionRow, read: _Read) -> str:
         """Why `other`, which is later, depends on what `own` wrote; "" when it doesn't."""
-        if other.id not in read.changing:
-            read.changing[other.id] = _class(other) is not UndoClass.NOTHING and not untouched(other)
         if not read.changing[other.id]:
             return ""
-        footprint = await self._footprint(other, read)
+        footprint = read.footprints[other.id]
         if footprint is None:
             return "what it read and wrote isn't known"
         if not footprint.writes:
@@ -245,29 +289,21 @@ class Timeline:
             return f"it could read {_words(place)}, which {row.id} changed"
         return ""
 
-    async def _stood_on(self, row: ActionRow, stays: Iterable[ActionRow], read: _Read) -> str:
+    def _stood_on(self, row: ActionRow, stays: Iterable[ActionRow], read: _Read) -> str:
         """Why a row can't be brought back when these aren't; "" when it can."""
         for earlier in stays:
-            own = await self._footprint(earlier, read)
-            if own is None or (why := await self._stands_on(row, own, earlier, read)):
+            own = read.footprints[earlier.id]
+            if own is None or (why := self._stands_on(row, own, earlier, read)):
                 return f"{earlier.id}, which stays, came before it" + ("" if own is None else f": {why}")
         return ""
 
-    async def _wrote(self, row: ActionRow, read: _Read) -> bool:
-        if untouched(row):
-            return False
-        footprint = await self._footprint(row, read)
-        return footprint is None or bool(footprint.writes)
-
-    async def _footprint(self, row: ActionRow, read: _Read) -> Footprint | None:
-        if row.id not in read.footprints:
-            try:
-                plan = row.the_plan()
-                found = await self.core.runtime_of(plan.action).footprint(plan, self.core.context(row))
-            except GoexError:
-                found = None
-            read.footprints[row.id] = found
-        return read.footprints[row.id]
+    async def _footprint(self, row: ActionRow, plan: Plan | None) -> Footprint | None:
+        if plan is None:
+            return None
+        try:
+            return await self.core.runtime_of(plan.action).footprint(plan, self.core.context(row))
+        except GoexError:
+            return None
 
 
 def meeting(some: Set[str], others: Set[str]) -> str:
@@ -298,18 +334,16 @@ def _words(path: str) -> str:
     return rest
 
 
-def _takes_back(row: ActionRow) -> bool:
-    """Whether there is something that an undo could take back, or would have to."""
-    return row.state in (State.DONE, State.PARTIAL, State.UNKNOWN) and _class(row) is not UndoClass.NOTHING
-
-
-def _reversible(row: ActionRow) -> bool:
-    return _class(row) is not UndoClass.IRREVERSIBLE
-
-
 def _class(row: ActionRow) -> UndoClass:
-    plan = _plan(row)
+    return _class_of(_plan(row))
+
+
+def _class_of(plan: Plan | None) -> UndoClass:
     return plan.undo_class if plan is not None else UndoClass.IRREVERSIBLE
+
+
+def _without_texts(row: ActionRow) -> ActionRow:
+    return replace(row, intent="", request="", plan="", outcome="", problem="")
 
 
 def untouched(row: ActionRow) -> bool:

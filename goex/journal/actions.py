@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import bindparam, desc, insert, select, update
+from sqlalchemy import Select, bindparam, desc, insert, select, update
 
 from goex.journal.chain import Journal, Transaction
 from goex.journal.schema import Prepared, actions, facets, touched
@@ -28,6 +28,27 @@ _STEP = Prepared(update(actions).where(actions.c.id == bindparam("wanted"), acti
 _TOUCH = Prepared(insert(touched))
 _BY_ID = Prepared(select(actions).where(actions.c.id == bindparam("wanted")))
 _COLUMNS = tuple(actions.c.keys())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whose:
+    """Whose actions are read; an empty field narrows nothing. `since`: when the agent got its name."""
+
+    agent: str = ""
+    session: str = ""
+    since: str = ""
+
+    def narrow(self, query: Select[Any]) -> Select[Any]:
+        if self.agent:
+            query = query.where(actions.c.agent == self.agent)
+        if self.session:
+            query = query.where(actions.c.session == self.session)
+        if self.since:
+            query = query.where(actions.c.created >= self.since)
+        return query
+
+
+EVERYBODYS = Whose()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +73,11 @@ class ActionRow:
     source: str
     detached: bool
     risk: int = 0  # a policies.services.Risk; 0: not assessed
+
+    @property
+    def size(self) -> int:
+        """How long its texts are."""
+        return len(self.intent) + len(self.request) + len(self.plan) + len(self.outcome) + len(self.problem)
 
     def action(self) -> Action | None:
         """What was asked for; None while an intent isn't mapped yet."""
@@ -88,8 +114,10 @@ class Actions:
         source: str,
         detached: bool,
         process: str = "",
+        asked: str = "",
     ) -> ActionRow:
-        """Record an action as received. `process` names who asked, so that a restart can tell whether it is gone."""
+        """Record an action as received. `process` names who asked, so that a restart can tell whether it is gone;
+        `asked` is a hash of all that was said, of a request with a key."""
         request = _text(action.to_json()) if action else ""
         intent_sha256, request_sha256 = request_hashes(intent, action)
         number = transaction.append(
@@ -104,6 +132,7 @@ class Actions:
                 "source": source,
                 "session": session,
                 "process": process,
+                **({"asked_sha256": asked} if asked else {}),
             },
         )
         row = ActionRow(
@@ -182,11 +211,17 @@ class Actions:
 
     def get(self, id: str) -> ActionRow:
         """The action of that id. Raises InvalidInput when there is none."""
-        with self._journal.reading() as connection:
+        with self._journal.read() as connection:
             found = _BY_ID.run(connection, {"wanted": id}).fetchone()
         if found is None:
             raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
         return _row(dict(zip(_COLUMNS, found, strict=True)))
+
+    def find(self, id: str, whose: Whose) -> ActionRow | None:
+        """The action of that id; None where it is somebody else's, too, of which no text is read then."""
+        with self._journal.read() as connection:
+            found = connection.execute(whose.narrow(select(actions).where(actions.c.id == id))).first()
+        return action_row(found) if found is not None else None
 
     def those(self, ids: Iterable[str]) -> dict[str, ActionRow]:
         """The actions of these ids, by id; one that isn't there is left out."""
@@ -216,16 +251,21 @@ class Actions:
     ) -> tuple[ActionRow, ...]:
         """Newest first; `before` is an action's id, `since` a stamp."""
         query = select(actions).order_by(desc(actions.c.number)).limit(limit)
-        if agent:
-            query = query.where(actions.c.agent == agent)
-        if session:
-            query = query.where(actions.c.session == session)
-        if since:
-            query = query.where(actions.c.created >= since)
         if before:
             query = query.where(actions.c.number < self.get(before).number)
+        query = Whose(agent=agent, session=session, since=since).narrow(query)
         with self._journal.read() as connection:
             return tuple(action_row(found) for found in connection.execute(query))
+
+    def newest_ids(self, whose: Whose, *, before: int = 0, until: str = "", limit: int = 50) -> tuple[str, ...]:
+        """Newest first, and no text is read: `before` is a number, `until` a stamp."""
+        query = whose.narrow(select(actions.c.id)).order_by(desc(actions.c.number)).limit(limit)
+        if before:
+            query = query.where(actions.c.number < before)
+        if until:
+            query = query.where(actions.c.created <= until)
+        with self._journal.read() as connection:
+            return tuple(connection.execute(query).scalars())
 
 
 def action_row(found: Any) -> ActionRow:

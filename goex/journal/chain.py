@@ -158,12 +158,12 @@ class Journal:
         self._key: bytes | None = None
         self._lock = threading.RLock()  # runtimes work in threads; rows are written one at a time
         self.engine = open_engine(path)
+        self._path = path
         try:
             migrate(self.engine)
-            self._mark = self._end().mark
         except SQLAlchemyError as error:
             raise _translated(error, path) from error
-        self._path = path
+        self._mark = self._end().mark
         self._synced = self._mark  # how far the disk is known to have it
         self._owed = 0
         self._refused = ""
@@ -233,6 +233,18 @@ class Journal:
             return hmac.compare_digest(self._key, key)
         return self._head.read(key) is not None or not (self._head.exists() or self._mark.count)
 
+    def secret_hash(self, text: bytes) -> str:
+        """A hash that nobody makes without the key. Raises JournalLocked."""
+        return hmac.digest(self._held(), b"goex.v1.text\0" + text, hashlib.sha256).hex()
+
+    def _held(self) -> bytes:
+        if self._key is None:
+            raise JournalLocked(
+                "The vault hasn't been opened since the daemon started, so nothing can be written down.",
+                next_step="Open it: goex vault unlock (or, the first time, goex vault init)",
+            )
+        return self._key
+
     @contextmanager
     def transaction(self, *, lasting: bool = True) -> Iterator[Transaction]:
         """Rows and the changes that they speak of, all or nothing: synced when this returns, if `lasting`. Raises
@@ -241,23 +253,19 @@ class Journal:
         When the block raises, nothing of it stays.
         """
         with self._lock:
-            if self._key is None:
-                raise JournalLocked(
-                    "The vault hasn't been opened since the daemon started, so nothing can be written down.",
-                    next_step="Open it: goex vault unlock (or, the first time, goex vault init)",
-                )
+            key = self._held()
             if self._behind:
-                self._head.write(self._synced, self._key, sync=False)
+                self._head.write(self._synced, key, sync=False)
                 self._behind = False
             try:
                 with self._writing(lasting) as connection:
-                    opened = Transaction(connection, self._mark, stamp(self.clock()), self._key)
+                    opened = Transaction(connection, self._mark, stamp(self.clock()), key)
                     yield opened
             except (SQLAlchemyError, sqlite3.Error) as error:
                 raise _translated(error, self._path) from error
             grown, self._mark = opened.mark != self._mark, opened.mark
             if lasting and grown:  # without a row nothing was written, so nothing may have been synced
-                self._vouch(self._key)
+                self._vouch(key)
             if opened.anchored:
                 self._owed = self._mark.count
 
@@ -293,12 +301,8 @@ class Journal:
         with self.transaction(lasting=lasting) as transaction:
             return transaction.append(kind, **columns)
 
-    def read(self) -> Connection:
-        """A connection for reading; close it."""
-        return self.engine.connect()
-
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def read(self) -> Iterator[Connection]:
         """A connection for reading, whose errors are ours: JournalBroken for text that was never written."""
         try:
             with self.engine.connect() as connection:
@@ -315,7 +319,7 @@ class Journal:
         if before:
             wanted.append(journal.c.number < before)
         query = select(*ROW).where(*wanted).order_by(desc(journal.c.number)).limit(limit)
-        with self.engine.connect() as connection:
+        with self.read() as connection:
             return tuple(Row(*row) for row in connection.execute(query))
 
     def authentic(self, since: int) -> tuple[Row, ...]:
@@ -334,7 +338,7 @@ class Journal:
     def _recomputed(self, since: int, until: int) -> tuple[tuple[Row, ...], Mark]:
         """The rows from `since` to `until` as far as each follows from the one before, and where that ends."""
         found: list[Row] = []
-        with self.reading() as connection:
+        with self.read() as connection:
             earlier = select(journal.c.hash).where(journal.c.number == since - 1)
             end = Mark(since - 1, connection.execute(earlier).scalar() or b"") if since > 1 else Mark(0, GENESIS)
             query = select(*ROW).where(journal.c.number.between(since, until)).order_by(journal.c.number)
@@ -347,17 +351,20 @@ class Journal:
         return tuple(found), end
 
     def verify(self, progress: Callable[[int], None] | None = None) -> Verification:
-        """Recompute the whole chain, compare its end with the head, and each action with what its rows say.
+        """Recompute the whole chain, compare its end with the head, and each action, and what is sealed of it, with
+        what its rows say.
 
         May run in a thread: most of it goes beside the writer, and the last rows are read while it waits. `progress`
         is told how many rows were checked.
         """
         walk = Walk(progress)
-        with self.reading() as connection:
-            problem = walk.on(connection)
-            connection.rollback()  # a new snapshot, for the rows that came meanwhile
+        with self.read() as connection:
+            connection.begin()  # one snapshot, of the rows and of what they speak of
+            problem = walk.on(connection) or walk.compare_records(connection)
+            connection.rollback()  # a new one, for the rows that came meanwhile
             with self._lock:
-                problem = problem or walk.on(connection) or walk.compare(connection)
+                problem = problem or walk.on(connection) or walk.compare_records(connection)
+                problem = problem or walk.compare(connection)
                 if not problem and self._key is not None:
                     span = Head(self._head_path).read(self._key)
                     if span is None:
@@ -400,7 +407,7 @@ class Journal:
         self.engine.dispose()
 
     def _end(self) -> _End:
-        with self.engine.connect() as connection:
+        with self.read() as connection:
             newest = connection.execute(_END).first()
         return _End(Mark(newest.number, newest.hash), newest.mac or b"") if newest else _End(Mark(0, GENESIS), b"")
 
@@ -436,7 +443,7 @@ class Journal:
     def _mark_at(self, number: int) -> Mark:
         if number == 0:
             return Mark(0, GENESIS)
-        with self.engine.connect() as connection:
+        with self.read() as connection:
             found = connection.execute(select(journal.c.hash).where(journal.c.number == number)).scalar()
         return Mark(number, found or b"")
 

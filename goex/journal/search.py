@@ -48,6 +48,17 @@ class Wanted:
 
 def find_actions(journal_: Journal, wanted: Wanted) -> tuple[ActionRow, ...]:
     """Actions, newest first."""
+    with journal_.read() as connection:
+        return tuple(action_row(row) for row in connection.execute(_found(select(actions), wanted)))
+
+
+def find_ids(journal_: Journal, wanted: Wanted) -> tuple[str, ...]:
+    """The ids of actions, newest first."""
+    with journal_.read() as connection:
+        return tuple(connection.execute(_found(select(actions.c.id), wanted)).scalars())
+
+
+def _found(query: Select[Any], wanted: Wanted) -> Select[Any]:
     found = _of_actions(wanted)
     if wanted.agent:
         found.append(actions.c.agent == wanted.agent)
@@ -67,9 +78,7 @@ def find_actions(journal_: Journal, wanted: Wanted) -> tuple[ActionRow, ...]:
         found.append(actions.c.id.in_(select(journal.c.action_id).where(journal.c.kind == "allow", named)))
     if wanted.before:
         found.append(actions.c.number < wanted.before)
-    query = select(actions).where(*found).order_by(desc(actions.c.number)).limit(wanted.limit)
-    with journal_.reading() as connection:
-        return tuple(action_row(row) for row in connection.execute(query))
+    return query.where(*found).order_by(desc(actions.c.number)).limit(wanted.limit)
 
 
 def find_rows(journal_: Journal, wanted: Wanted) -> tuple[Row, ...]:
@@ -77,7 +86,7 @@ def find_rows(journal_: Journal, wanted: Wanted) -> tuple[Row, ...]:
     query = _rows(wanted).order_by(desc(journal.c.number)).limit(wanted.limit)
     if wanted.before:
         query = query.where(journal.c.number < wanted.before)
-    with journal_.reading() as connection:
+    with journal_.read() as connection:
         return tuple(Row(*row) for row in connection.execute(query))
 
 
@@ -92,7 +101,7 @@ def walk_rows(journal_: Journal, wanted: Wanted, until: int) -> Iterator[list[tu
     whole = whole.outerjoin(earlier, earlier.c.number == journal.c.number - 1)
     while True:
         query = whole.where(journal.c.number > after, journal.c.number <= until)
-        with journal_.reading() as connection:
+        with journal_.read() as connection:
             found = connection.execute(query.order_by(journal.c.number).limit(AT_ONCE)).all()
         if not found:
             return

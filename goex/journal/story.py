@@ -87,7 +87,7 @@ def decisions(journal_: Journal, ids: Iterable[str]) -> dict[str, Decided]:
     """How each of these actions was decided, by its id."""
     wanted = list(dict.fromkeys(ids))
     rows: dict[str, list[Row]] = defaultdict(list)
-    with journal_.reading() as connection:
+    with journal_.read() as connection:
         for start in range(0, len(wanted), _MOST_NAMED):
             query = select(*ROW).where(
                 journal.c.action_id.in_(wanted[start : start + _MOST_NAMED]), journal.c.kind.in_(_DECIDING)
@@ -162,7 +162,7 @@ def _given(journal_: Journal, ids: set[str]) -> dict[str, UsedGrant]:
     """Grants of earlier actions. The table says only where to look: what they allow is told by the chain."""
     wanted = sorted(ids)
     found: dict[str, UsedGrant] = {}
-    with journal_.reading() as connection:
+    with journal_.read() as connection:
         for start in range(0, len(wanted), _MOST_NAMED):
             named = select(grants_table.c.why).where(grants_table.c.id.in_(wanted[start : start + _MOST_NAMED]))
             query = select(*ROW).where(journal.c.kind == "grant", journal.c.action_id.in_(named))

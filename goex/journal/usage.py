@@ -36,7 +36,7 @@ def usage(journal_: Journal, grants: Iterable[Grant]) -> dict[str, Use]:
     wanted = {grant.id: grant for grant in grants}
     found = {id: Use() for id in wanted}
     used_by: dict[str, list[str]] = defaultdict(list)  # the grants, by action
-    with journal_.reading() as connection:
+    with journal_.read() as connection:
         allowed = select(journal.c.action_id, journal.c.at, journal.c.facts).where(journal.c.kind == "allow")
         for action_id, at, facts in connection.execute(allowed.order_by(journal.c.number)):
             for id in _listed(facts):

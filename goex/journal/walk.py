@@ -1,4 +1,4 @@
-"""Recomputing the chain row by row, and comparing each action with what its rows say.
+"""Recomputing the chain row by row, and comparing each action, and what is sealed of it, with what its rows say.
 
 Rules: what is hashed is `Row.seal`'s text, put together here without a detour through the general encoder, since this
 runs over every row there is; a row whose columns aren't of our types isn't one that we wrote; facts are looked into
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from json.encoder import encode_basestring
 from typing import Any
@@ -33,6 +33,7 @@ _ROWS = (
     " WHERE number > ? ORDER BY number"
 )
 _AT_ONCE = 1000
+_RECORDS = "SELECT action_id, name, sealed FROM records"
 
 
 def body(
@@ -60,6 +61,7 @@ class Said:
     """What the chain says of one action. Texts by their hashes, since there may be very many actions."""
 
     state: str = ""
+    updated: str = ""  # when it came into that state
     digest: str = ""
     number: int = 0
     created: str = ""
@@ -81,6 +83,10 @@ class Walk:
         self.end = Mark(0, GENESIS)
         self.signatures = Signatures(whole=True, assessed=self._assessed)
         self._actions: dict[str, Said] = {}
+        self._records: dict[str, dict[str, str]] = {}  # by action and name: the hash of what is sealed
+        # Of each action, the records that weren't compared since a row spoke of them; None: all of it.
+        self._unread: dict[str, set[str] | None] = {}
+        self._all_unread = True
         self._progress = progress
 
     def on(self, connection: Connection) -> str:
@@ -113,11 +119,24 @@ class Walk:
                 count, last = raw[0], made
                 if raw[6]:
                     self.step(raw)
+                elif raw[4] in ("record", "forget"):
+                    self._noted(raw)
                 if self.signatures.concerns(raw[4], raw[2]) and (problem := self._signed(raw)):
                     return problem
         finally:
             self.end = Mark(count, last)
         return ""
+
+    def _noted(self, raw: Raw) -> None:
+        if raw[4] == "forget":
+            self._unread[raw[2]] = None
+            self._records.pop(raw[2], None)
+            return
+        facts = json.loads(raw[7])
+        self._records.setdefault(raw[2], {})[facts["name"]] = facts["sha256"]
+        names = self._unread.setdefault(raw[2], set())
+        if names is not None:
+            names.add(facts["name"])
 
     def _signed(self, raw: Raw) -> str:
         problem = self.signatures.row(raw[0], raw[1], raw[4], raw[2], json.loads(raw[7]))
@@ -132,7 +151,7 @@ class Walk:
         said = self._actions.get(raw[2])
         if said is None:
             said = self._actions[raw[2]] = Said()
-        said.state = raw[6]
+        said.state, said.updated = raw[6], raw[1]
         if raw[4] not in _TELLING:
             return
         facts = json.loads(raw[7])  # its hash is right, so it is what we wrote
@@ -149,6 +168,33 @@ class Walk:
                 said.texts[name] = facts[f"{name}_sha256"]
         if "problem" in facts:
             said.texts["problem"] = _hash(canonical(facts["problem"]).decode())
+
+    def compare_records(self, connection: Connection) -> str:
+        """Whether what is sealed is what the rows say: all of it at first, which may be long, then those alone of
+        which rows spoke since. Its snapshot must be that of `on`. Returns what is wrong, or ""."""
+        driver = driver_of(connection)
+        missing = {
+            (id, name)
+            for id, names in self._unread.items()
+            for name in self._records.get(id, ())
+            if names is None or name in names
+        }
+        found = driver.execute(_RECORDS) if self._all_unread else _of_each(driver, self._unread)
+        try:
+            for id, name, kept in found:
+                wanted = self._records.get(id, {}).get(name)
+                if not isinstance(kept, bytes) or hashlib.sha256(kept).hexdigest() != wanted:
+                    return f"What is sealed of action {id} ({name}) isn't what was written."
+                missing.discard((id, name))
+        except sqlite3.OperationalError as error:
+            if "decode" in str(error):
+                return "The table of what is sealed holds text that was never written to it."
+            raise
+        if missing:
+            return "What was sealed of action {} ({}) is missing.".format(*min(missing))
+        self._all_unread = False
+        self._unread.clear()
+        return ""
 
     def compare(self, connection: Connection) -> str:
         """Whether each action is what its rows say, and none is missing. Returns what is wrong, or ""."""
@@ -178,11 +224,19 @@ class Walk:
 
     def _left(self, row: tuple[Any, ...]) -> bool:
         said = self._actions.get(row[0])
-        return said is not None and (said.state, said.digest) == row[1:3]
+        return said is not None and (said.state, said.updated, said.digest) == row[1:4]
+
+
+def _of_each(driver: sqlite3.Connection, records: Mapping[str, Collection[str] | None]) -> Iterator[tuple[Any, ...]]:
+    for id, names in records.items():
+        if names is None:
+            yield from driver.execute(f"{_RECORDS} WHERE action_id = ?", (id,))
+        for name in names or ():
+            yield from driver.execute(f"{_RECORDS} WHERE action_id = ? AND name = ?", (id, name))
 
 
 _COLUMNS = (
-    *("id", "state", "digest", "number", "created", "risk", "agent", "session", "source"),
+    *("id", "state", "updated", "digest", "number", "created", "risk", "agent", "session", "source"),
     *("intent", "request", "outcome", "problem", "plan"),
 )
 _ACTIONS = f"SELECT {', '.join(_COLUMNS)} FROM actions"  # noqa: S608  names of columns
@@ -190,7 +244,7 @@ _ACTIONS = f"SELECT {', '.join(_COLUMNS)} FROM actions"  # noqa: S608  names of 
 
 def _tells(said: Said, row: tuple[Any, ...], services: tuple[str, ...] | None = None) -> bool:
     """`services`: those that the action is found by; None: that isn't looked at."""
-    number, created, risk, agent, session, source, *texts, plan = row[3:]
+    number, created, risk, agent, session, source, *texts, plan = row[4:]
     if (number, created) != (said.number, said.created):
         return False
     wanted = said.texts

@@ -18,13 +18,18 @@ from urllib.parse import quote
 import grpc
 from google.protobuf.message import Message
 
-from goex.client import CHANNEL, translate
+from goex.client import CHANNEL, Refused, translate
+from goex.mcp.results import CROWDED, UNNAMED
 from goex.rpc import goex_pb2 as pb
-from policies.errors import GoexError, Unavailable
+from policies.errors import ExitStatus, GoexError, Unavailable
 
 Reply = TypeVar("Reply", bound=Message)
 Told = Callable[[str], None]
 _UNARY_SECONDS = 60.0
+# gRPC's words for a connection that never was, and for a request that was too large to be taken.
+_UNREACHED, _TOO_LARGE = "failed to connect", "SERVER: Received message larger"
+# Of problems that may come before a request was read: none says whether its key was used before.
+_UNREAD = (CROWDED, "sealed", UNNAMED)
 _METHODS = {pb.ExecuteRequest: "Execute", pb.RevertRequest: "Revert", pb.ActionId: "Watch"}
 
 
@@ -63,17 +68,31 @@ class DaemonLink:
         return answer
 
     async def begin(self, request: pb.ExecuteRequest | pb.RevertRequest, caller: Caller) -> str:
-        """Ask for an action and follow it from now on; returns its id. Raises GoexError when it isn't taken."""
+        """Ask for an action and follow it from now on; returns its id. Raises GoexError when it isn't taken, with
+        ExitStatus.UNKNOWN when it may have been."""
         stream = self._stream(request, caller)
         try:
             first = await stream.read()
-        except grpc.RpcError as error:
-            raise translate(error) from error
+        except grpc.aio.AioRpcError as error:
+            made = translate(error)
+            keyed, said = bool(request.key), error.details() or ""  # with a key it may have been sent before
+            if isinstance(made, Refused):
+                taken = keyed and made.code in _UNREAD
+            else:
+                unread = error.code() is grpc.StatusCode.UNIMPLEMENTED or _UNREACHED in said
+                taken = _TOO_LARGE not in said and (keyed or not unread)
+            if taken and made.exit_status is not ExitStatus.UNKNOWN:
+                if made.code == CROWDED or made.exit_status is ExitStatus.USAGE:
+                    made.next_step = ""  # it is for what wasn't taken
+                made.exit_status = ExitStatus.UNKNOWN
+            raise made from error
         except asyncio.CancelledError:
             stream.cancel()
             raise
         if first is grpc.aio.EOF:
-            raise Unavailable("The daemon said nothing of this request.", next_step="Look at what was asked for.")
+            untold = Unavailable("The daemon said nothing of this request.")
+            untold.exit_status = ExitStatus.UNKNOWN
+            raise untold
         self._follow(first.action_id, caller, stream)
         return str(first.action_id)
 

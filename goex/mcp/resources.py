@@ -19,7 +19,7 @@ from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.person_page import Context
 from goex.mcp.tools import MAX_TOKENS
 from goex.rpc import goex_pb2 as pb
-from policies.errors import GoexError
+from policies.errors import ExitStatus, GoexError
 from policies.jsonvalue import canonical
 
 JSON = "application/json"
@@ -42,7 +42,10 @@ class ActionResources:
 
     async def list(self, context: Context, _: types.PaginatedRequestParams) -> types.ListResourcesResult:
         request = pb.ListRequest(limit=10, brief=True)
-        reply = await self._link.call("List", request, pb.ListReply, self._caller_of(context))
+        try:
+            reply = await self._link.call("List", request, pb.ListReply, self._caller_of(context))
+        except GoexError as error:
+            raise results.as_fault(error) from error
         return types.ListResourcesResult(
             resources=[
                 types.Resource(uri=PREFIX + each.id, name=each.id, title=f"{each.kind}, {each.state}", mime_type=JSON)
@@ -66,7 +69,9 @@ class ActionResources:
         try:
             kind, text = await self._text(found["id"], found["part"] or "", self._caller_of(context))
         except GoexError as error:
-            raise _not_found(uri, error.message) from error
+            if error.exit_status is ExitStatus.USAGE:
+                raise _not_found(uri, error.message) from error
+            raise results.as_fault(error) from error
         return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
 
     async def _text(self, id: str, part: str, caller: Caller) -> tuple[str, str]:

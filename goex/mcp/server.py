@@ -20,14 +20,13 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from goex import __version__
-from goex.client import NotRunning
 from goex.mcp import listings, mcp_tasks, person_page, requests, resources, results
 from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.person_page import Context
 from goex.mcp.tools import MAX_TOKENS, TOOLS, WAIT_SECONDS, of_method, tool_name
 from goex.rpc import goex_pb2 as pb
 from policies.display_text import shorten
-from policies.errors import GoexError, InvalidInput
+from policies.errors import ExitStatus, GoexError, InvalidInput
 from policies.jsonvalue import JsonObject
 
 SOON = 1.0  # seconds in which what needs nobody has ended
@@ -66,7 +65,7 @@ class Door:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:80]}")
         if params.input_responses is not None and params.request_state is None:
             raise person_page.refused_state()  # it goes on with a call; without its state it would begin another
-        arguments = params.arguments or {}
+        arguments, caller = params.arguments or {}, Caller("")
         try:
             self._check(params.name, arguments)
             caller = self.caller_of(context)
@@ -74,7 +73,7 @@ class Door:
                 return await self._looked(self._states.take(params.request_state), arguments, caller, context)
             return await self._answer(params.name, arguments, caller, context)
         except GoexError as error:
-            return results.of_error(error)
+            return results.of_error(error, token=bool(caller.token))
 
     def _check(self, name: str, arguments: JsonObject) -> None:
         try:
@@ -117,7 +116,7 @@ class Door:
         begun = await self.link.begin(request, caller)
         try:
             return await self._followed(begun, arguments, caller, context)
-        except NotRunning as error:
+        except GoexError as error:  # it is begun, whatever a look at it was refused for
             return results.of_lost(begun, error)
 
     async def _followed(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> Answer:
@@ -144,7 +143,9 @@ class Door:
     async def _looked(self, id: str, arguments: JsonObject, caller: Caller, context: Context) -> types.CallToolResult:
         try:
             return await self._when_done(id, arguments, caller, context)
-        except NotRunning as error:
+        except GoexError as error:
+            if error.exit_status is ExitStatus.USAGE:
+                raise  # there is no such action
             return results.of_lost(id, error)
 
     async def _when_done(
@@ -163,7 +164,13 @@ class Door:
             beating.cancel()
 
     async def _ended(self, view: pb.ActionView, arguments: JsonObject, caller: Caller) -> types.CallToolResult:
-        return results.of_action(view, await self._page(view.id, arguments, caller) if view.outcome_json else None)
+        if not view.outcome_json:
+            return results.of_action(view)
+        try:
+            page = await self._page(view.id, arguments, caller)
+        except GoexError as error:  # it has ended, whether or not its answer can be read now
+            return results.of_action(view, unread=error.message)
+        return results.of_action(view, page)
 
     async def task(self, context: Context, id: str) -> dict[str, Any]:
         """An action as a task, with its result once it has ended."""
@@ -204,7 +211,9 @@ class Door:
         try:
             return await self.link.get(id, caller)
         except GoexError as error:
-            raise mcp_tasks.unknown_task() from error
+            if error.exit_status is ExitStatus.USAGE:
+                raise mcp_tasks.unknown_task() from error
+            raise results.as_fault(error) from error
 
     async def _page(self, id: str, arguments: JsonObject, caller: Caller) -> pb.ResultReply:
         request = pb.ResultRequest(

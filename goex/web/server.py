@@ -14,6 +14,7 @@ from goex.loopback import listening_on_localhost
 from goex.paths import Paths
 from goex.web.access import Access, KeyFile, link_code
 from goex.web.app import Page
+from goex.web.connections import BACKLOG, Connection
 from goex.web.daemon_calls import DaemonCalls
 
 
@@ -63,7 +64,8 @@ async def serve(
         calls = DaemonCalls(paths.user_socket)
         config = uvicorn.Config(
             Page(origins(port), Access(key), calls).app(),
-            http="h11",
+            http=Connection,
+            backlog=BACKLOG,
             ws="none",
             lifespan="off",
             log_level="error",

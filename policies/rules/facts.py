@@ -16,7 +16,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
 
 from policies.accounts import Origin
-from policies.actions import ANY_VALUE, ApiCalls, Code, Files, Need, Plan, Revert, folders_of
+from policies.actions import ANY_VALUE, ApiCalls, Code, Files, Need, Plan, Revert, folders_of, other_paths_of
 from policies.databases import SERVICE as DATABASES
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
@@ -92,7 +92,9 @@ class Question:
 def questions(
     plan: Plan, *, agent: str, situation: Situation, now: datetime, catalog: Catalogued = NO_CATALOG
 ) -> tuple[Question, ...]:
-    """What is asked of the rules about this plan. At least one for each required need."""
+    """What is asked of the rules about this plan. At least one for each required need. What is said of a folder by
+    another of its paths may forbid and ask, and permits nothing; by that, too, it is in those that hold it on its own
+    mount, as confinement takes it."""
     required = plan.required
     parts = tuple(_parts(plan, required, catalog))
     common = _common(plan, situation, now, parts)
@@ -127,6 +129,14 @@ def questions(
             needs=part.needs,
         )
         made.append(question)
+        mount, paths = other_paths_of(plan, part.folder) if part.folder else ("", ())
+        # What lies on this mount holds it by each path: a second mount of all takes nothing out of it.
+        holding = [one for one in (resource, *above) if f"{one[1]}/".startswith(f"{mount.rstrip('/')}/")]
+        for path in paths:
+            resource, above = _resource(replace(part, folder=path))
+            above = (*above, *(one for one in holding if one not in (resource, *above)))
+            there = {**question.context, "folder": path}
+            made.append(replace(question, resource=resource, above=above, context=there, needs=frozenset()))
         again = kind == "redo" or (kind == "code" and service is not None)
         if again and part.method and not part.folder:
             made.append(replace(question, kind="call", needs=frozenset()))  # it may forbid and ask, and permits nothing

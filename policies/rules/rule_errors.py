@@ -8,6 +8,7 @@ place is looked for in the rule's text.
 from __future__ import annotations
 
 import difflib
+import os.path
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -122,6 +123,9 @@ def _names(policy: Policy, catalog: Catalogued, agents: Collection[str]) -> Iter
             case "Folder" if not id.startswith("/") or (id != "/" and id.rstrip("/") != id) or "/../" in f"{id}/":
                 says = f"{escape(id)!r} isn't a folder's whole path, {never}."
                 yield _found(policy, says, "Write it like /home/you/docs.", at=id, error=False)
+            case "Folder" if "\0" not in id and (real := os.path.realpath(id)) != id:
+                says = f"{escape(id)!r} leads through a link, and a folder is judged by where it is, {never} there."
+                yield _found(policy, says, f"Write: {escape(real)}", at=id, error=False)
     how, kind, id = policy.head.resource
     if kind == "Service" and how == "eq":
         yield _found(

@@ -27,10 +27,12 @@ EVERYTHING = "*"  # among the facts of a policy that takes the whole context
 ANNOTATIONS = ("id", "effect", "note")
 
 _TOKEN = re.compile(
-    r"(?P<space>[ \t\r\n\f\v]+|//[^\n]*)|(?P<string>\"(?:[^\"\\]|\\.)*\")|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>;)"
+    r"(?P<space>[ \t\r\n]+|//[^\r\n]*)|(?P<string>\"(?:[^\"\\]|\\.)*\")|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>;)"
     r"|(?P<word>[A-Za-z_][A-Za-z0-9_]*)|(?P<number>\d+)|(?P<sign>::|==|!=|<=|>=|&&|\|\||.)",
     re.DOTALL,
 )
+# What may end a line, to Cedar or to a reader, where the other sees none: a comment would hide a condition.
+_INVISIBLE = re.compile(r"(?!\r\n)[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Effect(Enum):
@@ -108,6 +110,9 @@ def split(file: str, text: str) -> Iterator[Chunk]:
     start, depth, tokens, position = -1, 0, 0, 0
     line, counted = 1, 0
     opened: list[int] = []
+    if hidden := _INVISIBLE.search(text):
+        said = f"U+{ord(hidden.group()):04X} is a control character or ends lines: readers and Cedar differ on it."
+        raise _wrong(file, text, hidden.start(), said, "Remove it.")
     while position < len(text):
         match = _TOKEN.match(text, position)
         assert match is not None  # the last sign matches anything

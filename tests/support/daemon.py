@@ -174,12 +174,12 @@ class Daemon:
             raise DaemonError(f"The daemon didn't end in {seconds:g} s after SIGTERM.\n{self.tail()}") from None
 
     def kill(self) -> None:
-        """SIGKILL: what a crash leaves is left."""
-        self.disconnect()
+        """SIGKILL: what a crash leaves is left. Calls under way aren't cancelled first."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
             self._process = None
+        self.disconnect()
 
     def restart(self, *, unlock: bool = True) -> None:
         """Stop it (in order), start it, and unlock its vault."""

@@ -22,24 +22,30 @@ export function when(text) {
   return isNaN(moment) ? text : clock.format(moment);
 }
 
+// Names, and what each is: a text, or several, a line each.
 export function facts(pairs) {
-  const shown = pairs.filter(([, text]) => text);
-  return h("dl", {}, shown.flatMap(([name, text, warn]) => [h("dt", {}, name), h("dd", warn ? { class: "warn" } : {}, text)]));
+  const shown = pairs.filter(([, text]) => text?.length);
+  return h("dl", {}, shown.flatMap(([name, text, warn]) => [h("dt", {}, name), h("dd", warn ? { class: "warn" } : {}, [text].flat().map((each) => line(each)))]));
+}
+
+// One line of text, whoever wrote it. Its rows after the first stand behind a bar that is drawn, where no text comes to
+// stand: so nothing within a line, not even blanks to the end of a row, begins what looks like a line of its own.
+export function line(text, kind = "") {
+  return h("span", { class: `line ${kind}`.trimEnd() }, text);
 }
 
 // Lines as they are, the difference's own coloured; it can be reached and scrolled by keyboard.
 export function lines(texts, label) {
   const pieces = texts.map((text) => {
     const bare = text.replace(/^ {4}\| /, "");
-    const kind = /^\+(?!\+\+ )/.test(bare) ? "added" : /^-(?!-- )/.test(bare) ? "removed" : "";
-    return kind ? h("span", { class: kind }, text + "\n") : document.createTextNode(text + "\n");
+    return line(text, /^\+(?!\+\+ )/.test(bare) ? "added" : /^-(?!-- )/.test(bare) ? "removed" : "");
   });
   return h("pre", { tabindex: "0", role: "region", "aria-label": label }, pieces);
 }
 
 let forget = 0;
 export function say(text) {
-  document.getElementById("said").textContent = text;
+  put(document.getElementById("said"), text && line(text));
   clearTimeout(forget);
   if (text) forget = setTimeout(() => say(""), 8000);
 }

@@ -1,7 +1,7 @@
 // What happened: actions newest first, one of them from request to outcome, and taking it back.
 
 import { call, stream } from "./daemon.js";
-import { facts, h, lines, put, say, when } from "./dom.js";
+import { facts, h, line, lines, put, say, when } from "./dom.js";
 import { confirmed } from "./proof.js";
 
 const AGAIN = 1000; // milliseconds until the list is looked at again
@@ -58,7 +58,7 @@ async function follow(mine, body, shown) {
 
 function row(one) {
   return h("tr", { "data-id": one.id }, h("td", {}, when(one.created)), h("td", {}, one.agent === "person" ? "you" : one.agent),
-    h("td", {}, h("a", { href: `#history/${one.id}` }, one.what || one.id)), h("td", {}, `${one.state}${one.outcome ? `: ${one.outcome}` : ""}`),
+    h("td", {}, h("a", { href: `#history/${one.id}` }, line(one.what || one.id))), h("td", {}, line(`${one.state}${one.outcome ? `: ${one.outcome}` : ""}`)),
     h("td", {}, one.taken_back_by ? `taken back by ${one.taken_back_by}` : undoButtons(one)));
 }
 
@@ -93,14 +93,14 @@ async function story(place, id) {
     ...(told.exchanges || []).map((each) => [each.at, `${each.method} ${each.host}${each.path} → ${each.refused || each.failed || each.status}`]),
     [one.updated, `${one.state}. ${one.outcome}`],
   ].filter(([at]) => at);
-  put(place, h("p", {}, h("a", { href: "#history" }, "All of history")), h("h2", {}, one.what || id),
+  put(place, h("p", {}, h("a", { href: "#history" }, "All of history")), h("h2", {}, line(one.what || id)),
     facts([["State", one.state], ["Undo", one.taken_back_by ? `taken back by ${one.taken_back_by}` : one.undo_class], ["Risk", one.risk],
-      ["Problem", told.problem ? `${told.problem.message} ${told.problem.next_step}` : "", true], ["Id", id]]),
+      ["Problem", told.problem ? [told.problem.message, told.problem.next_step, ...(told.problem.details || [])].filter(Boolean) : "", true], ["Id", id]]),
     h("p", { class: "buttons" }, undoButtons(one)),
-    h("h3", {}, "What happened"), h("ol", { class: "list" }, steps.map(([at, text]) => h("li", {}, h("span", { class: "quiet" }, `${when(at)}  `), text))),
+    h("h3", {}, "What happened"), h("ol", { class: "list" }, steps.map(([at, text]) => h("li", {}, h("span", { class: "quiet" }, when(at)), line(text)))),
     told.action?.lines?.length ? [h("h3", {}, "The plan"), lines(told.action.lines, "The plan")] : "",
     told.action?.outcome_lines?.length ? [h("h3", {}, "The outcome"), lines(told.action.outcome_lines, "The outcome")] : "",
-    (told.reverts || []).length ? [h("h3", {}, "Undo and redo of it"), h("ul", {}, told.reverts.map((each) => h("li", {}, h("a", { href: `#history/${each.id}` }, `${each.what} (${each.state})`))))] : "",
+    (told.reverts || []).length ? [h("h3", {}, "Undo and redo of it"), h("ul", {}, told.reverts.map((each) => h("li", {}, h("a", { href: `#history/${each.id}` }, line(`${each.what} (${each.state})`)))))] : "",
     h("h3", {}, "What stands on it"), await standing(id));
 }
 
@@ -109,7 +109,7 @@ async function standing(id) {
     const { steps } = await call("Actions/WayBack", { verb: "undo", action_id: id, everyone: true });
     const others = steps.filter((step) => step.action.id !== id);
     return others.length
-      ? h("ul", {}, others.map((step) => h("li", {}, h("a", { href: `#history/${step.action.id}` }, step.what || step.action.id), step.why ? ` — ${step.why}` : "")))
+      ? h("ul", {}, others.map((step) => h("li", {}, h("a", { href: `#history/${step.action.id}` }, line(step.what || step.action.id)), step.why && line(step.why))))
       : h("p", { class: "quiet" }, "Nothing that came later.");
   } catch (error) { return h("p", { class: "quiet" }, error.text || error.message); }
 }

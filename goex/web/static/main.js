@@ -1,7 +1,7 @@
 // The page: its views, by the fragment of its address.
 
 import { call, enter, Problem, signIn, signInOptions } from "./daemon.js";
-import { h, put } from "./dom.js";
+import { h, line, put } from "./dom.js";
 import * as past from "./history.js";
 import { lookForPasskeys } from "./proof.js";
 import * as trust from "./trust.js";
@@ -44,7 +44,7 @@ async function draw() {
   main.inert = false;
 }
 
-const problem = (error) => h("p", { class: "problem", role: "alert" }, error instanceof Problem ? error.text : String(error));
+const problem = (error) => h("p", { class: "problem", role: "alert" }, line(error instanceof Problem ? error.text : String(error)));
 
 // Returns when this tab has a session: by its link, by the token that it kept, or by a passkey.
 async function session() {
@@ -66,7 +66,7 @@ async function session() {
         await signIn(JSON.stringify(await navigator.credentials.get({ publicKey: options })));
         resolve();
       } catch (error) {
-        put(said, error instanceof Problem ? error.text : `The passkey wasn't used: ${error.message}`);
+        put(said, line(error instanceof Problem ? error.text : `The passkey wasn't used: ${error.message}`));
         button.disabled = false;
       }
     } }, "Sign in with a passkey");
@@ -80,7 +80,7 @@ async function begin() {
   const looked = lookForPasskeys().catch(() => {});
   window.addEventListener("hashchange", draw);
   waiting.follow((now, away) => {
-    connection.textContent = away;
+    put(connection, away && line(away));
     document.title = now ? `(${now}) GoEx` : "GoEx";
     if (lost && !away) { lost = false; lookForPasskeys().catch(() => {}).then(draw); }
     if (now === count && nav.children.length) return;

@@ -1,9 +1,11 @@
 // That it is the person: the approval passphrase, or a passkey, for one call.
 
 import { call, Problem } from "./daemon.js";
+import { line, put } from "./dom.js";
 
 const field = (id) => document.getElementById(id);
 let passkeys = false, required = false; // for this address; no passphrase counts
+let underWay = false; // there is one dialog: whatever it says is of the one call that it is open for
 const away = location.protocol === "https:"; // through a tunnel, where a passkey alone shows presence
 
 // Returns what the daemon says of passkeys.
@@ -24,9 +26,20 @@ export async function sign(subject) {
 
 // Makes a call that needs presence and that no passkey signs by itself: where passkeys alone count, the call is refused
 // until one confirms that very call, and made once more.
-export async function proveCall(title, what, attempt) {
-  await lookForPasskeys().catch(() => {}); // what counts may have changed since, or wasn't known yet
-  return onlyPasskeys() ? confirmed(attempt) : prove(title, what, null, attempt);
+export function proveCall(title, what, attempt) {
+  return alone(async () => {
+    const main = document.querySelector("main");
+    main.inert = true; // nothing that is clicked meanwhile is answered by what is asked next
+    try { await lookForPasskeys(); } catch { /* what counts may have changed since, or wasn't known yet */ } finally { main.inert = false; }
+    return onlyPasskeys() ? confirmed(attempt) : ask(title, what, null, attempt);
+  });
+}
+
+// Refuses a call while another is being proven.
+async function alone(proving) {
+  if (underWay) throw new Problem({ code: "busy", message: "Another call waits for its proof.", next_step: "Finish or cancel that one, then try this again." });
+  underWay = true;
+  try { return await proving(); } finally { underWay = false; }
 }
 
 // Makes a call that at the public page, or where passkeys alone count, is refused until a passkey confirms that very call.
@@ -62,17 +75,23 @@ export async function confirmedElsewhere(attempt, compare, tell) {
 }
 
 // Makes `attempt(proof)` until it is taken or the person leaves; `proof` is {passphrase} or {assertion_json}.
-// `subject` names what a passkey signs, in the terms of Passkeys/Challenge. Returns what the call returned, or null.
+// `what` says it: a text, or several, a line each. `subject` names what a passkey signs, in the terms of
+// Passkeys/Challenge. Returns what the call returned, or null.
 export function prove(title, what, subject, attempt) {
+  return alone(() => ask(title, what, subject, attempt));
+}
+
+function ask(title, what, subject, attempt) {
   const dialog = field("proof"), passphrase = field("passphrase"), problem = field("proof-problem");
   field("proof-title").textContent = title;
-  field("proof-what").textContent = what;
-  problem.textContent = required && !passkeys ? "No passkey is registered for this address: register one under System." : "";
+  put(field("proof-what"), [what].flat().map((each) => line(each)));
+  const trouble = (text) => put(problem, text && line(text));
+  trouble(required && !passkeys ? "No passkey is registered for this address: register one under System." : "");
   passphrase.value = "";
   field("proof-passkey").hidden = !(passkeys && subject);
   for (const part of [passphrase, field("proof-yes"), dialog.querySelector("label")]) part.hidden = onlyPasskeys();
   return new Promise((resolve) => {
-    let done = false;
+    let done = false, making = false; // making: the call is under way, and can't be cancelled any more
     const end = (value) => {
       if (done) return;
       done = true;
@@ -83,14 +102,17 @@ export function prove(title, what, subject, attempt) {
     };
     const listeners = new AbortController();
     const on = (element, event, handler) => element.addEventListener(event, handler, { signal: listeners.signal });
-    const busy = (yes) => { for (const button of dialog.querySelectorAll("button")) button.disabled = yes; };
+    const busy = (yes) => {
+      making = yes;
+      for (const button of dialog.querySelectorAll("button")) button.disabled = yes;
+    };
     const attemptWith = async (makeProof) => {
       busy(true);
-      problem.textContent = "";
+      trouble("");
       try {
         end(await attempt(await makeProof()));
       } catch (error) {
-        problem.textContent = error instanceof Problem ? error.text : `The passkey wasn't used: ${error.message}`;
+        trouble(error instanceof Problem ? error.text : `The passkey wasn't used: ${error.message}`);
         passphrase.value = "";
       } finally {
         busy(false);
@@ -99,11 +121,13 @@ export function prove(title, what, subject, attempt) {
     on(dialog.querySelector("form"), "submit", (event) => {
       event.preventDefault();
       const typed = passphrase.value;
-      if (typed) attemptWith(async () => ({ passphrase: typed }));
+      if (typed && !making) attemptWith(async () => ({ passphrase: typed }));
     });
     on(field("proof-passkey"), "click", () => attemptWith(async () => ({ assertion_json: await sign(subject) })));
     on(field("proof-no"), "click", () => end(null));
-    on(dialog, "cancel", () => end(null));
+    on(dialog, "cancel", (event) => { if (making) event.preventDefault(); });
+    // A browser closes it at the second Escape whatever is said to the first: what became of the call is still shown.
+    on(dialog, "close", () => { if (!dialog.open) making ? dialog.showModal() : end(null); });
     dialog.showModal();
     (passkeys && subject ? field("proof-passkey") : passphrase).focus();
   });

@@ -2,11 +2,11 @@
 
 import { allowAtEnd } from "./at_end.js";
 import { call, rememberPasskey } from "./daemon.js";
-import { facts, h, lines, put, say, when } from "./dom.js";
+import { facts, h, line, lines, put, say, when } from "./dom.js";
 import { confirmedElsewhere, lookForPasskeys, prove, proveCall, publicKeyHash, sign } from "./proof.js";
 
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
-const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, title), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
+const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, [title].flat().map((each) => line(each))), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
 const act = (label, doing, after) => h("button", { type: "button", onclick: async (event) => {
   event.target.disabled = true;
   try { await doing(); await after(); } catch (error) { say(error.text || error.message); event.target.disabled = false; }
@@ -22,7 +22,7 @@ function seenWhole(texts, label, button, ...said) {
 export async function grants(main) {
   const { scopes } = await call("Audit/Scopes");
   put(main, h("h2", {}, "Grants"), list(scopes.map(({ grant, uses, last_used, methods, methods_open }) =>
-    entry(grant.words.join(" ") || grant.scope, [
+    entry(grant.words.length ? grant.words : grant.scope, [
       ["Width", grant.width], ["Used", uses === "0" ? "never" : `${uses} times, last ${when(last_used)}`], ["For", methods.join(", ")],
       ["Would allow", methods_open ? `${methods_open} methods` : ""], ["Ends", grant.ends && when(grant.ends)], ["Stale", grant.stale, true], ["Id", grant.id],
     ], act("Revoke", () => call("Person/Revoke", { grant_ids: [grant.id] }), () => { say("Revoked."); return grants(main); }))),
@@ -32,7 +32,7 @@ export async function grants(main) {
 export async function rules(main) {
   const found = await call("Rules/InForce");
   put(main, h("h2", {}, "Rules in force"),
-    list((found.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, `${rule.name} (${rule.effect})`), lines(rule.text.split("\n"), rule.name))), "No rule of yours is in force."),
+    list((found.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, line(`${rule.name} (${rule.effect})`)), lines(rule.text.split("\n"), rule.name))), "No rule of yours is in force."),
     h("p", { class: "quiet" }, "Rules are written in files and put in force with: goex rules apply"));
   const would = await call("Rules/SuggestRules");
   const take = (rule) => act("Put in force", async () => {
@@ -41,7 +41,7 @@ export async function rules(main) {
     if (done) say("The rule is in force. It stands in your draft suggested.cedar, too.");
   }, () => rules(main));
   main.append(h("h2", {}, "Suggested rules"),
-    list((would.rules || []).map((rule) => seenWhole(rule.text.split("\n"), rule.name, take(rule), h("strong", {}, `${rule.method} as ${rule.account}, by ${rule.agent}`),
+    list((would.rules || []).map((rule) => seenWhole(rule.text.split("\n"), rule.name, take(rule), h("strong", {}, line(`${rule.method} as ${rule.account}, by ${rule.agent}`)),
       facts([["Would have answered", `${rule.answers} that you approved`], ["Newly opens", [`1 of ${rule.methods} methods (${rule.risk})`, rule.free.length ? `${rule.free.join(", ")} may be anything` : "", rule.combinations ? `${rule.combinations} combinations of values that you never approved` : ""].filter(Boolean).join("; ")]]))), "No rule is suggested: too few questions are alike."),
     h("p", { class: "quiet" }, `Of ${would.asked} questions these would have answered ${would.answered}; none of the ${would.denied} that you denied.`));
 }
@@ -114,7 +114,7 @@ async function passkeys(after) {
   return [
     told.reset_at ? h("p", { class: "warn" }, `Somebody who has your approval passphrase asked to remove all passkeys at ${when(told.reset_at)}. Each use of one ends that.`) : "",
     told.waiting.length ? [h("h3", {}, "Waiting for a passkey"), list(told.waiting.map((one) => seenWhole(one.lines, one.call, act("Confirm with a passkey", confirm(one), after),
-      h("strong", {}, one.what), facts([["Call", one.call], ["By", one.by], ["At", when(one.at)]]))))] : "",
+      h("strong", {}, line(one.what)), facts([["Call", one.call], ["By", one.by], ["At", when(one.at)]]))))] : "",
     told.presence === "passkey" ? h("p", {}, "The passphrase alone shows no presence: [ask] presence is passkey.") : "",
     list(found.map((one) => entry(one.name, [["For", one.rp_id], ["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one), after))), "None is registered."),
     window.PublicKeyCredential ? h("p", { class: "buttons" }, act("Register a passkey", add, after)) : h("p", { class: "quiet" }, "This browser has no passkeys."),

@@ -2,7 +2,7 @@
 
 import { allowAtEnd } from "./at_end.js";
 import { call, Problem, stream } from "./daemon.js";
-import { facts, h, lines, put, say, when } from "./dom.js";
+import { facts, h, line, lines, put, say, when } from "./dom.js";
 import { onlyPasskeys, prove, sign } from "./proof.js";
 import { narrowing } from "./task.js";
 
@@ -113,7 +113,7 @@ function newItem(one) {
   tick.checked = ticked.has(one.id);
   const words = one.question?.sentence || one.lines[0] || one.id;
   return h("li", { class: "item", "aria-current": one.id === open ? "true" : null }, tick,
-    h("button", { class: "open", type: "button", "data-id": one.id, onclick: () => question(one.id) }, words),
+    h("button", { class: "open", type: "button", "data-id": one.id, onclick: () => question(one.id) }, line(words)),
     h("p", { class: "facts" }, [who(one), one.risk, one.count > 1 ? `${one.count} times` : "", `until ${when(one.deadline)}`].filter(Boolean).join(" · ")));
 }
 
@@ -168,7 +168,7 @@ async function question(id) {
   try {
     one = (await call("Person/Approvals", { approval_id: id })).approvals[0];
   } catch (error) {
-    put(place, h("p", { class: "problem", role: "alert" }, error.text || error.message));
+    put(place, h("p", { class: "problem", role: "alert" }, line(error.text || error.message)));
     return;
   }
   if (open !== id || !root) return;
@@ -195,7 +195,7 @@ function card(one) {
     h("button", { type: "button", class: index ? "" : "yes", "data-width": answer.name, onclick: () => choose(one, answer, less) }, index ? `Allow: ${answer.label}` : one.task ? "Allow the task" : "Allow once"));
   const hint = h("p", { class: "quiet" });
   const made = h("article", { class: "card" }, back(),
-    h("h2", { tabindex: "-1" }, said.sentence || `${who(one)} asks`),
+    h("h2", { tabindex: "-1" }, line(said.sentence || `${who(one)} asks`)),
     said.alone ? null : payload,
     facts([
       ["Asks", said.asks || one.source || who(one)], ["Worst", said.worst], ["Undo", said.undo || one.undo_text, said.irreversible],
@@ -217,7 +217,7 @@ async function choose(one, answer, less) {
   const choice = (one.choices || []).find((each) => each.name === answer.name);
   const request = { approval_id: one.id, approve: true, width: answer.name, digest: one.digest, ...narrowed.request };
   const attempt = (proof) => call("Person/Decide", { ...request, ...proof });
-  const words = less ? narrowed.words : choice ? [...choice.words, choice.warning].filter(Boolean).join(" ") : "This very action, a single time.";
+  const words = less ? narrowed.words : choice ? [...choice.words, choice.warning].filter(Boolean) : "This very action, a single time.";
   try {
     const done = one.presence || answer.name !== "once"
       ? await prove(one.task ? "Allow the task" : answer.name === "once" ? "Allow once" : `Allow: ${answer.label}`, words, { decide: request }, attempt)
@@ -227,8 +227,8 @@ async function choose(one, answer, less) {
 }
 
 function more(one) {
-  const needs = (one.needs || []).map((need) => h("li", {}, `${need.service}/${need.account}: ${need.scope}${need.granted ? " (granted)" : ""}. ${need.description} ${need.why}`));
-  const widths = (one.choices || []).flatMap((choice) => [[choice.name, [...choice.words, choice.warning].filter(Boolean).join(" ")]]);
+  const needs = (one.needs || []).map((need) => h("li", {}, line(`${need.service}/${need.account}: ${need.scope}${need.granted ? " (granted)" : ""}. ${need.description} ${need.why}`)));
+  const widths = (one.choices || []).flatMap((choice) => [[choice.name, [...choice.words, choice.warning].filter(Boolean)]]);
   return [lines(one.lines, "The whole plan"),
     needs.length ? [h("h3", {}, "What it needs"), h("ul", {}, needs)] : null,
     h("h3", {}, "What each answer means"), facts(widths),
@@ -244,9 +244,9 @@ function preview(one) {
     try {
       for await (const event of stream("Person/DryRun", { question: { approval_id: one.id, digest: one.digest } })) {
         if (event.progress) put(place, h("p", { class: "quiet" }, event.progress));
-        if (event.done) put(place, h("p", {}, event.done.summary), lines(event.done.lines.map((line) => `${{ added: "+", removed: "-" }[line.kind] || " "} ${line.text}`), "What it would do"));
+        if (event.done) put(place, h("p", {}, line(event.done.summary)), lines(event.done.lines.map((line) => `${{ added: "+", removed: "-" }[line.kind] || " "} ${line.text}`), "What it would do"));
       }
-    } catch (error) { put(place, h("p", { class: "problem" }, error.text || error.message)); }
+    } catch (error) { put(place, h("p", { class: "problem" }, line(error.text || error.message))); }
   };
   return [h("p", { class: "buttons" }, h("button", { type: "button", onclick: run }, "Dry run")), place];
 }

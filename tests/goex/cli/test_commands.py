@@ -50,6 +50,24 @@ def test_a_program_on_a_folder(inside: Inside, fake: Fake, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
+    "what",
+    [
+        ("--call", "slack.pins.add"),
+        ("--db", "shop", "--sql", "SELECT 1"),
+        ("--code", "f.py", "--service", "slack"),
+        ("x",),
+    ],
+)
+def test_what_has_no_copy_of_a_folder_keeps_none(
+    inside: Inside, fake: Fake, tmp_path: Path, what: tuple[str, ...]
+) -> None:
+    (tmp_path / "f.py").write_text("print()")
+    ran = inside("exec", *what, "--dry-run", "--keep")
+    assert ran.code == 2 and "--keep keeps a copy of a folder" in ran.err
+    assert fake.requests == []
+
+
+@pytest.mark.parametrize(
     ("data", "says"),
     [(b"x" * 10_000_000, "longer than"), (b"a\0b", "NUL byte"), (b"\xff\xfe", "isn't UTF-8")],
 )

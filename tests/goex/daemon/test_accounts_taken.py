@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import grpc
 import pytest
@@ -80,6 +81,41 @@ def test_a_login_that_is_left_takes_nothing_from_another_account(person: Person,
     until(lambda: len(server.asked(grant_type="authorization_code", status=200)) > issued)
     time.sleep(1)  # in which it would give them back
     assert len(server.asked("/token/revocation")) == before and set(person.accounts()) == {"other"}
+
+
+def opening(person: Person, account: str) -> tuple[Any, str]:
+    """A login that is under way, and the address of its page."""
+    events = person.stream(person.request("notes.read", account=account))
+    return events, next(event for event in events if event.WhichOneof("what") == "open").open.url
+
+
+def given_back(person: Person, opened: tuple[Any, str]) -> bool:
+    """Whether the login as `taken` gives back what it got: a key has its name by its end, so it can't be stored."""
+    put = ab.PutCredentialRequest(service="notes", account="taken", kind="bearer", secret=b"x" * 20)
+    put.place.private, put.passphrase = True, APPROVAL_PASSPHRASE
+    person.call("PutCredential", put)
+    before = len(person.server.asked("/token/revocation"))
+    events, url = opened
+    person.browser.visit(url)
+    with refuses("account-exists"):
+        list(events)
+    return len(person.server.asked("/token/revocation")) > before
+
+
+@pytest.mark.promise(36)
+@pytest.mark.parametrize("first", [True, False], ids=["begun first", "begun last"])
+def test_a_login_that_fails_takes_nothing_from_one_that_is_under_way(person: Person, first: bool) -> None:
+    """The vault knows neither yet: what one gives back may end what the other is given."""
+    opened = {name: opening(person, name) for name in (("taken", "other") if first else ("other", "taken"))}
+    assert not given_back(person, opened["taken"])
+    events, url = opened["other"]
+    person.browser.visit(url)
+    assert [event.WhichOneof("what") for event in events] == ["done"]
+    assert person.me("other")["scope"] == "notes.read"
+
+
+def test_a_login_that_fails_alone_gives_back_what_it_got(person: Person) -> None:
+    assert given_back(person, opening(person, "taken"))
 
 
 def test_taking_back_doesnt_wait_for_a_login_that_is_under_way(person: Person) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from goex.config import BadConfig, Config, parse
 from goex.daemon.app import App
-from goex.daemon.away import LONGEST_PAUSE, Away, unlinked
+from goex.daemon.away import LONGEST_PAUSE, Away, send_to_room, unlinked
 from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account, Origin
@@ -45,7 +48,8 @@ class Room:
     """What was sent; while `down`, nothing gets there. `later` moves the clock."""
 
     def __init__(self, desk: Desk) -> None:
-        self.desk, self.texts, self.down, self.tried = desk, list[str](), False, 0
+        self.desk, self.texts, self.down = desk, list[str](), False
+        self.ids: list[str] = []  # also of what didn't get there
         self._later = timedelta()
         self.away = self.told_as()
 
@@ -57,8 +61,12 @@ class Room:
             settings, self.desk.core, lambda: vault.vault, PAGE, clock=lambda: clock() + self._later, send=self.send
         )
 
-    def send(self, lease: Lease, room: str, text: str) -> None:
-        self.tried += 1
+    @property
+    def tried(self) -> int:
+        return len(self.ids)
+
+    def send(self, lease: Lease, room: str, text: str, id: str) -> None:
+        self.ids.append(id)
         assert (room, lease.account.id) == (ROOM, "matrix/main")
         if self.down:
             raise Unavailable("The homeserver wasn't reached.")
@@ -216,6 +224,29 @@ async def test_what_cannot_be_sent_is_tried_as_rarely_and_nothing_is_sent_while_
 
 
 @pytest.mark.promise(93)
+async def test_a_message_is_sent_again_as_the_same_one(room: Room) -> None:
+    """What failed may have been taken; another question's message is another one, whatever is behind it."""
+    room.down = True
+    await ask(room)
+    await room.look()
+    room.down = False
+    await ask(room, 1)
+    await room.look(timedelta(minutes=2))
+    await ask(room, 2)
+    await room.look(LONGEST_PAUSE)
+    first, again, other = room.ids
+    assert first == again != other and "1 more waits." in room.texts[0]
+    assert all(question.id not in "".join(room.ids) for question in room.desk.core.approvals.pending())
+
+
+async def test_pauses_are_not_kept_for_ever(room: Room) -> None:
+    for number in range(40):
+        await ask(room, number, agent=f"bot-{number}")
+        await room.look(timedelta(hours=12))
+    assert len(room.texts) == 40 and len(room.away._pauses) <= 3
+
+
+@pytest.mark.promise(93)
 @pytest.mark.parametrize(
     "name", ["http://evil.example/#waiting/q-1", "evil.example", "@room", "#ops:evil.example", "evil。example"]
 )
@@ -233,6 +264,26 @@ async def test_a_name_is_no_link_and_calls_nobody(room: Room, name: str) -> None
 def test_a_room_is_named_by_its_id(wrong: str) -> None:
     with pytest.raises(BadConfig, match="room's id"):
         parse({"notify": {"matrix_room": wrong}})
+
+
+@pytest.mark.promise(93)
+async def test_the_end_does_not_wait_for_a_homeserver_that_is_silent(room: Room) -> None:
+    asked: asyncio.Queue[bool] = asyncio.Queue()
+    go, loop = threading.Event(), asyncio.get_running_loop()
+
+    def silent(*_: object) -> None:
+        loop.call_soon_threadsafe(asked.put_nowait, threading.current_thread().daemon)
+        go.wait(SECONDS)
+
+    vault, core = room.desk.app.vault_state, room.desk.core
+    away = Away(SETTINGS, core, lambda: vault.vault, PAGE, clock=core.clock, send=silent)
+    await ask(room)
+    away.start()
+    assert await asked.get(), "the interpreter waits for every other thread"
+    began = time.monotonic()
+    await away.close()
+    assert time.monotonic() - began < 5 and not vault.live_leases()
+    go.set()
 
 
 @pytest.fixture(scope="module")
@@ -281,3 +332,16 @@ def test_a_real_room_gets_one_plain_message_and_answers_nothing(
     bodies = json.dumps([one["content"] for one in synapse.messages(token, room)])
     assert bodies.count("m.mentions") == 1 and "payload" not in bodies
     assert token not in daemon.tail(1_000_000)
+
+
+@pytest.mark.synapse
+def test_a_real_room_shows_what_is_sent_again_once(synapse: Synapse) -> None:
+    token = synapse.register("sent-again")
+    room = synapse.create_room(token, "Again")
+    account = Account(
+        service="matrix", name="main", origins=(Origin.parse(synapse.url),), base_url=synapse.url, private=True
+    )
+    lease = SimpleNamespace(account=account, secret=Secret(token.encode()))
+    for id in ("one", "one", "two"):
+        send_to_room(lease, room, f"It is {id}.", id)  # type: ignore[arg-type]  # what is read of a lease
+    assert len(synapse.messages(token, room)) == 2

@@ -20,6 +20,7 @@ from tests.support.journey import Journey, problem, shell
 pytestmark = pytest.mark.docker
 
 BIG = "x" * (10 * 2**20)
+LARGE = "x" * (3 * 2**20)  # what an agent's request can hold at all
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -49,20 +50,20 @@ REQUESTS: dict[str, tuple[Any, int, tuple[str, ...]]] = {
     "nothing": (pb.ExecuteRequest(), 2, ("nothing",)),
     "no calls": (pb.ExecuteRequest(calls=pb.Calls()), 2, ("no call",)),
     "33 calls": (pb.ExecuteRequest(calls=pb.Calls(calls=[pb.Call()] * 33)), 2, ("33",)),
-    "10 MB of words": (pb.ExecuteRequest(intent=BIG), 2, ("10000",)),
-    "10 MB of program": (pb.ExecuteRequest(files=pb.FilesProgram(folder="/tmp", language="shell", program=BIG)), 2,
+    "3 MB of words": (pb.ExecuteRequest(intent=LARGE), 2, ("10000",)),
+    "3 MB of program": (pb.ExecuteRequest(files=pb.FilesProgram(folder="/tmp", language="shell", program=LARGE)), 2,
                          ("200000",)),
-    "10 MB of folder": (pb.ExecuteRequest(files=pb.FilesProgram(folder=f"/{BIG}", language="shell", program="x")), 2,
+    "3 MB of folder": (pb.ExecuteRequest(files=pb.FilesProgram(folder=f"/{LARGE}", language="shell", program="x")), 2,
                         ()),
-    "10 MB of language": (pb.ExecuteRequest(files=pb.FilesProgram(folder="/tmp", language=BIG, program="x")), 2,
+    "3 MB of language": (pb.ExecuteRequest(files=pb.FilesProgram(folder="/tmp", language=LARGE, program="x")), 2,
                           ("shell or python",)),
-    "10 MB of arguments": (call(json.dumps({**HI, "text": BIG})), 2, ("1000000",)),
-    "10 MB of service": (call("{}", service=BIG), 2, ()),
-    "10 MB of method": (call("{}", method=BIG), 2, ()),
-    "10 MB of account": (call(json.dumps(HI), account=BIG), 2, ()),
-    "10 MB of proposal": (pb.ExecuteRequest(proposal=BIG), 2, ("1000000",)),
-    "10 MB of an action's id": (pb.RevertRequest(action_id=BIG, verb="undo"), 2, ("300",)),
-    "10 MB of a verb": (pb.RevertRequest(action_id="a-1", verb=BIG), 2, ("300",)),
+    "3 MB of arguments": (call(json.dumps({**HI, "text": LARGE})), 2, ("1000000",)),
+    "3 MB of service": (call("{}", service=LARGE), 2, ()),
+    "3 MB of method": (call("{}", method=LARGE), 2, ()),
+    "3 MB of account": (call(json.dumps(HI), account=LARGE), 2, ()),
+    "3 MB of proposal": (pb.ExecuteRequest(proposal=LARGE), 2, ("1000000",)),
+    "3 MB of an action's id": (pb.RevertRequest(action_id=LARGE, verb="undo"), 2, ("300",)),
+    "3 MB of a verb": (pb.RevertRequest(action_id="a-1", verb=LARGE), 2, ("300",)),
     "a verb that isn't": (pb.RevertRequest(action_id="a-1", verb="undoo"), 2, ("undo, redo or commit",)),
     "900 KB of arguments": (call(json.dumps({**HI, "text": "x" * 900_000})), 2, ("200000",)),
     "NUL in words": (pb.ExecuteRequest(intent="send \0 hi"), 2, ("NUL",)),
@@ -105,9 +106,11 @@ def test_a_request(daemon: Daemon, name: str) -> None:
     well_said(refusal(daemon, request), status, *words)
 
 
-def test_a_message_beyond_every_limit(daemon: Daemon) -> None:
+@pytest.mark.parametrize(("person", "megabytes"), [(True, 40), (False, 40), (False, 5)])
+def test_a_message_beyond_every_limit(daemon: Daemon, person: bool, megabytes: int) -> None:
+    socket = daemon.user_socket if person else daemon.agent_socket
     with pytest.raises(grpc.RpcError) as caught:
-        list(daemon.actions("Execute", pb.ExecuteRequest(intent="x" * (40 * 2**20))))
+        list(daemon.actions("Execute", pb.ExecuteRequest(intent="x" * (megabytes * 2**20)), socket=socket))
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 

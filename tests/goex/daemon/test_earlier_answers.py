@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -20,14 +19,8 @@ CHANNEL = {"channel": "C0OPS"}
 
 
 @pytest.fixture(scope="module")
-def daemon(slack: FakeSlack) -> Iterator[Daemon]:
-    with Daemon() as running:
-        mcp.connect_fake_slack(running, slack)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def token(daemon: Daemon) -> str:
+def token(daemon: Daemon, slack: FakeSlack) -> str:
+    mcp.connect_fake_slack(daemon, slack)
     return daemon.add_agent("refers")
 
 

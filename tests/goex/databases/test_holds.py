@@ -53,12 +53,12 @@ class Desk:
         engine = self.app.engine
         principal = Principal(agent=PERSON, session="conn-1", source="a test")
         id = engine.begin(Request(action=action, detach=True), principal)
-        row = await self._until(id, State.ASKING)
+        row = await self.reaches(id, State.ASKING)
         (question,) = engine.core.approvals.of_action(id)
         engine.asking.approve(question.id, shown=row.digest, yes=Yes(choice=Choice.ONCE, by="the person"))
-        return await self._until(id, State.DONE, *ends)
+        return await self.reaches(id, State.DONE, *ends)
 
-    async def _until(self, id: str, *states: State) -> ActionRow:
+    async def reaches(self, id: str, *states: State) -> ActionRow:
         for _ in range(2000):
             row = self.app.engine.core.actions.get(id)
             if row.state in states:

@@ -11,6 +11,8 @@ import pytest
 
 from goex.daemon.tool_calls import judged
 from goex.engine.approvals import AlreadySettled
+from goex.engine.core import Request
+from goex.engine.events import Finished
 from goex.engine.grant_issue import Choice
 from goex.engine.recovery import recover
 from goex.journal.states import State
@@ -381,3 +383,77 @@ async def test_no_question_is_taken_up_of_an_agent_that_was_removed_just_before_
     desk.engine.draining = False
     await recover(desk.engine)
     assert desk.core.actions.get(question.action_id).state is (State.WITHDRAWN if removed else State.ASKING)
+
+
+async def _stopped(desk: Desk, id: str) -> Finished:
+    """What is told of an action by a stop."""
+    watcher = desk.core.hub.watch(id)
+    await desk.engine.drain(0)
+    while not isinstance(told := await watcher.get(), Finished):
+        pass
+    return told
+
+
+async def test_a_stop_says_what_becomes_of_a_question(desk: Desk, slow: SlowRuntime) -> None:
+    """Whoever isn't detached has to be back, and what was allowed goes on whoever is there."""
+    slow.first = 2
+    followed = desk.engine.begin(Request(action=ACTION), desk.asker())
+    await desk.until(followed, State.ASKING)
+    allowed = await desk.asked()
+    desk.answer(allowed)
+    await asyncio.sleep(0.05)  # it is being looked at again
+    watcher = desk.core.hub.watch(allowed.action_id)
+    told = await _stopped(desk, followed)
+    assert told.problem is not None and "unless whoever asked follows it within a minute" in told.problem.message
+    while not isinstance(other := await watcher.get(), Finished):
+        pass
+    assert other.problem is not None and "it was allowed, and goes on at the next start" in other.problem.message
+    assert {desk.core.actions.get(id).state for id in (followed, allowed.action_id)} == {State.ASKING}
+
+
+async def test_a_question_that_was_withdrawn_when_a_stop_came_stays_withdrawn(desk: Desk) -> None:
+    question = await desk.asked()
+    left = asyncio.ensure_future(desk.engine.cancel(question.action_id, why="whoever asked has gone"))
+    await asyncio.sleep(0)
+    assert desk.engine.is_under_way(question.action_id)
+    await desk.engine.drain(0)
+    row = await left
+    assert row.state is State.WITHDRAWN and "whoever asked has gone" in row.problem
+
+
+async def test_of_two_ends_before_it_began_the_first_reason_stays(desk: Desk) -> None:
+    id = desk.ask()
+    first = asyncio.ensure_future(desk.engine.cancel(id, why="the first"))
+    desk.engine._withdraw(id, "one before")
+    await desk.engine.cancel(id, why="another")
+    assert "one before" in (await first).problem
+
+
+async def test_a_question_that_stays_open_isnt_said_to_be_withdrawn(desk: Desk) -> None:
+    """Whoever asked is told what the log says of it, before and after a restart."""
+    desk.core.grant_store.add_agent("bot", by="the person")
+    question = await desk.asked()
+    told = await _stopped(desk, question.action_id)
+    assert (told.row.state, told.problem and told.problem.code) == (State.ASKING, "stopping")
+    # What it reads first, to be asked about with the values, may have run.
+    assert told.problem is not None and "Nothing is changed" in told.problem.message
+    desk.engine.draining = False
+    await recover(desk.engine)
+    assert desk.core.approvals.get(question.id).state == "pending"
+    desk.answer(question)
+    await desk.until(question.action_id, State.DONE)
+
+
+@pytest.mark.parametrize("way", ["cancel", "drain", "remove"])
+async def test_what_ends_before_it_began_is_withdrawn(desk: Desk, way: str) -> None:
+    """In the same turn of the loop as it was begun, in which its task hasn't run yet."""
+    desk.core.grant_store.add_agent("bot", by="the person")
+    id = desk.ask()
+    if way == "cancel":
+        await desk.engine.cancel(id, why="a test")
+    elif way == "drain":
+        await desk.engine.drain(0)
+    else:
+        await desk.engine.remove_agent("bot", by="the person")
+    assert desk.core.actions.get(id).state is State.WITHDRAWN
+    assert not desk.engine.is_under_way(id) and not desk.runtime.ran

@@ -59,6 +59,31 @@ def test_whoever_had_a_turn_is_behind_who_had_none() -> None:
     assert answered == ["a0", "b0", "a1", "b1"]
 
 
+@pytest.mark.promise(17)
+@pytest.mark.parametrize("agent", ["anonymous", "named"])
+def test_a_new_session_for_each_question_keeps_no_other_session_waiting(agent: str) -> None:
+    """Three sessions flood, and each is replaced by a new one as soon as its question is answered."""
+    made = queue(*(waiting(f"v{n}", agent, "victim") for n in range(3)))
+    for number in range(3):
+        made.enter(waiting(f"f{number}", agent, f"flood-{number}"))
+    answered = []
+    for number in range(3, 14):
+        answered.append(made.order()[0])
+        made.leave(answered[-1])
+        if answered[-1].startswith("f"):
+            made.enter(waiting(f"f{number}", agent, f"flood-{number}"))
+    places = [answered.index(f"v{number}") for number in range(3)]
+    assert places == [0, 4, 8]
+
+
+def test_a_session_that_comes_back_stands_behind_those_that_waited() -> None:
+    made = queue(waiting("a0", session="s1"), waiting("b0", session="s2"), waiting("b1", session="s2"))
+    made.leave("a0")
+    made.leave("b0")
+    made.enter(waiting("a1", session="s1"))
+    assert made.order() == ("b1", "a1")
+
+
 def test_identical_ones_stand_in_one_place_that_of_the_oldest() -> None:
     made = queue(waiting("a", alike="x"), waiting("b"), waiting("c", alike="x"), waiting("d", alike="x"))
     assert made.order() == ("a", "b")

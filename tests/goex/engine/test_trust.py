@@ -78,6 +78,7 @@ def test_a_row_as_it_was_written_is_believed(journal: Journal, row: ActionRow) -
         {"digest": "0" * 64},
         {"digest": ""},
         {"state": State.RUNNING},
+        {"updated": "2020-01-01T00:00:00.000000Z"},
         {"state": State.RECEIVED},  # it was so, and isn't any more
         {"id": "a-2"},
         {"intent": "what nobody said"},

@@ -9,6 +9,7 @@ import pytest
 from goex.engine.core import Lost
 from goex.engine.events import Problem
 from goex.engine.recovery import look_again
+from goex.journal.errors import JournalBroken, JournalFailed
 from goex.journal.states import Event, State
 from policies.actions import Outcome, Plan
 from policies.errors import Conflict, GoexError, Unavailable
@@ -82,3 +83,16 @@ async def test_only_what_is_unknown_is_looked_at_and_once_at_a_time(
         await look_again(desk.engine, id, by="the person")
     desk.runtime.looking.set()
     assert (await first).state is State.DONE
+
+
+@pytest.mark.parametrize("error", [JournalBroken("It isn't what was written."), JournalFailed("It can't be read.")])
+async def test_a_journal_that_cant_be_read_while_it_runs_says_nothing_of_what_it_did(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: GoexError
+) -> None:
+    async def execute(plan: Plan, context: Context) -> Outcome:
+        raise error
+
+    monkeypatch.setattr(desk.runtime, "execute", execute)
+    question = await desk.asked()
+    desk.answer(question)
+    await desk.until(question.action_id, State.UNKNOWN)

@@ -9,14 +9,11 @@ from typing import Any
 import pytest
 
 from goex.rpc import goex_pb2 as pb
+from tests.acceptance.conftest import daemon
 from tests.support.daemon import Daemon
 from tests.support.page import SECONDS, WebPage, add_shop, chromium, page_of
 
-
-@pytest.fixture(scope="module")
-def daemon() -> Iterator[Daemon]:
-    with Daemon() as running:
-        yield running
+__all__ = ["daemon"]
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def test_it_is_escaped_and_confirmed_only_once_its_end_was_seen(daemon: Daemon, 
     })""", "Confirm with a passkey")  # fmt: skip
     assert early
     until_view(tab, "system")
-    text = tab.locator("li.card pre").text_content()
+    text = tab.locator("li.card pre").inner_text()
     assert r"| // \u{202e}\u{2066}\u{200b}" in text.splitlines()[5]
     assert not set(TURNED) & set(text)
     assert "       | permit(principal, action, resource);" in text.splitlines()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mapper.catalog import Catalog
@@ -166,12 +168,20 @@ def test_what_differs_is_known_by_name_and_text() -> None:
     ]  # fmt: skip
 
 
-def test_only_files_of_rules_are_read(tmp_path: object) -> None:
-    from pathlib import Path
-
-    folder = Path(str(tmp_path)) / "rules"
+def test_only_files_of_rules_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "rules"
     assert read_folder(folder) == {}
     folder.mkdir()
     for name in ("a.cedar", "b.txt", ".c.cedar", "d.cedar~"):
         (folder / name).write_text("// x")
     assert read_folder(folder) == {"a.cedar": "// x"}
+
+
+def test_a_folder_that_is_reached_through_a_link_is_named_as_it_is(tmp_path: Path) -> None:
+    """A folder is judged by where it is: what forbids it by a link wouldn't hold for who asks by its own path."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    for folder, found in (("link", 1), ("link/in", 1), ("real", 0), ("gone", 0), ("real/\\u{0}", 0)):
+        rule = f'@id("x") forbid (principal, action, resource in Folder::"{tmp_path}/{folder}");'
+        told = [one for one in check({"f.cedar": rule}, CATALOG, {"bot"})[1] if "through a link" in one.says]
+        assert len(told) == found and all(f"{tmp_path}/real" in one.next_step and not one.error for one in told)

@@ -39,7 +39,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "only a semicolon": (";", "1:1: unexpected token ';'"),
     "another language": ("if user == 'ann' then allow", "1:1: This rule has no end."),
     "SQL": ("DROP TABLE grants;", "1:6: unexpected token 'TABLE'"),
-    "a NUL": ("permit (principal, action, resource) when { \0 };", "1:45: invalid token"),
+    "a NUL": ("permit (principal, action, resource) when { \0 };", "1:45: U+0000 is a control character"),
     "a byte order mark": ("\ufeffpermit (principal, action, resource);", "1:1: invalid token"),
     "letters of another alphabet": ("реrmit (principal, action, resource);", "1:1: invalid token"),
     "a number too large": (
@@ -58,6 +58,17 @@ def test_a_wrong_text_has_its_place(name: str) -> None:
     assert str(caught.value).startswith("f.cedar:")
     assert says in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.promise(14)
+@pytest.mark.parametrize("sign", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r", "\x1b"])
+def test_no_line_ends_where_cedar_sees_no_end_or_the_other_way_round(sign: str) -> None:
+    """A condition that looks like a line of its own is part of the comment; what a comment seems to hold is read."""
+    text = f'permit (principal, action, resource) when {{ true // why{sign} && context.account == "work"\n}};'
+    with pytest.raises(BadRule) as caught:
+        read({"f.cedar": text})
+    assert f"f.cedar:1:56: U+{ord(sign):04X} is a control character" in str(caught.value)
+    read({"f.cedar": text.replace(sign, "\r\n")})
 
 
 def test_every_fault_is_found_and_the_good_ones_are_kept() -> None:
@@ -87,6 +98,7 @@ DEEP = {
     "a chain of else": '"if true then true else " * n + "true"',
     "a chain of not": '"!" * n + "true"',
     "not in brackets": '"!(" * n + "true" + ")" * n',
+    "behind a comment": '"// \\r" + "(" * n + "true" + ")" * n',
     "a long list": '"[" + ",".join(["1"] * n) + "].contains(3)"',
     "a long text": '"\\"" + "a" * n + "\\" == \\"\\""',
 }
