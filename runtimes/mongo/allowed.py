@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bson.max_key import MaxKey
+from bson.min_key import MinKey
+
 from policies.errors import InvalidInput, Unsupported
 
 
@@ -293,7 +296,7 @@ def check_collection(name: Any) -> str:
     """The name of a collection that an action may use. Raises InvalidInput, Unsupported."""
     if not isinstance(name, str) or not name:
         raise InvalidInput("A collection's name is missing.")
-    if name.startswith(("system.", OWN)) or ".system." in name:
+    if name.startswith(("system.", "enxcol_.", OWN)) or ".system." in name:
         raise Unsupported(f"{name[:60]!r} is a collection of the system, or of GoEx: no action touches it.")
     if "$" in name or "\0" in name or len(name.encode("utf-8", "replace")) > 200:
         raise InvalidInput(f"{name[:60]!r} isn't a collection's name.")
@@ -303,15 +306,53 @@ def check_collection(name: Any) -> str:
 OWN = "goex_"  # what GoEx keeps beside the documents begins so
 
 
-def is_everywhere(found: Mapping[str, Any]) -> bool:
-    """Whether a filter's own text keeps out nothing: it is empty, whatever it is wrapped in."""
+def is_everywhere(found: Mapping[str, Any], *, lacking: bool = False) -> bool:
+    """Whether a filter's own text keeps out nothing: it is empty, whatever it is wrapped in. `lacking`: or demands only
+    that a field is lacking, which may be one that no document has."""
     return all(
         key == "$comment"
-        or (key == "$and" and all(map(is_everywhere, inner)))
-        or (key == "$or" and any(map(is_everywhere, inner)))
+        or (key == "$and" and all(is_everywhere(one, lacking=lacking) for one in inner))
+        or (key == "$or" and any(is_everywhere(one, lacking=lacking) for one in inner))
+        or (key == "$nor" and all(_keeps_out_nothing(one, lacking=lacking) for one in inner))
         or (key == "$expr" and not _has_field(inner))
-        or (key == "_id" and inner in ({"$exists": True}, {"$ne": None}, {"$nin": []}))
+        or (key == "_id" and inner in ({"$exists": True}, {"$ne": None}, {"$nin": []}, {"$gte": MinKey()}))
+        or (key == "_id" and inner in ({"$not": {"$exists": False}}, {"$not": {"$eq": None}}, {"$not": {"$in": []}}))
+        or (key == "_id" and inner in ({"$gt": MinKey()}, {"$lte": MaxKey()}, {"$lt": MaxKey()}))
+        or (lacking and not key.startswith("$") and key != "_id" and _is_lacking(inner))
         for key, inner in found.items()
+    )
+
+
+def _is_lacking(condition: Any) -> bool:
+    """Whether it demands of a field no more than that it is lacking, or null."""
+    if not isinstance(condition, Mapping) or not any(str(key).startswith("$") for key in condition):
+        return condition is None
+    return all(
+        (key == "$exists" and not inner)
+        or (key == "$eq" and inner is None)
+        or (key == "$in" and isinstance(inner, list) and None in inner)
+        or (key == "$not" and _is_there(inner))
+        for key, inner in condition.items()
+    )
+
+
+def _is_there(condition: Any) -> bool:
+    """Whether it demands that a field is there, or isn't null."""
+    return isinstance(condition, Mapping) and any(
+        (key == "$exists" and bool(inner))
+        or (key == "$ne" and inner is None)
+        or (key == "$nin" and isinstance(inner, list) and None in inner)
+        or (key == "$not" and _is_lacking(inner))
+        for key, inner in condition.items()
+    )
+
+
+def _keeps_out_nothing(filter: Mapping[str, Any], *, lacking: bool) -> bool:
+    """Whether nothing fulfils a filter, so that its opposite keeps out nothing. See `is_everywhere`."""
+    return any(
+        (key == "_id" and inner in ({"$exists": False}, {"$eq": None}, {"$in": []}, None))
+        or (lacking and not key.startswith("$") and key != "_id" and _is_there(inner))
+        for key, inner in filter.items()
     )
 
 

@@ -19,18 +19,7 @@ from policies.jsonvalue import JsonValue
 from runtimes.mongo import records
 from runtimes.mongo.backend import Backend, CommitUnknown, Duplicate, Transient, Unit
 from runtimes.mongo.extjson import decode, encode
-from runtimes.mongo.job import (
-    Budget,
-    Job,
-    Ran,
-    changed_meanwhile,
-    chunks,
-    counts_of,
-    ids_filter,
-    pinned,
-    too_large,
-    upserting,
-)
+from runtimes.mongo.job import Budget, Job, Ran, changed_meanwhile, chunks, counts_of, ids_filter, pinned, upserting
 from runtimes.mongo.operations import Insert, Read, Write
 from runtimes.mongo.reads import read
 from runtimes.mongo.records import DOCUMENTS, Change, Touched, id_key, id_of, is_kept, keep, kept
@@ -89,7 +78,7 @@ class Atomic:
         return Ran(counts=counts_of(changes), changes=changes)
 
     def _perform(self, unit: Unit, job: Job) -> tuple[Budget, list[JsonValue]]:
-        budget = Budget(rows=job.rows, most=job.limits.image_bytes)
+        budget = Budget.of(job)
         results: list[JsonValue] = []
         left = [job.limits.result_bytes]
         for operation in job.program.operations:
@@ -246,9 +235,7 @@ def _insert(unit: Unit, operation: Insert, budget: Budget) -> None:
             if (found := after.get(id_key(id))) is None:
                 raise changed_meanwhile()
             made = Change(collection=operation.collection, id=id, before=None, after=found)
-            budget.touched.add(made, "inserted")
-        if budget.touched.size > budget.most:
-            raise too_large(budget.most)
+            budget.add(made, "inserted")
 
 
 def _write(unit: Unit, write: Write, budget: Budget) -> None:
@@ -275,7 +262,7 @@ def _write(unit: Unit, write: Write, budget: Budget) -> None:
             raise changed_meanwhile()
         for id, before in zip(ids, part, strict=True):
             change = Change(collection=write.collection, id=id, before=before, after=after.get(id_key(id)))
-            budget.touched.add(change, "deleted" if write.deletes else "updated")
+            budget.add(change, "deleted" if write.deletes else "updated")
 
 
 def replaced(write: Write, before: bytes) -> bytes:
@@ -287,16 +274,15 @@ def _upsert(unit: Unit, write: Write, budget: Budget) -> None:
     budget.check(1)
     if write.document is not None:
         unit.insert(write.collection, [sent := encode({"_id": write.upsert_id, **write.document})])
-        made = id_of(sent)
+        after = _one(unit, write.collection, id_of(sent))
     else:
-        found = unit.update(
+        found = unit.change(
             write.collection, upserting(write), write.change or {}, array_filters=write.array_filters, upsert=True
         )
         if found is None:
             raise changed_meanwhile()
-        made = found
-    after = _one(unit, write.collection, made)
-    budget.touched.add(Change(collection=write.collection, id=id_of(after), before=None, after=after), "inserted")
+        after = found
+    budget.add(Change(collection=write.collection, id=id_of(after), before=None, after=after), "inserted")
 
 
 def _one(unit: Unit, collection: str, id: bytes) -> bytes:

@@ -8,7 +8,7 @@ statements that take effect one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from policies.errors import Conflict, GoexError
@@ -31,6 +31,7 @@ class Collection:
     name: str
     kind: Literal["collection", "view", "other"] = "collection"
     refusal: str = ""
+    rule: Filter = field(default_factory=dict)  # its validator, when the server refuses what breaks it
     expires: bool = False  # the server deletes documents of it by itself (a TTL index)
     unique: bool = False  # it has unique indexes beside that of `_id`
 
@@ -95,9 +96,8 @@ class Unit(Protocol):
         change: Mapping[str, Any] | list[Any],
         *,
         array_filters: Sequence[Mapping[str, Any]] = (),
-        upsert: bool = False,
-    ) -> bytes | None:
-        """Change all that the filter finds; of an upsert that inserted, `{"_id": …}` as BSON."""
+    ) -> None:
+        """Change all that the filter finds."""
         ...
 
     def replace(self, collection: str, filter: Filter, document: bytes) -> int:
@@ -110,11 +110,13 @@ class Unit(Protocol):
         self,
         collection: str,
         filter: Filter,
-        change: Mapping[str, Any] | list[Any],
+        change: Mapping[str, Any] | list[Any] | bytes,
         *,
         array_filters: Sequence[Mapping[str, Any]] = (),
+        upsert: bool = False,
     ) -> bytes | None:
-        """Change one document, and return it as it is then; None: none was found."""
+        """Change one document, or put one in its place (bytes), and return it as it is then; None: none was found.
+        `upsert`: then one is made."""
         ...
 
     def commit(self) -> None:
@@ -144,8 +146,9 @@ class Backend(Protocol):
         """A transaction, where the server has them; else a unit without one."""
         ...
 
-    def plain(self) -> Unit:
-        """A unit without a transaction, whatever the server has."""
+    def plain(self, *, through: bool = False) -> Unit:
+        """A unit without a transaction, whatever the server has. `through`: `interrupt` doesn't end it, since it brings
+        to an end what can't be left as it is."""
         ...
 
     def end(self, session: bytes) -> None:

@@ -74,6 +74,12 @@ def exact(bson: Any) -> str:
     return dumps(bson, json_options=_EXACT, ensure_ascii=False)
 
 
+def has_unset(document: Mapping[str, Any]) -> bool:
+    """Whether a field at its top holds the empty timestamp, which the server fills in when the document is inserted or
+    takes another's place."""
+    return any(key != "_id" and value == Timestamp(0, 0) for key, value in document.items())
+
+
 def decode(document: bytes) -> dict[str, Any]:
     """A BSON document as Python values, with every type kept. Raises InvalidInput for bytes that aren't one."""
     try:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from policies.errors import Conflict
+from policies.errors import Conflict, Unsupported
 from policies.jsonvalue import JsonValue
 from runtimes.base import Records
 from runtimes.mongo.backend import Unit
-from runtimes.mongo.extjson import decode
+from runtimes.mongo.extjson import decode, has_unset
 from runtimes.mongo.operations import Filter, Program, Write, equal_id
 from runtimes.mongo.records import Change, Touched, by_collection, id_key, id_of
 from runtimes.sql.contract import Limits
@@ -29,6 +29,7 @@ class Job:
     limits: Limits
     records: Records
     progress: Callable[[str], None] = lambda text: None
+    rules: Mapping[str, Filter] = field(default_factory=dict)  # by collection: its validator, where it has one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +45,20 @@ class Ran:
 
 @dataclass(slots=True)
 class Budget:
-    """How many documents, and how many bytes of them (`most`), one action may change."""
+    """How many documents, and how many bytes of them (`most`), one action may change, and of which kind."""
 
     rows: int
     most: int
+    rules: Mapping[str, Filter]
     touched: Touched = field(default_factory=Touched)
 
+    @classmethod
+    def of(cls, job: Job) -> Budget:
+        return cls(rows=job.rows, most=job.limits.image_bytes, rules=job.rules)
+
     def matched(self, unit: Unit, write: Write) -> list[bytes]:
-        """The documents that a write would change now. Raises Conflict when that is beyond a bound."""
+        """The documents that a write would change now. Raises Conflict when that is beyond a bound, Unsupported for
+        documents that the server wouldn't take again."""
         found: list[bytes] = []
         size = self.touched.size
         limit = self.rows + 1 if write.many else 1
@@ -62,7 +69,26 @@ class Budget:
                 raise too_large(self.most)
         new = sum((write.collection, id_key(id_of(one))) not in self.touched.changes for one in found)
         self.check(new)
+        for document in found:
+            refuse_unset(document)
+        if rule := self.rules.get(write.collection):
+            for part in chunks(found):
+                broken = pinned(ids_filter(map(id_of, part)), {"$nor": [rule]})
+                if next(iter(unit.find(write.collection, broken, limit=1)), None) is not None:
+                    raise Unsupported(
+                        f"A document of {write.collection} is older than the rules of its collection (its validator), "
+                        "which would refuse to have it back.",
+                        next_step="Bring such documents in line with the rules by hand, outside of GoEx.",
+                    )
         return found
+
+    def add(self, change: Change, how: str) -> None:
+        """Note one change that was made. Raises as `matched` does, after that."""
+        self.touched.add(change, how)
+        if self.touched.size > self.most:
+            raise too_large(self.most)
+        if change.after is not None:
+            refuse_unset(change.after)
 
     def check(self, new: int) -> None:
         """Raise Conflict when `new` documents more are too many."""
@@ -71,6 +97,15 @@ class Budget:
                 f"It would change more than the {self.rows} documents that were planned with.",
                 next_step="Ask again: the plan is then made with the documents that are there now.",
             )
+
+
+def refuse_unset(document: bytes) -> None:
+    """Raise Unsupported for a document that comes back otherwise when it is put back."""
+    if has_unset(decode(document)):
+        raise Unsupported(
+            "A document holds an empty timestamp, which the server fills in whenever the document is put back.",
+            next_step="Give it a time first, or leave that document out.",
+        )
 
 
 def too_large(most: int) -> Conflict:

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from bson.regex import Regex
-from bson.timestamp import Timestamp
 
 from policies.errors import InvalidInput, Unsupported
 from runtimes.mongo import allowed
-from runtimes.mongo.extjson import encode, read
+from runtimes.mongo.extjson import encode, has_unset, read
 
 MOST_OPERATIONS = 1000
 MOST_DOCUMENTS = 10_000  # to insert, in all
@@ -75,6 +74,11 @@ class Write:
     def everywhere(self) -> bool:
         """Whether its own text keeps out nothing. Only one document: it isn't known which."""
         return allowed.is_everywhere(self.filter)
+
+    @property
+    def lacking(self) -> bool:
+        """Whether it keeps out nothing where no document has the fields that it asks to be lacking."""
+        return not self.everywhere and allowed.is_everywhere(self.filter, lacking=True)
 
     @property
     def verb(self) -> Verb:
@@ -211,6 +215,10 @@ def _one(name: str, collection: str, rest: Mapping[str, Any]) -> Operation:
         )  # fmt: skip
     change = rest.get("update")
     allowed.check_update(change)
+    for step in change if isinstance(change, list) else [change or {}]:
+        for name, fields in step.items():
+            if isinstance(fields, Mapping) and name not in ("$unset", "$pull", "$pullAll"):  # these set nothing
+                _refuse_unset({path: value for path, value in fields.items() if "." not in path})
     array_filters = rest.get("arrayFilters", [])
     if not isinstance(array_filters, list) or (array_filters and isinstance(change, list)):
         raise InvalidInput("arrayFilters is a list of filters, and goes with operators.")
@@ -250,11 +258,15 @@ def _reading(name: str, collection: str, condition: Filter, sort: Mapping[str, A
 
 def _document(found: Any) -> Document:
     document = allowed.check_document(found)
-    if any(isinstance(one, Timestamp) and one.time == 0 and one.inc == 0 for one in document.values()):
-        raise Unsupported("An empty timestamp is filled in by the server: write the time.")
+    _refuse_unset(document)
     if len(encode(document)) > MOST_BYTES:
         raise InvalidInput("A document is larger than 16 MB.")
     return {"_id": document["_id"], **document} if "_id" in document else document  # where the server puts it
+
+
+def _refuse_unset(fields: Mapping[str, Any]) -> None:
+    if has_unset(fields):
+        raise Unsupported("An empty timestamp is filled in by the server: write the time.")
 
 
 def _sort(found: Any) -> Mapping[str, Any]:

@@ -66,6 +66,8 @@ def operations(texts: Iterable[str], program: Program) -> Iterator[str]:
         yield escape(f"It {_DOES[verb]} {collection}.")
         if verb != "insert" and any(isinstance(one, Write) and one.everywhere for one in uses):
             yield escape(f"THE FILTER IS EMPTY: it is for every document of {collection}.")
+        elif verb != "insert" and any(isinstance(one, Write) and one.lacking for one in uses):
+            yield "Its filter may keep out nothing: it only asks that a field is lacking."
 
 
 _DOES = {"find": "reads", "insert": "inserts into", "update": "changes documents of", "delete": "deletes documents of"}

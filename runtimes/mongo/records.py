@@ -30,11 +30,13 @@ At = Literal["prepared", "writing", "done", "moving", "undone", "nothing", "forg
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """`whole` False: it ended part of the way; `doubts` documents were being written then. `counts` are (collection,
-    what, documents)."""
+    """`written`: how many documents of the step were, for certain; None: an older version, which noted nothing. `whole`
+    False: it ended part of the way; `doubts` documents were being written then. `counts` are (collection, what,
+    documents)."""
 
     at: At
     step: int = 0
+    written: int | None = None
     was: At = "prepared"
     whole: bool = True
     doubts: int = 0
@@ -51,6 +53,7 @@ def read_state(records: Records) -> State:
         return State(
             at=found["at"],
             step=found["step"],
+            written=found.get("written"),
             was=found["was"],
             whole=found["whole"],
             doubts=found["doubts"],
@@ -62,7 +65,8 @@ def read_state(records: Records) -> State:
 
 def write_state(records: Records, state: State) -> None:
     noted = {"at": state.at, "step": state.step, "was": state.was, "whole": state.whole, "doubts": state.doubts}
-    records.put("db.state", canonical({**noted, "counts": [list(one) for one in state.counts]}))
+    counts = [list(one) for one in state.counts]
+    records.put("db.state", canonical({**noted, "written": state.written, "counts": counts}))
 
 
 DOCUMENTS = "docs"  # the image of what an action changed
@@ -100,17 +104,17 @@ def id_of(document: bytes) -> bytes:
 
 
 def id_key(id: bytes) -> bytes:
-    """The same for ids that the server holds to be equal: 1, 1.0 and NumberDecimal("1") are."""
+    """The same for ids that the server holds to be equal: 1, 1.0 and NumberDecimal("1") are. Never written down."""
     value = decode(id)["_id"]
     if isinstance(value, Decimal128):
         number = value.to_decimal()
         if number.is_finite() and number == int(number):
-            return b"number %d" % int(number)
+            return b"number %x" % int(number)
     elif isinstance(value, float):
         if value.is_integer():
-            return b"number %d" % int(value)
+            return b"number %x" % int(value)
     elif isinstance(value, int) and not isinstance(value, bool):
-        return b"number %d" % int(value)
+        return b"number %x" % int(value)
     return id
 
 
@@ -140,8 +144,9 @@ class Touched:
         return tuple(change for change in self.changes.values() if change.before != change.after)
 
 
-def keep(records: Records, name: str, changes: Iterable[Change], *, most: int) -> None:
-    """Write the changes down, durably. Raises Conflict when they are more than `most` bytes."""
+def keep(records: Records, name: str, changes: Iterable[Change], *, most: int | None) -> None:
+    """Write the changes down, durably. Raises Conflict when they are more than `most` bytes; None, for what has taken
+    effect already: all are kept."""
     write_image(records, name, (_packed(change) for change in changes), most=most)
 
 
@@ -170,6 +175,42 @@ def _packed(change: Change) -> bytes:
 def _unpacked(packed: bytes) -> Change:
     found: Mapping[str, Any] = decode(packed)
     return Change(collection=found["c"], id=found["i"], before=found["b"], after=found["a"])
+
+
+class Lifted:
+    """The documents that a move has taken out and not put back yet. Each is written down by itself: a list of them
+    would be written anew for every one."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._names: dict[tuple[str, bytes], str] = {}  # of their records
+        self._count = 0
+        while (noted := records.get(f"db.lifted.{self._count}")) is not None:
+            if noted:
+                self._names[_unpacked(noted).key] = f"db.lifted.{self._count}"
+            self._count += 1
+        if is_kept(records, "lifted"):  # the list of an older version
+            for change in kept(records, "lifted"):
+                if change.key not in self._names:  # taken over before a crash
+                    self.out(change)
+            keep(records, "lifted", (), most=None)
+
+    @property
+    def keys(self) -> frozenset[tuple[str, bytes]]:
+        return frozenset(self._names)
+
+    def out(self, change: Change) -> None:
+        """Before it is taken out."""
+        name = f"db.lifted.{self._count}"
+        self._records.put(name, _packed(replace(change, before=None, after=None)))
+        self._names[change.key] = name
+        self._count += 1
+
+    def back(self, *keys: tuple[str, bytes]) -> None:
+        """They are there again: somebody who takes them out from now on isn't this move."""
+        for key in keys:
+            if name := self._names.pop(key, ""):
+                self._records.put(name, b"")
 
 
 def by_collection(changes: Iterable[Change]) -> Iterator[tuple[str, list[Change]]]:

@@ -3,24 +3,26 @@
 Rules: everything is compared before anything is set, byte by byte; what differs is listed by id and field, without
 values, since whoever asked for the action may not be allowed to see what others wrote. In a transaction the order only
 has to suit unique indexes. Without one every write carries its own comparison, and what can't be put in its place is
-tried again after the others; documents that wait for each other (keys that were exchanged) are taken out first.
+tried again after the others; documents that wait for each other (keys that were exchanged) are taken out first, and so
+are those that are too large to be compared and replaced in one statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from policies.display_text import escape, shorten
-from policies.errors import Conflict
-from runtimes.mongo.backend import Duplicate, Unit
+from policies.errors import Conflict, GoexError
+from runtimes.mongo.backend import Duplicate, Unit, Vanished
 from runtimes.mongo.extjson import decode, encode, shown
 from runtimes.mongo.guards import Guards
 from runtimes.mongo.job import changed_meanwhile, now
-from runtimes.mongo.records import Change
+from runtimes.mongo.records import Change, Lifted
 
 _MOST_SHOWN = 20
+_FITS = 15 * 2**20  # bytes of both sides of a document: no statement may be larger than 16 MB
 
 
 def named(change: Change) -> str:
@@ -114,14 +116,14 @@ class Stuck(Conflict):
 
 @dataclass(slots=True)
 class OneByOne:
-    """Moves documents without a transaction. `lifting` is told of those that are taken out for a moment, before they
-    are: they are then neither as before nor as after."""
+    """Moves documents without a transaction. `noted` is told of those that are taken out for a moment, before they are
+    and once they are back: in between they are neither as before nor as after."""
 
     unit: Unit
-    lifting: Callable[[Sequence[Change]], None]
+    noted: Lifted
     guards: Guards
     moved: list[Change] = field(default_factory=list)
-    lifted: list[Change] = field(default_factory=list)
+    lifted: list[Change] = field(default_factory=list)  # may have been taken out
 
     def move(self, changes: Iterable[Change]) -> None:
         """Raises Stuck, and Conflict when somebody changes one of them meanwhile: `moved` says how far it came."""
@@ -131,12 +133,14 @@ class OneByOne:
             index = ""
             for change in waiting:
                 try:
+                    if change.before is not None and change.after is not None and change.size > _FITS:
+                        change = self._lift(change)
                     self._one(change)
                 except Duplicate as error:
                     again.append(change)
                     index = error.index
             if len(again) == len(waiting):
-                again = self._lift(again, index)
+                again = self._make_room(again, index)
             waiting = again
 
     def back(self) -> None:
@@ -144,7 +148,7 @@ class OneByOne:
         out = {change.key: change for change in self.lifted}
         moved = [out.pop(change.key, change).reversed for change in reversed(self.moved)]
         missing = [replace(change, before=None, after=change.before) for change in out.values()]
-        OneByOne(self.unit, self.lifting, self.guards).move([*moved, *missing])
+        OneByOne(self.unit, self.noted, self.guards).move([*moved, *missing])
 
     def _one(self, change: Change) -> None:
         if change.after is None:
@@ -160,8 +164,10 @@ class OneByOne:
                 "Somebody changed a document while it was being put back.", difference=(f"{named(change)}: it differs",)
             )
         self.moved.append(change)
+        if change.before is None:
+            self.noted.back(change.key)
 
-    def _lift(self, waiting: list[Change], index: str) -> list[Change]:
+    def _make_room(self, waiting: list[Change], index: str) -> list[Change]:
         first = next((change for change in waiting if change.before is not None), None)
         if first is None:
             raise Stuck(
@@ -169,9 +175,20 @@ class OneByOne:
                 next_step="Change or remove that document, then ask again.",
                 difference=tuple(named(change) for change in waiting[:_MOST_SHOWN]),
             )
-        assert first.before is not None
-        self.lifted.append(first)
-        self.lifting(self.lifted)
-        if self.unit.delete(first.collection, self.guards.of(first.collection, first.before)) != 1:
-            raise Conflict("Somebody changed a document while it was being put back.", difference=(named(first),))
-        return [*(change for change in waiting if change is not first), replace(first, before=None)]
+        return [*(change for change in waiting if change is not first), self._lift(first)]
+
+    def _lift(self, change: Change) -> Change:
+        """Take a document out; what is left to do for it."""
+        assert change.before is not None
+        self.lifted.append(change)
+        try:
+            self.noted.out(change)
+            if self.unit.delete(change.collection, self.guards.of(change.collection, change.before)) != 1:
+                raise Conflict("Somebody changed a document while it was being put back.", difference=(named(change),))
+        except Vanished:
+            raise
+        except GoexError:
+            self.lifted.pop()  # it is still there: nobody has to put it back
+            self.noted.back(change.key)
+            raise
+        return replace(change, before=None)

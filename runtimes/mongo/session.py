@@ -3,7 +3,7 @@ daemon: BSON and MongoDB's driver are only needed once somebody works on a Mongo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 from urllib.parse import quote
 
@@ -39,17 +39,22 @@ class Found:
 
 def survey(backend: Backend, program: Program) -> Found:
     """What a program is about, found without any effect. Raises Unsupported for what couldn't be taken back."""
-    written = program.written
-    collections = dict(backend.collections(written))
-    for name in written:
-        found = collections.get(name)
-        if found is not None and found.refusal:
-            raise Unsupported(f"Documents of {name} can't be written here: {found.refusal}.")
+    collections = _writable(backend, program)
     rows = plan_text.inserted(program)
     for one in program.operations:
         if isinstance(one, Write):
             rows += _at_most(backend, one) if one.many else 1
     return Found(collections=collections, rows=min(rows, _MOST_COUNTED))
+
+
+def _writable(backend: Backend, program: Program) -> dict[str, Collection]:
+    """The collections as they are now. Raises Unsupported when one is written whose documents can't be put back."""
+    collections = dict(backend.collections(program.written))
+    for name in program.written:
+        found = collections.get(name)
+        if found is not None and found.refusal:
+            raise Unsupported(f"Documents of {name} can't be written here: {found.refusal}.")
+    return collections
 
 
 def _at_most(backend: Backend, write: Write) -> int:
@@ -103,9 +108,15 @@ def run(plan: Plan, job: Job, backend: Backend) -> Outcome:
     """Raises only when nothing was touched, and Doubtful."""
     if job.program.reads_only:
         return outcome(plan, _read(job, backend))
+    job = _with_rules(job, backend)
     if plan.resolved["transactions"]:
         return outcome(plan, Atomic(backend).run(job))
     return outcome(plan, Stepwise(backend).run(job))
+
+
+def _with_rules(job: Job, backend: Backend) -> Job:
+    """The job, and the rules of its collections as they are now. Raises as `_writable` does."""
+    return replace(job, rules={one.name: one.rule for one in _writable(backend, job.program).values() if one.rule})
 
 
 def _read(job: Job, backend: Backend) -> Ran:
@@ -161,12 +172,13 @@ def dry_run(plan: Plan, job: Job, backend: Backend) -> DryRun:
     """In a transaction that is rolled back; without one, what would be found."""
     if job.program.reads_only:
         return DryRun(ok=True, summary="It only reads; it wasn't run.", lines=())
+    job = _with_rules(job, backend)
     if plan.resolved["transactions"]:
         ran = Atomic(backend).trial(job)
         said = f"It would do this, and was rolled back: {plan_text.tally(ran)}."
         return DryRun(ok=True, summary=said, lines=tuple(plan_text.dry_lines(ran)))
     unit = backend.plain()
-    budget = Budget(rows=job.rows, most=job.limits.image_bytes)
+    budget = Budget.of(job)
     found: list[tuple[str, bytes]] = []
     number = 0
     for one in job.program.operations:

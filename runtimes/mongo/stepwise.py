@@ -3,28 +3,27 @@
 Before an operation its documents are read and written down; then each is written only if it is still as it was read
 (the comparison is part of the write), and what an update made of it comes back with the same statement. How far it
 came is written down every few documents, and what a crash left in between is told by comparing. A failure in the
-middle takes back what was done. The promise is weaker than a transaction's: others see it half done, and may write
-in between.
+middle, or a cancellation, takes back what was done; what stays all the same is said, and kept for undo whatever its
+size. The promise is weaker than a transaction's: others see it half done, and may write in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from policies.errors import Conflict, GoexError, Unavailable, Unsupported
 from policies.jsonvalue import JsonValue
 from runtimes.mongo import records
 from runtimes.mongo.atomic import goals, replaced
-from runtimes.mongo.backend import Backend, Unit, Vanished
-from runtimes.mongo.extjson import encode
+from runtimes.mongo.backend import Backend, Duplicate, Unit, Vanished
+from runtimes.mongo.extjson import decode, encode
 from runtimes.mongo.guards import Guards
 from runtimes.mongo.job import Budget, Job, Ran, changed_meanwhile, counts_of, now, pinned, upserting
 from runtimes.mongo.operations import Insert, Read, Write
 from runtimes.mongo.reads import read
-from runtimes.mongo.records import DOCUMENTS, Change, Touched, id_of, is_kept, keep, kept
-from runtimes.mongo.restore import OneByOne, refuse_difference
+from runtimes.mongo.records import DOCUMENTS, Change, Lifted, Touched, id_of, is_kept, keep, kept
+from runtimes.mongo.restore import OneByOne, apart, refuse_difference
 from runtimes.sql.contract import Doubtful
 
 _FLUSH = 20  # documents; after a crash so many may be in doubt
@@ -45,7 +44,7 @@ class Stepwise:
     def run(self, job: Job) -> Ran:
         """Raises Conflict and others when nothing remains of it; Doubtful when `settle` has to look."""
         unit = self.backend.plain()
-        budget = Budget(rows=job.rows, most=job.limits.image_bytes)
+        budget = Budget.of(job)
         results: list[JsonValue] = []
         left = [job.limits.result_bytes]
         guards = Guards(unit)
@@ -55,67 +54,127 @@ class Stepwise:
                     results.append(read(unit, operation, job.limits, left))
                 else:
                     self._step(guards, job, step, operation, budget)
-        except (Vanished, Unavailable) as error:
-            if records.read_state(job.records).at != "writing":
-                raise
-            raise _lost() from error
+            self._keep(job, budget.touched, whole=True)
         except GoexError as error:
-            return self._take_back(unit, job, budget.touched, error)
-        self._keep(job, budget.touched, whole=True)
+            at = records.read_state(job.records).at
+            if at == "prepared":
+                raise
+            if at != "writing" or isinstance(error, Vanished | Unavailable):
+                raise _lost() from error
+            try:
+                stayed = self._take_back(job, budget.touched)
+            except GoexError as lost:
+                raise _lost() from lost
+            if not stayed:
+                raise
+            why = f"It stopped part of the way, and what it had done can't all be taken back: {error.message}"
+            return Ran(counts=counts_of(stayed), changes=stayed, notes=(why,), whole=False)
         return replace(_ran(budget.touched, results), notes=guards.notes)
 
     def _step(self, guards: Guards, job: Job, step: int, operation: Insert | Write, budget: Budget) -> None:
         planned = _planned(guards.unit, operation, budget)
         keep(job.records, f"step{step}", planned, most=job.limits.image_bytes)
-        records.write_state(job.records, records.State(at="writing", step=step))
+        records.write_state(job.records, records.State(at="writing", step=step, written=0))
         fresh: list[Change] = []
         flushed = 0
-        for change in planned:
-            made = _do(guards, operation, change)
-            budget.touched.add(made, _how(operation, made))
-            if change.after == _NOT_KNOWN:
+        for number, change in enumerate(planned, 1):
+            made = self._do(guards, operation, change)
+            budget.add(made, _how(operation, made))
+            if not _has_planned_id(made, change):  # said after it was noted: so it is taken back
+                raise Conflict(
+                    "The server gave a new document another _id than the one that was planned.",
+                    next_step='Name it: {"$setOnInsert": {"_id": …}}.',
+                )
+            if made != change:
                 fresh.append(made)
-            if len(fresh) == _FLUSH:
-                keep(job.records, f"step{step}.{flushed}", fresh, most=job.limits.image_bytes)
+            last = number == len(planned)
+            if fresh and (last or number % _FLUSH == 0):
+                keep(job.records, f"step{step}.{flushed}", fresh, most=None)
                 flushed += 1
                 fresh = []
-        if fresh:
-            keep(job.records, f"step{step}.{flushed}", fresh, most=job.limits.image_bytes)
+            if number % _FLUSH == 0 and not last:  # after the last comes the next step's
+                records.write_state(job.records, records.State(at="writing", step=step, written=number))
 
-    def _take_back(self, unit: Unit, job: Job, touched: Touched, error: GoexError) -> Ran:
-        """Nothing of it stays, if that can be: then raises `error`."""
-        changes = touched.changed()
+    def _do(self, guards: Guards, operation: Insert | Write, change: Change) -> Change:
+        """Write one document, if it is still as it was; as the server has it then."""
+        unit = guards.unit
+        if change.before is None:
+            return self._insert(unit, operation, change)
+        if change.after is None:
+            if unit.delete(change.collection, guards.of(change.collection, change.before)) != 1:
+                raise changed_meanwhile()
+            return change
+        guard = guards.of(change.collection, change.before)
+        if change.after != _NOT_KNOWN:
+            after = unit.change(change.collection, guard, change.after)
+        else:
+            assert isinstance(operation, Write) and operation.change is not None
+            condition = pinned(guard, operation.filter)
+            after = unit.change(change.collection, condition, operation.change, array_filters=operation.array_filters)
+        if after is None:
+            raise changed_meanwhile()
+        return replace(change, after=after)
+
+    def _insert(self, unit: Unit, operation: Insert | Write, change: Change) -> Change:
+        """Make one document, if none has its `_id`."""
+        if change.after:
+            unit.insert(change.collection, [change.after])
+            return self._seen(change, decode(change.after))
+        assert isinstance(operation, Write) and operation.change is not None
+        made = unit.change(
+            change.collection,
+            pinned(upserting(operation), {"$nor": [{"_id": {"$exists": True}}]}),  # finds nothing: it can only insert
+            operation.change,
+            array_filters=operation.array_filters,
+            upsert=True,
+        )
+        if made is None:
+            raise changed_meanwhile()
+        return replace(change, id=id_of(made), after=made)
+
+    def _seen(self, change: Change, sent: dict[str, Any]) -> Change:
+        """What was inserted, as the server has it: some servers store a number as another type than was sent. Any other
+        difference is somebody else's, who was quick: undo then says it."""
+        try:
+            found = next(iter(self.backend.plain(through=True).find(change.collection, change.filter, limit=1)), None)
+        except GoexError as error:
+            raise Vanished("A document was written, and can't be read.") from error
+        alike = found is not None and _alike(decode(found), sent)
+        return replace(change, id=id_of(found), after=found) if found is not None and alike else change
+
+    def _take_back(self, job: Job, touched: Touched) -> tuple[Change, ...]:
+        """Put back what was changed; what is left of it all the same. It isn't known when this raises."""
+        unit, changes = self.backend.plain(through=True), touched.changed()
+        lifted = Lifted(job.records)
         if changes:
             self._keep(job, touched, whole=False)
-            self._moving(job, records.read_state(job.records))
-            mover = OneByOne(unit, lambda lifted: self._lifting(job, lifted), Guards(unit))
-            try:
-                mover.move([change.reversed for change in reversed(changes)])
-            except (Vanished, Unavailable) as lost:
-                raise _lost() from lost
-            except Conflict:
-                moved = {change.key for change in mover.moved}
-                stayed = tuple(change for change in changes if change.key not in moved)
-                keep(job.records, DOCUMENTS, stayed, most=job.limits.image_bytes)
-                records.write_state(job.records, records.State(at="done", whole=False, counts=counts_of(stayed)))
-                why = f"It stopped part of the way, and what it had done can't all be taken back: {error.message}"
-                return Ran(counts=counts_of(stayed), changes=stayed, notes=(why,), whole=False)
-        records.write_state(job.records, records.State(at="nothing"))
-        raise error
+            _moving(job, records.read_state(job.records), lifted)
+        mover = OneByOne(unit, lifted, Guards(unit))
+        try:
+            mover.move([change.reversed for change in reversed(changes)])
+        except (Vanished, Unavailable):
+            raise
+        except GoexError:
+            pass  # what is there says what stayed
+        there = now(unit, changes)
+        out = {change.key for change in mover.lifted} - there.keys()
+        stayed = tuple(
+            replace(change, after=None) if change.key in out else change
+            for change in changes
+            if there.get(change.key) != change.before
+        )
+        if stayed:
+            keep(job.records, DOCUMENTS, stayed, most=None)
+            records.write_state(job.records, records.State(at="done", whole=False, counts=counts_of(stayed)))
+        else:
+            records.write_state(job.records, records.State(at="nothing"))
+        return stayed
 
     def _keep(self, job: Job, touched: Touched, *, whole: bool, doubts: int = 0) -> Ran:
         ran = _ran(touched, [])
-        keep(job.records, DOCUMENTS, ran.changes, most=job.limits.image_bytes)
+        keep(job.records, DOCUMENTS, ran.changes, most=None)
         records.write_state(job.records, records.State(at="done", whole=whole, doubts=doubts, counts=ran.counts))
         return ran
-
-    def _moving(self, job: Job, state: records.State) -> None:
-        if is_kept(job.records, "lifted"):
-            self._lifting(job, ())  # of an earlier move
-        records.write_state(job.records, replace(state, at="moving", was=state.at))
-
-    def _lifting(self, job: Job, lifted: Sequence[Change]) -> None:
-        keep(job.records, "lifted", lifted, most=job.limits.image_bytes)
 
     # ---- what became of it
 
@@ -133,36 +192,36 @@ class Stepwise:
         for step, operation in enumerate(job.program.operations[: state.step + 1]):
             if isinstance(operation, Read):
                 continue
-            made, doubts = self._found(unit, job, step, last=step == state.step)
+            made, doubts = self._found(unit, job, step, state)
             for change in made:
                 touched.add(change, _how(operation, change))
             doubtful += doubts
         ran = self._keep(job, touched, whole=False, doubts=doubtful)
         return replace(ran, whole=False, notes=_in_doubt(doubtful))
 
-    def _found(self, unit: Unit, job: Job, step: int, *, last: bool) -> tuple[list[Change], int]:
-        """What an operation did: as written down, and for the rest as it looks now."""
+    def _found(self, unit: Unit, job: Job, step: int, state: records.State) -> tuple[list[Change], int]:
+        """What an operation did: as written down, and for the few documents after that as it looks now."""
         planned = kept(job.records, f"step{step}")
         known: dict[tuple[str, bytes], Change] = {}
         number = 0
         while is_kept(job.records, f"step{step}.{number}"):
             known |= {change.key: change for change in kept(job.records, f"step{step}.{number}")}
             number += 1
-        rest = [change for change in planned if change.key not in known]
-        if not last:
-            return [*known.values(), *(change for change in rest if change.after != _NOT_KNOWN)], 0
+        until = len(planned)
+        written = until if step < state.step else state.written or 0
+        if state.written is not None:
+            until = written + _FLUSH
+        sure = [change for change in planned[:written] if change.key not in known and change.after != _NOT_KNOWN]
+        rest = [change for change in planned[written:until] if change.key not in known]
         there = now(unit, rest)
-        found = list(known.values())
+        found = [*known.values(), *sure]
         doubts = 0
         for change in rest:
             current = there.get(change.key)
-            if current == change.before:
-                continue
-            if change.after == _NOT_KNOWN:
-                found.append(replace(change, after=current))
-                doubts += 1
-            elif change.after is not None or current is None:  # its own; or another's, which undo then says
-                found.append(change)
+            if current == change.before or (change.after is None) != (current is None):
+                continue  # as it was, or somebody else's: a deletion leaves nothing, and no other write takes it out
+            found.append(replace(change, after=current) if change.after == _NOT_KNOWN else change)
+            doubts += 1
         return found, doubts
 
     # ---- taking back
@@ -170,8 +229,9 @@ class Stepwise:
     def compare(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         """What a revert would do. Only reads. Raises Conflict."""
         changes = goals(job, verb)
-        begun, lifted = self._interrupted(job)
-        left = tuple(refuse_difference(self.backend.plain(), changes, begun=begun, lifted=lifted))
+        begun = records.read_state(job.records).at == "moving"
+        out = Lifted(job.records).keys if begun else ()
+        left = tuple(refuse_difference(self.backend.plain(), changes, begun=begun, lifted=out))
         return Ran(counts=counts_of(left), changes=left)
 
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
@@ -182,18 +242,23 @@ class Stepwise:
             return Ran(counts=(), notes=("It was so already.",))
         unit = self.backend.plain()
         changes = goals(job, verb)
-        begun, lifted = self._interrupted(job)
-        left = refuse_difference(unit, changes, begun=begun, lifted=lifted)
-        if not begun:
-            self._moving(job, state)
-        mover = OneByOne(unit, lambda lifted: self._lifting(job, lifted), Guards(unit))
+        begun, lifted = state.at == "moving", Lifted(job.records)
+        left = refuse_difference(unit, changes, begun=begun, lifted=lifted.keys if begun else ())
+        if begun:
+            lifted.back(*lifted.keys - {change.key for change in left if change.before is None})
+        else:
+            _moving(job, state, lifted)
+        mover = OneByOne(unit, lifted, Guards(unit))
         try:
             mover.move(left)
+            if apart(unit, left):
+                raise Conflict("The server doesn't hold the documents as they were put back.")
         except (Vanished, Unavailable) as error:
             raise _lost() from error
-        except Conflict as error:
+        except GoexError as error:
             if begun:
                 return _stopped(mover, error)
+            mover.unit = mover.guards.unit = self.backend.plain(through=True)
             try:
                 mover.back()
             except GoexError:
@@ -203,15 +268,24 @@ class Stepwise:
         records.write_state(job.records, replace(state, at=goal))
         return Ran(counts=counts_of(changes), changes=changes, notes=mover.guards.notes)
 
-    def _interrupted(self, job: Job) -> tuple[bool, frozenset[tuple[str, bytes]]]:
-        if records.read_state(job.records).at != "moving":
-            return False, frozenset()
-        lifted = kept(job.records, "lifted") if is_kept(job.records, "lifted") else ()
-        return True, frozenset(change.key for change in lifted)
+
+def _moving(job: Job, state: records.State, lifted: Lifted) -> None:
+    lifted.back(*lifted.keys)  # of an earlier move
+    records.write_state(job.records, replace(state, at="moving", was=state.at))
 
 
 def _planned(unit: Unit, operation: Insert | Write, budget: Budget) -> list[Change]:
-    """The documents that an operation is about to write, as they are now."""
+    """The documents that an operation is about to write, as they are now. Raises Duplicate where one that it makes is
+    there already: after a crash that one would count as its own."""
+    planned = _changes(unit, operation, budget)
+    new = [change for change in planned if change.before is None]
+    keys = {change.key for change in new}
+    if len(keys) < len(new) or keys & now(unit, new).keys():
+        raise Duplicate("_id")
+    return planned
+
+
+def _changes(unit: Unit, operation: Insert | Write, budget: Budget) -> list[Change]:
     if isinstance(operation, Insert):
         budget.check(len(operation.documents))
         return [_new(operation.collection, encode(document)) for document in operation.documents]
@@ -243,37 +317,22 @@ def _after(write: Write, before: bytes) -> bytes | None:
     return _NOT_KNOWN if write.document is None else replaced(write, before)
 
 
-def _do(guards: Guards, operation: Insert | Write, change: Change) -> Change:
-    """Write one document, if it is still as it was."""
-    unit = guards.unit
-    if change.after is None:
-        assert change.before is not None
-        if unit.delete(change.collection, guards.of(change.collection, change.before)) != 1:
-            raise changed_meanwhile()
-        return change
-    if change.after != _NOT_KNOWN:
-        if change.before is None:
-            unit.insert(change.collection, [change.after])
-        elif unit.replace(change.collection, guards.of(change.collection, change.before), change.after) != 1:
-            raise changed_meanwhile()
-        return change
-    assert isinstance(operation, Write) and operation.change is not None
-    if change.before is None:
-        made = unit.update(
-            change.collection,
-            upserting(operation),
-            operation.change,
-            array_filters=operation.array_filters,
-            upsert=True,
-        )
-        found = None if made is None else replace(change, id=made).filter
-        after = None if found is None else next(iter(unit.find(change.collection, found, limit=1)), None)
-    else:
-        condition = pinned(guards.of(change.collection, change.before), operation.filter)
-        after = unit.change(change.collection, condition, operation.change, array_filters=operation.array_filters)
-    if after is None:
-        raise changed_meanwhile()
-    return replace(change, id=id_of(after), after=after)
+def _alike(found: Any, sent: Any) -> bool:
+    """Whether a value is the one that was sent, but for the type of its numbers. Python alone holds 1 and true to be
+    equal, and documents whose fields stand in another order."""
+    if isinstance(found, dict) and isinstance(sent, dict):
+        return list(found) == list(sent) and all(_alike(found[key], sent[key]) for key in sent)
+    if isinstance(found, list) and isinstance(sent, list):
+        return len(found) == len(sent) and all(map(_alike, found, sent))
+    numbers = isinstance(found, int | float) and isinstance(sent, int | float)
+    if numbers and not isinstance(found, bool) and not isinstance(sent, bool):
+        return bool(found == sent)
+    return encode({"": found}) == encode({"": sent})
+
+
+def _has_planned_id(made: Change, planned: Change) -> bool:
+    """Some servers store an ObjectId as text: that is the same."""
+    return made.key == planned.key or str(decode(made.id)["_id"]) == str(decode(planned.id)["_id"])
 
 
 def _how(operation: Insert | Write, change: Change) -> str:
@@ -292,6 +351,7 @@ def _in_doubt(number: int) -> tuple[str, ...]:
     return (f"{what} being written when it stopped: what others changed there since counts as the action's own.",)
 
 
-def _stopped(mover: OneByOne, error: Conflict) -> Ran:
-    said = (f"It stopped after {len(mover.moved)} documents: {error.message}", *error.difference)
+def _stopped(mover: OneByOne, error: GoexError) -> Ran:
+    difference = error.difference if isinstance(error, Conflict) else ()
+    said = (f"It stopped after {len(mover.moved)} documents: {error.message}", *difference)
     return Ran(counts=counts_of(mover.moved), changes=tuple(mover.moved), notes=said, whole=False)

@@ -71,6 +71,7 @@ class WireBackend:
                     name=name,
                     kind="collection" if kind == "collection" else "view" if kind == "view" else "other",
                     refusal=_refusal(kind, options),
+                    rule=_rule(options),
                     expires=expires,
                     unique=unique,
                 )
@@ -98,8 +99,8 @@ class WireBackend:
             )
         return WireUnit(self._database, session, self._limits, self._stopped)
 
-    def plain(self) -> Unit:
-        return WireUnit(self._database, None, self._limits, self._stopped)
+    def plain(self, *, through: bool = False) -> Unit:
+        return WireUnit(self._database, None, self._limits, threading.Event() if through else self._stopped)
 
     def end(self, session: bytes) -> None:
         with suppress(errors.PyMongoError, GoexError), pymongo.timeout(_WRITE_SECONDS):
@@ -184,15 +185,10 @@ class WireUnit:
         change: Mapping[str, Any] | list[Any],
         *,
         array_filters: Sequence[Mapping[str, Any]] = (),
-        upsert: bool = False,
-    ) -> bytes | None:
+    ) -> None:
         with self._told(writes=True):
-            into, filters = self._in(collection), list(array_filters) or None
-            if not upsert:
-                into.update_many(filter, change, array_filters=filters, session=self._session)
-                return None
-            made = into.update_one(filter, change, array_filters=filters, upsert=True, session=self._session)
-            return None if made.upserted_id is None else encode({"_id": made.upserted_id})
+            filters = list(array_filters) or None
+            self._in(collection).update_many(filter, change, array_filters=filters, session=self._session)
 
     def replace(self, collection: str, filter: Filter, document: bytes) -> int:
         with self._told(writes=True):
@@ -207,18 +203,26 @@ class WireUnit:
         self,
         collection: str,
         filter: Filter,
-        change: Mapping[str, Any] | list[Any],
+        change: Mapping[str, Any] | list[Any] | bytes,
         *,
         array_filters: Sequence[Mapping[str, Any]] = (),
+        upsert: bool = False,
     ) -> bytes | None:
         with self._told(writes=True):
-            found = self._in(collection).find_one_and_update(
-                filter,
-                change,
-                array_filters=list(array_filters) or None,
-                return_document=ReturnDocument.AFTER,
-                session=self._session,
-            )
+            into, after = self._in(collection), ReturnDocument.AFTER
+            if isinstance(change, bytes):
+                found = into.find_one_and_replace(
+                    filter, RawBSONDocument(change), upsert=upsert, return_document=after, session=self._session
+                )
+            else:
+                found = into.find_one_and_update(
+                    filter,
+                    change,
+                    array_filters=list(array_filters) or None,
+                    upsert=upsert,
+                    return_document=after,
+                    session=self._session,
+                )
             return None if found is None else bytes(found.raw)
 
     def commit(self) -> None:
@@ -249,6 +253,14 @@ class WireUnit:
         limited = pymongo.timeout(_WRITE_SECONDS) if alone else nullcontext()
         with told(transaction=self._session is not None, writes=writes), limited:
             yield
+
+
+def _rule(options: Mapping[str, Any]) -> Filter:
+    """The validator by which the server refuses documents; {} when it has none, or only warns."""
+    rule = options.get("validator")
+    if not rule or options.get("validationLevel") == "off" or options.get("validationAction") == "warn":
+        return {}
+    return decode(bytes(rule.raw)) if isinstance(rule, RawBSONDocument) else dict(rule)
 
 
 def _refusal(kind: str, options: Mapping[str, Any]) -> str:

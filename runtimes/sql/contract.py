@@ -317,7 +317,13 @@ class Session(Protocol):
         ...
 
     def commit(self, job: Job) -> None:
-        """Make a held transaction permanent; nothing to do for others. Idempotent. Raises Conflict when it is gone."""
+        """Make a held transaction permanent; nothing to do for others, nor where somebody ended it and it can't be
+        known how. Idempotent. Raises Conflict when it was rolled back."""
+        ...
+
+    def roll_back(self, job: Job) -> Settled:
+        """Roll back a held transaction, if it still is held when that is done, and touch nothing else. Returns what
+        became of the action: "undone" where it was rolled back, "done" where somebody had committed it."""
         ...
 
     def interrupt(self) -> None:

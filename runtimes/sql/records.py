@@ -11,9 +11,10 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from policies.errors import Conflict, InvalidInput
+from policies.errors import Conflict, GoexError, InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
 from runtimes.sql.contract import Ran, Reached, RowChange
@@ -26,23 +27,27 @@ _LEVEL = 1  # rows of text shrink well enough, and the action waits for this
 T = TypeVar("T")
 
 
-def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: int, level: int = _LEVEL) -> int:
-    """Keep the joined `pieces` durably as `name`; returns how many bytes that took. Raises Conflict beyond `most`:
-    what was written until then is never read, since the list that names it comes last. `level` 0 is for pieces that
-    are compressed already. A piece doesn't change after it was given: a large one is compressed while the next is made,
-    so that `most` is noticed one piece later."""
+def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: int | None, level: int = _LEVEL) -> int:
+    """Keep the joined `pieces` durably as `name`; returns how many bytes that took. Raises Conflict beyond `most`, if
+    there is one: what was written until then is never read, since the list that names it comes last. Until then an
+    image of that name from before stays whole; then its pieces are emptied. `level` 0 is for pieces that are
+    compressed already. A piece doesn't change after it was given: a large one is compressed while the next is made, so
+    that `most` is noticed one piece later."""
+    before = records.get(f"db.{name}")
+    old, count, _ = (0, 0, "") if before is None else _listed(before)
+    first = old + count
     packer = zlib.compressobj(level)
     digest, waiting, kept, size = hashlib.sha256(), bytearray(), 0, 0
 
     def put() -> None:
         nonlocal kept, size
-        records.put(f"db.{name}.{kept:05}", bytes(waiting))
+        records.put(f"db.{name}.{first + kept:05}", bytes(waiting))
         size += len(waiting)
         kept += 1
         waiting.clear()
 
     def check() -> None:
-        if size + len(waiting) > most:
+        if most is not None and size + len(waiting) > most:
             raise Conflict(
                 f"What undo needs of this is larger than {most // 2**20} MB.",
                 next_step="Change fewer rows at a time, or raise [databases] image_mb in config.toml.",
@@ -70,8 +75,16 @@ def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: i
     waiting += packer.flush()  # what the packer held back: all of a small image
     check()
     put()
-    records.put(f"db.{name}", canonical({"pieces": kept, "sha256": digest.hexdigest()}))
+    records.put(f"db.{name}", canonical({"first": first, "pieces": kept, "sha256": digest.hexdigest()}))
+    with suppress(GoexError):  # the image is whole, whether the old one's room is given back or not
+        for number in range(old, first):
+            records.put(f"db.{name}.{number:05}", b"")
     return size
+
+
+def _listed(data: bytes) -> tuple[int, int, str]:
+    """The number of an image's first piece, how many there are, and the digest; older lists begin at 0."""
+    return decoded(data, lambda found: (int(found.get("first", 0)), int(found["pieces"]), str(found["sha256"])))
 
 
 def has_image(records: Records, name: str) -> bool:
@@ -85,13 +98,9 @@ def read_image(records: Records, name: str) -> Iterator[bytes]:
     listed = records.get(f"db.{name}")
     if listed is None:
         raise Conflict("What undo needs isn't in the records.", next_step="goex log --verify")
-    try:
-        facts = parse(listed)
-        count, expected = int(facts["pieces"]), str(facts["sha256"])
-    except (InvalidInput, KeyError, TypeError, ValueError) as error:
-        raise damaged() from error
+    first, count, expected = _listed(listed)
     unpacker, digest = zlib.decompressobj(), hashlib.sha256()
-    for number in range(count):
+    for number in range(first, first + count):
         piece = records.get(f"db.{name}.{number:05}")
         if piece is None:
             raise damaged()
@@ -121,7 +130,7 @@ def decoded(data: bytes, read: Callable[[Any], T]) -> T:
     """Return what `read` makes of a record's JSON. Raises Conflict for one that isn't as it was written."""
     try:
         return read(parse(data, limit=_BYTES))
-    except (InvalidInput, KeyError, IndexError, TypeError, ValueError) as error:
+    except (InvalidInput, AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
         raise damaged() from error
 
 

@@ -356,11 +356,11 @@ class SqlRuntime:
             can=schema.notes,
         )
 
-    async def state(self, plan: Plan, context: Context) -> Settled:
-        """What became of an action's transaction, for `goex db list`."""
-        with self.lend(_database(plan), context.action_id) as lease:
-            self._same_place(plan, lease.account)
-            return await self._state(lease, self._job(plan, context))
+    async def roll_back(self, plan: Plan, context: Context) -> Settled:
+        """Roll back an action's transaction if it is still held, and nothing else; what became of it. Raises Conflict
+        for another place, Unavailable, Unsupported: what became of it isn't known then."""
+        job = self._job(plan, context)
+        return await self._in(self._lease(plan, context), lambda session: session.roll_back(job))
 
     # ---- inside
 

@@ -12,7 +12,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runtimes.mongo import connection
 from tests.crash import mongo, shim
 from tests.crash.databases import STEPS, Outcome, Site, Step, perform
 from tests.crash.mongo_wire import MongoSite
@@ -202,23 +201,19 @@ class Matrix:
         if find_nx() is None:
             self.missing.append("MongoDB over the wire (nx-27017 isn't installed)")
             return
-        patient, connection._SECONDS = connection._SECONDS, 0.5
-        try:
-            with Nx() as server:
-                site = MongoSite(server, folder)
-                site.count("do")
-                for step in mongo.STEPS:
-                    names = site.count(step)
-                    for victim in ("process", "server"):
-                        row = self.row("MongoDB", step, f"{victim}, over the wire")
-                        for number in self.chosen(len(names), self.most):
-                            moment: Moment = self.dice.choice(("before", "during", "after"))
-                            point = Point(number, moment, victim)
-                            outcome = site.crash(step, point, seed=self.dice.randrange(2**32))
-                            row.add(outcome, f"{moment} {number} of {len(names)} ({names[number - 1]})")
-                        self.end(row)
-        finally:
-            connection._SECONDS = patient
+        with Nx() as server:
+            site = MongoSite(server, folder)
+            site.count("do")
+            for step in mongo.STEPS:
+                names = site.count(step)
+                for victim in ("process", "server"):
+                    row = self.row("MongoDB", step, f"{victim}, over the wire")
+                    for number in self.chosen(len(names), self.most):
+                        moment: Moment = self.dice.choice(("before", "during", "after"))
+                        point = Point(number, moment, victim)
+                        outcome = site.crash(step, point, seed=self.dice.randrange(2**32))
+                        row.add(outcome, f"{moment} {number} of {len(names)} ({names[number - 1]})")
+                    self.end(row)
 
 
 _DISK: tuple[Victim, ...] = ("server's fsync", "server's disk")

@@ -14,6 +14,7 @@ from typing import Any
 from bson import ObjectId
 
 from policies.errors import GoexError
+from runtimes.mongo import connection
 from runtimes.mongo.connection import connect
 from runtimes.mongo.extjson import encode
 from runtimes.mongo.job import Job
@@ -66,8 +67,8 @@ class CountedBackend:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.backend, name)
 
-    def plain(self) -> Any:
-        return CountedUnit(self.backend.plain(), self.counter)
+    def plain(self, *, through: bool = False) -> Any:
+        return CountedUnit(self.backend.plain(through=through), self.counter)
 
 
 @dataclass
@@ -100,7 +101,13 @@ class MongoSite:
 
         try:
             ended = run_until(
-                lambda counter: self._go(job, records, step, counter), point, strike=strike, prepare=prepare, seed=seed
+                lambda counter: self._go(
+                    job, records, step, counter, patience=0.5 if point.victim == "server" else None
+                ),
+                point,
+                strike=strike,
+                prepare=prepare,
+                seed=seed,
             )
         finally:
             records.counter = None
@@ -169,7 +176,11 @@ class MongoSite:
             self._at(lambda way, verb=verb: way.run(job) if verb == "do" else way.revert(job, verb))  # type: ignore[misc]
         return job, records
 
-    def _go(self, job: Job, records: DiskRecords, step: str, counter: Counter) -> None:
+    def _go(
+        self, job: Job, records: DiskRecords, step: str, counter: Counter, *, patience: float | None = None
+    ) -> None:
+        if patience is not None:  # for a server that is away; this is a process of its own
+            connection._SECONDS = patience
         records.counter = counter
         backend = connect(self.server.account(), Secret(""), LIMITS)
         way = Stepwise(CountedBackend(backend, counter))

@@ -19,7 +19,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from policies.errors import Conflict, GoexError, Unavailable, Unsupported
+from policies.errors import Conflict, GoexError, Unsupported
 from runtimes.base import Records
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Job, Policy, Ran, Reached, Schema, Settled, Statement, Table, turned
@@ -154,7 +154,7 @@ _MOST_OF_TEXT = 16_383  # characters of four bytes in 64 kB
 
 def _line(wire: Wire, table: str, begins: str) -> str:
     """The line of a table's definition that begins so, as the server writes it; "": there is none."""
-    lines = (line.strip().removesuffix(",") for line in _shown(wire, table).splitlines())
+    lines = (line.strip().removesuffix(",") for line in _shown(wire, table).split("\n"))
     return next((line for line in lines if line.startswith(begins)), "")
 
 
@@ -227,7 +227,8 @@ def _try(wire: Wire, tree: exp.Expr, found: Definition) -> str:
 
 
 def _foreseen(wire: Wire, tree: exp.Expr, table: str) -> str:
-    """The definition of a table that is made or renamed; "" for others, and where no temporary one can be made."""
+    """The definition of a table that is made or renamed; "" for others, and where no temporary one can be made. Raises
+    ServerError for columns and keys that no table can have."""
     if isinstance(tree, exp.Alter) and isinstance(tree.args["actions"][0], exp.AlterRename):
         was = _shown(wire, tree.this.name)
         return was.replace(quoted(tree.this.name), quoted(table), 1)
@@ -243,7 +244,9 @@ def _foreseen(wire: Wire, tree: exp.Expr, table: str) -> str:
             return _renamed(_shown(wire, _COPY), table)
         finally:
             wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(_COPY)}")
-    except (ServerError, Unsupported):
+    except (ServerError, Unsupported) as error:
+        if isinstance(error, ServerError) and error.number in errors.OF_COLUMNS:
+            raise
         return ""
 
 
@@ -316,18 +319,24 @@ def run(wire: Wire, job: Job, found: Definition) -> Ran:
             },
         )
         note.put(job.records)
-        _do(wire, statement.sql)
+        _do(wire, statement.sql, note)
         with _committed(wire):
             note = replace(note, at="committed", definition={**note.definition, "after": _shown(wire, found.table)})
             note.put(job.records)
     return note.ran
 
 
-def _do(wire: Wire, sql: str) -> None:
+def _do(wire: Wire, sql: str, note: Note) -> None:
+    there = _names(wire, note)
     try:
         wire.run(sql)
     except ServerError as error:
-        if isinstance(error.said, Unavailable):
+        # A definition commits by itself, and the server may have failed after it had (its disk, its log).
+        sure = errors.is_refusal(error.said)
+        if not sure and error.number not in errors.LOST:
+            with contextlib.suppress(GoexError):
+                sure = _names(wire, note) == there
+        if not sure:
             wire.drop()
             raise errors.doubtful() from None
         raise
@@ -413,7 +422,7 @@ def _is_expected(now: str, expected: str, before: str) -> bool:
 
 def _parted(shown: str) -> tuple[list[str], list[str]]:
     """The lines of a definition that are foreign keys, and the others, without the commas between them."""
-    lines = [line.removesuffix(",") for line in shown.splitlines()]
+    lines = [line.removesuffix(",") for line in shown.split("\n")]
     keys = [line for line in lines if _FOREIGN_KEY.match(line)]
     return keys, [line for line in lines if line not in keys]
 
@@ -432,8 +441,8 @@ def revert(wire: Wire, job: Job, note: Note, verb: Literal["undo", "redo"]) -> R
     with _locked(wire, found if there else None):
         if _is_so(wire, note, verb):
             return Ran(reached=(), notes=("It is so already: nothing was changed.",))
-        note.begin(verb, job.records)
-        _do(wire, found.undo if verb == "undo" else job.program.statements[0].sql)
+        note.begin(verb, job.records, connection=wire.id, started=settle.started(wire))
+        _do(wire, found.undo if verb == "undo" else job.program.statements[0].sql, note)
         with _committed(wire):
             left = _names(wire, note)
         if any(one.now != (one.before if verb == "undo" else one.after) for one in left):

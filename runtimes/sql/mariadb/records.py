@@ -19,7 +19,8 @@ At = Literal["running", "committing", "ending", "committed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """`connection`, `started`: which connection prepared it, and when (seconds since 1970) that server had started."""
+    """`connection`, `started`: which connection ran it, or its last revert, and when (seconds since 1970) that server
+    had started."""
 
     at: At
     connection: int
@@ -50,9 +51,11 @@ class Note:
         made.put(records)
         return made
 
-    def begin(self, verb: Literal["undo", "redo"], records: Records) -> None:
-        if self.reverting != verb:
-            replace(self, reverting=verb).put(records)
+    def begin(self, verb: Literal["undo", "redo"], records: Records, *, connection: int, started: int) -> Note:
+        """Note who reverts it, before that takes effect: whoever looks later ends that connection first."""
+        made = replace(self, reverting=verb, connection=connection, started=started)
+        made.put(records)
+        return made
 
     @property
     def ran(self) -> Ran:

@@ -18,6 +18,7 @@ from policies.errors import Conflict, InvalidInput
 from policies.jsonvalue import canonical, parse
 from runtimes.base import Records
 from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table, Verb
+from runtimes.sql.mariadb import errors
 from runtimes.sql.mariadb.capture import WHOLE
 from runtimes.sql.mariadb.errors import cut, quoted
 from runtimes.sql.mariadb.kept import Kept
@@ -202,19 +203,38 @@ def restore(wire: Wire, image: Image, schema: Schema) -> None:
         for rows in image:
             _delete(wire, rows, [key for key, line in rows.expect.items() if line and rows.want.get(key) is not None])
         for rows in image:
+            _refuse_taken(wire, rows, schema.tables[rows.form.table])
             _insert(wire, rows)
         wire.run("SET SESSION foreign_key_checks = 1")
         _check(wire, image, schema)
     except ServerError as error:
-        if error.number == 1062:
-            raise Conflict(
-                "A unique value of a row that would come back is another row's now. Nothing was changed.",
-                next_step="Look at the rows; goex show ID has them.",
-            ) from None
+        if error.number == errors.DUPLICATE:
+            raise _taken() from None
         raise
     finally:
         if not wire.broken:
             wire.run(f"SET SESSION sql_mode = '{STRICT}', check_constraint_checks = 1, foreign_key_checks = 1")
+
+
+def _refuse_taken(wire: Wire, rows: Rows, table: Table) -> None:
+    """Where triggers may speak, look for the unique values before they are written: what the server would say of them
+    is told nobody."""
+    form = rows.form
+    for index in table.facts["uniques"].values() if table.triggers else ():
+        names = tuple(str(name) for name, part in index if part is None)
+        if len(names) < len(index) or not set(names) <= set(form.columns):
+            continue
+        values = {form.value(line, names) for line in rows.want.values() if line is not None}
+        for some in _some(one for one in values if NULL not in one):
+            if wire.rows(f"SELECT 1 FROM {quoted(table.name)} WHERE {form.among(names, some)} LIMIT 1"):
+                raise _taken()
+
+
+def _taken() -> Conflict:
+    return Conflict(
+        "A unique value of a row that would come back is another row's now. Nothing was changed.",
+        next_step="Look at the rows; goex show ID has them.",
+    )
 
 
 def _take_out(wire: Wire, image: Image, schema: Schema) -> None:

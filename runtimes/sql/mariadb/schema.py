@@ -80,6 +80,7 @@ def read(wire: Wire) -> Schema:
             checks[name],
             wire.place.database,
         )
+    wire.triggered = frozenset((name, one[1]) for name, table in found.items() for one in table.facts["triggers"])
     digests = {name: table.facts["digest"] for name, table in found.items()}
     return Schema(
         dialect=Dialect.MARIADB,

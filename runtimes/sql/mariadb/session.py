@@ -214,8 +214,8 @@ class MariaDbSession:
         wire.drop()
 
     def _who(self, error: ServerError, job: Job) -> GoexError:
-        """The error in words; of a lock, who may hold it."""
-        if error.number != errors.LOCKED:
+        """The error in words; of a lock, who may hold it. What a trigger may have said may be a lock all the same."""
+        if error.number not in (errors.LOCKED, errors.TRIGGERED):
             return error.said
         tables = {use.table for one in job.program.statements for use in one.uses}
         tables |= {str(name) for name in job.strategy.get("tables", ())}
@@ -230,7 +230,8 @@ class MariaDbSession:
                 found = held.holders(asking, self._place.database, near)
         except GoexError:
             found = ()
-        return errors.locked(tuple(name for name in found if name != job.id))
+        who = tuple(name for name in found if name != job.id)
+        return errors.locked(who) if error.number == errors.LOCKED else errors.refused(who)
 
     # ---- after a crash
 
@@ -265,6 +266,7 @@ class MariaDbSession:
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         with self._plainly():
             note = self._noted(job)
+            settle.end_other(self._wire, note)
             if note.definition:
                 try:
                     with self._wire.deadline():
@@ -275,9 +277,8 @@ class MariaDbSession:
             if xid is not None:
                 if verb == "redo":
                     return Ran(reached=(), notes=("It is held: its after-state is there for you to commit.",))
-                settle.end_other(self._wire, note)
-                note.now("ending", job.records)
-                self._decide(xid, "ROLLBACK")
+                if not self._end_held(job, xid, note):
+                    raise _not_held()
                 return Ran(reached=turned(note.reached), notes=("It was held, and was rolled back.",))
             if verb == "undo" and note.at == "ending" and note.reverting != "redo":  # rolled back, whatever came since
                 return Ran(reached=(), notes=(_already(verb),))
@@ -296,11 +297,11 @@ class MariaDbSession:
                     self._abandon(xid) if held_again else self._wire.rollback()
                     return Ran(reached=(), notes=(_already(verb),))
                 if held_again:
-                    note = replace(note, connection=wire.id, started=settle.started(wire), reverting=verb)
-                    note.now("running", job.records)
+                    running = replace(note, at="running")
+                    running.begin(verb, job.records, connection=wire.id, started=settle.started(wire))
                     wire.run(f"XA END {xid.sql}")
                 else:
-                    note.begin(verb, job.records)
+                    note.begin(verb, job.records, connection=wire.id, started=settle.started(wire))
         except BaseException as error:
             self._abandon(xid) if held_again else self._wire.rollback()
             if isinstance(error, ServerError):
@@ -347,13 +348,35 @@ class MariaDbSession:
             if xid is None:
                 if note.at in ("committing", "committed"):
                     return
+                if settle.look(self._wire, self._place.database, job, was_held=True).state in ("done", "unknown"):
+                    return
                 raise _not_held()
             if note.at == "ending":
                 raise Conflict("It is being rolled back.", next_step="goex undo again finishes that.")
             settle.end_other(self._wire, note)
-            note = note.now("committing", job.records)
+            note.now("committing", job.records)
             if not self._decide(xid, "COMMIT"):
+                note.put(job.records)  # or the next look would take it for committed
                 raise _not_held()
+
+    def roll_back(self, job: Job) -> Settled:
+        with self._plainly():
+            note = records.get(job.records)
+            if note is not None:
+                settle.end_other(self._wire, note)
+            xid = self._held(job)
+            if xid is not None and self._end_held(job, xid, note):
+                return Settled(state="undone")
+            return settle.look(self._wire, self._place.database, job, was_held=True)
+
+    def _end_held(self, job: Job, xid: held.Xid, note: Note | None) -> bool:
+        """Roll back what is held. False: somebody else ended it just before, and what was noted of it stays."""
+        if note is not None:
+            note.now("ending", job.records)
+        done = self._decide(xid, "ROLLBACK")
+        if not done and note is not None:
+            note.put(job.records)
+        return done
 
     def _decide(self, xid: held.Xid, verb: str) -> bool:
         try:

@@ -21,8 +21,9 @@ from runtimes.sql.records import has_image
 _GONE_SECONDS = 5.0  # until a connection that was ended is gone
 
 
-def look(wire: Wire, database: str, job: Job) -> Settled:
-    """See `Session.settle`."""
+def look(wire: Wire, database: str, job: Job, *, was_held: bool = False) -> Settled:
+    """See `Session.settle`. `was_held`: it is known to have been prepared, so what isn't listed was ended by somebody,
+    who may have committed it."""
     note = records.get(job.records)
     if note is not None:
         end_other(wire, note)
@@ -40,10 +41,10 @@ def look(wire: Wire, database: str, job: Job) -> Settled:
         return Settled(state="nothing")
     if note is None:
         return Settled(state="nothing")
-    return _by_rows(wire, job, note)
+    return _by_rows(wire, job, note, was_held)
 
 
-def _by_rows(wire: Wire, job: Job, note: Note) -> Settled:
+def _by_rows(wire: Wire, job: Job, note: Note, was_held: bool) -> Settled:
     """Nothing is prepared: what the rows and the note say."""
     compared, named = None, True
     if note.exact and has_image(job.records, "rows"):
@@ -60,6 +61,12 @@ def _by_rows(wire: Wire, job: Job, note: Note) -> Settled:
         if compared is not None and compared.state == "expected" and note.reached:
             return Settled(state="done", ran=note.ran)
         return Settled(state="undone")
+    if was_held:
+        if compared is not None and compared.state == "expected":
+            return Settled(state="done", ran=note.ran, evidence=("Its rows are as after it.",))
+        if compared is not None and compared.state == "wanted" and named:
+            return Settled(state="nothing", evidence=("Its rows are as before it.",))
+        return Settled(state="unknown", evidence=("It was ended at the server, and its rows don't say how.",))
     if note.reverting == "redo":  # it was about to be held again
         return Settled(state="undone")
     if compared is not None and compared.state == "expected" and note.reached:
@@ -70,7 +77,8 @@ def _by_rows(wire: Wire, job: Job, note: Note) -> Settled:
 
 
 def end_other(wire: Wire, note: Note) -> None:
-    """End the connection that ran it, if it still lives: it may still be about to prepare or to commit."""
+    """End the connection that ran it or its last revert, if it still lives: it may still be about to prepare or to
+    commit."""
     if note.connection == wire.id or abs(started(wire) - note.started) > 2:
         return
     until = time.monotonic() + _GONE_SECONDS
@@ -83,6 +91,10 @@ def end_other(wire: Wire, note: Note) -> None:
 
 
 def started(wire: Wire) -> int:
-    """When the server started, in seconds since 1970, give or take one: another start is another server."""
-    ((_, uptime),) = wire.rows("SHOW GLOBAL STATUS LIKE 'Uptime'")
-    return int(time.time()) - int(uptime)
+    """When the server started, in seconds since 1970, by its own clock: another start is another server."""
+    # One statement: the server counts from the same moment for both, so that no step of a clock comes between them.
+    ((since,),) = wire.rows(
+        "SELECT UNIX_TIMESTAMP() - CAST(variable_value AS INT) FROM information_schema.global_status"
+        " WHERE variable_name = 'UPTIME'"
+    )
+    return int(since)

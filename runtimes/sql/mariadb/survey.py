@@ -415,7 +415,7 @@ def _read(wire: Wire, step: Step) -> None:
     text = step.statement.sql.encode().hex()
     try:
         wire.run(f"SET @goex_read = CONVERT(x'{text}' USING utf8mb4)")
-        wire.run("PREPARE goex_read FROM @goex_read")
+        wire.run("PREPARE goex_read FROM @goex_read", prepares=step.statement.sql)
         wire.run("DEALLOCATE PREPARE goex_read")
     except ServerError as error:
         if not isinstance(error.said, Conflict):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import math
+import re
 import ssl
 import threading
 import time
@@ -33,6 +34,13 @@ STRICT = "STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_EN
 # What was recorded was in the table: no rule of today's keeps it out, and whether it is the same is compared after.
 LENIENT = "NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES"
 _CONNECT_SECONDS = 10
+# What fires no trigger, whatever it names.
+_QUIET = re.compile(
+    r"(SELECT|SHOW|EXPLAIN|PREPARE|DEALLOCATE|SET (?!STATEMENT)|XA|START|COMMIT|ROLLBACK|SAVEPOINT|KILL"
+    r"|CREATE|ALTER|DROP|(UN)?LOCK)\b",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(r"[0-9A-Za-z$_]+")
 _OLDEST = (10, 5)  # RETURNING, and XA transactions that outlive their connection
 
 
@@ -63,6 +71,7 @@ class Wire:
 
     def __init__(self, place: Place, password: Secret, limits: Limits) -> None:
         self.place, self.limits, self._password = place, limits, password
+        self.triggered: frozenset[tuple[str, str]] = frozenset()  # tables and events, as the schema was read last
         self._stopping = False
         self._lock = threading.Lock()
         self._until = math.inf
@@ -158,9 +167,9 @@ class Wire:
 
     # ---- round trips
 
-    def run(self, sql: str) -> Did:
-        """One statement, all of its rows."""
-        with self._translating():
+    def run(self, sql: str, *, prepares: str = "") -> Did:
+        """One statement, all of its rows. `prepares`: the statement that it only prepares, of which names are told."""
+        with self._translating(sql, prepares):
             result = self._open.exec_driver_sql(sql)
             columns = tuple(result.keys()) if result.returns_rows else ()
             rows = tuple(tuple(row) for row in result.fetchall()) if result.returns_rows else ()
@@ -170,7 +179,7 @@ class Wire:
 
     def limited(self, sql: str, most: int) -> Did:
         """A query's first rows; the others are only counted."""
-        with self._translating():
+        with self._translating(sql):
             streamed = self._open.execution_options(no_parameters=True, stream_results=True, max_row_buffer=1000)
             result = streamed.exec_driver_sql(sql)
             try:
@@ -208,7 +217,7 @@ class Wire:
         if self._connection is None:
             raise errors.lost()
         if time.monotonic() > self._until:
-            raise errors.translated(1969, "")
+            raise errors.translated(1969)
         return self._connection
 
     @contextlib.contextmanager
@@ -221,17 +230,33 @@ class Wire:
             self._until = math.inf
 
     @contextlib.contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, sql: str = "", prepares: str = "") -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:
-            self._raise(error.orig)
+            self._raise(error.orig, sql, prepares)
         except (pymysql.err.Error, OSError) as error:
-            self._raise(error)
+            self._raise(error, sql, prepares)
         except PoolTimeout:
             raise errors.lost() from None
 
-    def _raise(self, error: BaseException | None) -> NoReturn:
+    def _fires(self, sql: str) -> bool:
+        """Whether a statement may fire a trigger: it may name a table that has one of its kind. Cascades fire none."""
+        if not self.triggered or not sql or _QUIET.match(sql):
+            return False
+        # Other letters may be folded otherwise by the server, and some comments are read.
+        if not sql.isascii() or "/*" in sql:
+            return True
+        first, *words = _WORDS.findall(sql.lower()) or [""]
+        # An INSERT may update, a REPLACE deletes, and of a period that is cut the rest is inserted.
+        plain = first in ("insert", "update", "delete") and not {"duplicate", "portion"} & set(words)
+        return any(
+            (first in event.lower() or not plain)
+            and (name.lower() in words if _WORDS.fullmatch(name) else errors.quoted(name)[1:-1].lower() in sql.lower())
+            for name, event in self.triggered
+        )
+
+    def _raise(self, error: BaseException | None, sql: str, prepares: str) -> NoReturn:
         if isinstance(error, ssl.SSLCertVerificationError):
             raise _untrusted()
         if isinstance(error, pymysql.err.MySQLError) and error.args and isinstance(error.args[0], int):
@@ -244,7 +269,9 @@ class Wire:
             self.drop()  # SQLAlchemy would connect anew, and go on outside of the transaction
         if self._stopping and number in errors.LOST | {1317}:
             raise ServerError(1317, errors.stopped())
-        raise ServerError(number, errors.translated(number, text))
+        if self._fires(sql):
+            raise ServerError(errors.TRIGGERED, errors.refused())
+        raise ServerError(number, errors.translated(number, text, prepares or sql))
 
     def peer(self) -> Wire:
         """Another connection to the same place."""
@@ -314,7 +341,7 @@ class Wire:
 
 
 class ServerError(GoexError):
-    """What the server said, by its number; `said` is what a person is told."""
+    """What the server said, by its number (0: it may be a trigger's); `said` is what a person is told."""
 
     def __init__(self, number: int, said: GoexError) -> None:
         super().__init__(said.message, next_step=said.next_step)

@@ -52,9 +52,10 @@ class Link:
     def raw(self) -> psycopg.Connection[Any]:
         return self._raw(self.connection)
 
-    def do(self, sql: str) -> psycopg.Cursor[Any]:
-        """Run statements that have no parameters; the cursor holds what the (last) one gave."""
-        with translated():
+    def do(self, sql: str, *, prepares: bool = False) -> psycopg.Cursor[Any]:
+        """Run statements that have no parameters; the cursor holds what the (last) one gave. `prepares`: it only reads
+        a statement, so that the server speaks of its text alone."""
+        with translated(prepares=prepares):
             return self.connection.exec_driver_sql(sql).cursor  # type: ignore[return-value]
 
     def rows(self, sql: str) -> int:

@@ -84,7 +84,7 @@ class PostgresSession:
             return
         with self._ending():
             if held.held(self._link, step.gid) is None:
-                if self.settle(job).state == "done":
+                if self.settle(job).state in ("done", "unknown"):
                     return
                 raise Conflict("Its transaction isn't held any more: it was rolled back.", next_step="Ask for it anew.")
             records.keep_step(job.records, Step("commit", step.xid, step.gid, server(self._link)))
@@ -114,6 +114,15 @@ class PostgresSession:
 
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
         return self._trying(job, lambda: self._revert(job, verb))
+
+    def roll_back(self, job: Job) -> Settled:
+        with self._ending():
+            gid = held.gid_of(job.id)
+            xid = held.held(self._link, gid)
+            if xid is None:
+                return self._settle(job)
+            self._end_held(job, xid, gid)
+            return Settled(state="undone", evidence=(f"transaction {xid} was rolled back",))
 
     def interrupt(self) -> None:
         self._stopped = True
@@ -339,7 +348,9 @@ class PostgresSession:
         state = self._recorded(job)
         self._link.rollback()
         if found.state == "held":
-            return self._roll_back(job, state)
+            step = next(each for each in reversed(records.steps(job.records)) if each.gid)
+            self._end_held(job, step.xid, step.gid)
+            return Ran(reached=turned(state.ran.reached), sample=(), notes=("Its transaction was rolled back.",))
         self._link.begin()
         if state.made:
             return self._revert_table(job, state, verb)
@@ -361,11 +372,10 @@ class PostgresSession:
             self._finish("COMMIT")
         return ran
 
-    def _roll_back(self, job: Job, state: records.State) -> Ran:
-        step = next(each for each in reversed(records.steps(job.records)) if each.gid)
-        records.keep_step(job.records, Step("undo", step.xid, step.gid, server(self._link)))
-        self._finish(f"ROLLBACK PREPARED {literal(step.gid)}")
-        return Ran(reached=turned(state.ran.reached), sample=(), notes=("Its transaction was rolled back.",))
+    def _end_held(self, job: Job, xid: int, gid: str) -> None:
+        """Roll back what is held. Raises, and changes nothing, where it isn't any more."""
+        records.keep_step(job.records, Step("undo", xid, gid, server(self._link)))
+        self._finish(f"ROLLBACK PREPARED {literal(gid)}")
 
     # ---- a table that was created
 

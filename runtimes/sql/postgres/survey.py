@@ -47,7 +47,7 @@ def _read(link: Link, statement: Statement) -> None:
     """Raises InvalidInput for what the server can't run: names, types and values of its text are looked at."""
     link.do("SAVEPOINT goex_read")
     try:
-        link.do(f"PREPARE goex_read AS {statement.sql.removeprefix('EXPLAIN ')}")
+        link.do(f"PREPARE goex_read AS {statement.sql.removeprefix('EXPLAIN ')}", prepares=True)
         link.do("DEALLOCATE goex_read")
     except InvalidInput:
         raise

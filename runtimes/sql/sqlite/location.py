@@ -8,7 +8,7 @@ Rules:
   is then compared with what was looked at.
 * Whoever may write to its folder can put a journal beside it that SQLite plays back: that is root, GoEx's user and the
   file's owner, or it is refused. GoEx running without root opens its own user's files alone.
-* GoEx's own state is nobody's database.
+* GoEx's own state is nobody's database, by whichever path it is reached.
 * The file itself is only looked at by name or with O_PATH: closing a descriptor of it would drop the locks that SQLite
   holds in this process.
 """
@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.errors import Conflict, InvalidInput, Unavailable
+from runtimes.files.location import locate, mounts
 from runtimes.open_files import BESIDE
 
 _SYSTEM = ("/dev", "/proc", "/sys")
@@ -66,6 +67,7 @@ def find(asked: str, *, protected: Sequence[Path] = ()) -> Pinned:
             next_step="Make a copy with one name.",
         )
     _refuse_by_name(path, protected)
+    _refuse_by_location(path, protected)
     _refuse_by_owner(path, at)
     return Pinned(path=path, device=at.st_dev, inode=at.st_ino)
 
@@ -98,6 +100,17 @@ def _refuse_by_name(path: str, protected: Sequence[Path]) -> None:
             raise _refused(path, "it is GoEx's own")
 
 
+def _refuse_by_location(path: str, protected: Sequence[Path]) -> None:
+    """What is GoEx's own, by another path: where the file, or a folder above it, is mounted a second time."""
+    try:
+        table = mounts()
+        here = locate(path, table)
+        if any(here.overlaps(locate(os.path.realpath(own), table)) for own in protected):
+            raise _refused(path, "by another path it is GoEx's own")
+    except OSError as error:
+        raise Unavailable(f"Where {path} is can't be found out: {error.strerror}.") from error
+
+
 def _refuse_by_owner(path: str, at: os.stat_result) -> None:
     euid = os.geteuid()
     if euid not in (0, at.st_uid):
@@ -110,7 +123,7 @@ def _refuse_by_owner(path: str, at: os.stat_result) -> None:
             beside = os.lstat(path + suffix)
         except FileNotFoundError:
             continue
-        if not stat.S_ISREG(beside.st_mode) or beside.st_uid not in trusted:
+        if not stat.S_ISREG(beside.st_mode) or beside.st_nlink != 1 or beside.st_uid not in trusted:
             raise _refused(path, f"{path + suffix} isn't a plain file of its owner", "Find out who put it there.")
     above, nearest = os.path.dirname(path), True
     while True:

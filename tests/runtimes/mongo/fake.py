@@ -18,15 +18,17 @@ from bson.datetime_ms import DatetimeMS
 from bson.decimal128 import Decimal128
 from bson.int64 import Int64
 from bson.regex import Regex
+from bson.timestamp import Timestamp
 
 from policies.errors import Conflict, InvalidInput
 from runtimes.mongo.backend import Collection, Duplicate, Facts, Transient
-from runtimes.mongo.extjson import decode, encode
+from runtimes.mongo.extjson import decode, encode, has_unset
 from runtimes.mongo.operations import Read, equal_id
 from runtimes.mongo.records import id_key, id_of
 
 Documents = dict[tuple[str, bytes], bytes]
 _MISSING = object()
+_LARGEST_STATEMENT = 16 * 2**20 + 16_384
 
 
 class Crash(BaseException):
@@ -42,6 +44,7 @@ class Server:
     names: set[str] = field(default_factory=set)
     unique: dict[str, list[str]] = field(default_factory=dict)
     special: dict[str, Collection] = field(default_factory=dict)
+    rules: dict[str, dict[str, Any]] = field(default_factory=dict)  # validators, by collection
     hook: Callable[[str, str], None] = lambda moment, name: None
     versions: dict[tuple[str, bytes], int] = field(default_factory=dict)
     clock: int = 0
@@ -49,7 +52,8 @@ class Server:
     sessions: int = 0
     ends: bool = True  # a transaction when it is asked to
     can_compare: bool = True  # whole documents, in a filter
-    stores: Callable[[bytes], bytes] = lambda document: document  # what becomes of a document that is inserted
+    looks_into_and: bool = True  # for what an upsert takes over from its filter
+    stores: Callable[[bytes], bytes] = lambda document: document  # what becomes of a document that is sent
 
     def backend(self) -> FakeBackend:
         return FakeBackend(self)
@@ -88,10 +92,21 @@ class Server:
                 if other != key and other[0] == key[0] and canon(decode(raw).get(name)) == value:
                     raise Duplicate(f"{name}_1")
 
+    def taken(self, document: bytes) -> bytes:
+        """What becomes of a document that is inserted, or takes another's place."""
+        if has_unset(decode(document)):
+            self.clock += 1
+            fields = {
+                key: Timestamp(self.clock, 1) if has_unset({key: v}) else v for key, v in decode(document).items()
+            }
+            document = encode(fields)
+        return self.stores(document)
+
 
 class FakeBackend:
     def __init__(self, server: Server) -> None:
         self.server = server
+        self.stopped: list[bool] = []
 
     @property
     def facts(self) -> Facts:
@@ -99,7 +114,10 @@ class FakeBackend:
 
     def collections(self, looked_into: Sequence[str] = ()) -> Mapping[str, Collection]:
         self.server.hook("before", "collections")
-        plain = {name: Collection(name=name, unique=name in self.server.unique) for name in sorted(self.server.names)}
+        plain = {
+            name: Collection(name=name, unique=name in self.server.unique, rule=self.server.rules.get(name, {}))
+            for name in sorted(self.server.names)
+        }
         return {**plain, **self.server.special}
 
     def make(self, collection: str) -> None:
@@ -108,10 +126,10 @@ class FakeBackend:
         self.server.hook("after", f"make {collection}")
 
     def begin(self) -> FakeUnit:
-        return FakeUnit(self.server, transaction=self.server.transactions)
+        return FakeUnit(self.server, transaction=self.server.transactions, stopped=self.stopped)
 
-    def plain(self) -> FakeUnit:
-        return FakeUnit(self.server, transaction=False)
+    def plain(self, *, through: bool = False) -> FakeUnit:
+        return FakeUnit(self.server, transaction=False, stopped=[] if through else self.stopped)
 
     def end(self, session: bytes) -> None:
         for unit in list(self.server.opened):
@@ -119,15 +137,16 @@ class FakeBackend:
                 unit.end()
 
     def interrupt(self) -> None:
-        pass
+        self.stopped.append(True)
 
     def close(self) -> None:
         pass
 
 
 class FakeUnit:
-    def __init__(self, server: Server, *, transaction: bool) -> None:
+    def __init__(self, server: Server, *, transaction: bool, stopped: Sequence[bool] = ()) -> None:
         self.server = server
+        self.stopped = stopped
         self.transaction = transaction
         self.state = "open"
         server.sessions += 1
@@ -178,7 +197,7 @@ class FakeUnit:
             self._lock(key)
             if key in self.view:
                 raise self._failed(Duplicate("_id_"))
-            self._set(key, self.server.stores(raw))
+            self._set(key, self.server.taken(raw))
         self._after(f"insert {collection}")
 
     def update(
@@ -188,33 +207,21 @@ class FakeUnit:
         change: Any,
         *,
         array_filters: Sequence[Mapping[str, Any]] = (),
-        upsert: bool = False,
-    ) -> bytes | None:
+    ) -> None:
         self._before(f"update {collection}")
-        found = list(self._matching(collection, filter))
-        made: bytes | None = None
-        if not found and upsert:
-            base = {"_id": equal_id(filter), **{k: v for k, v in filter.items() if k != "_id" and not _operators(v)}}
-            document = apply(change, base, self.server, inserting=True)
-            if document.get("_id") is None:
-                document = {**document, "_id": ObjectId()}
-            raw = encode({"_id": document["_id"], **document})
-            key = (collection, id_key(id_of(raw)))
-            self._lock(key)
-            self._set(key, raw)
-            made = id_of(raw)
-        for raw in found if not upsert else found[:1]:
+        for raw in list(self._matching(collection, filter)):
             self._changed(collection, raw, change)
         self._after(f"update {collection}")
-        return made
 
     def replace(self, collection: str, filter: Mapping[str, Any], document: bytes) -> int:
         self._before(f"replace {collection}")
+        if len(encode(dict(filter))) + len(document) > _LARGEST_STATEMENT:
+            raise self._failed(InvalidInput("The server can't be asked this: it is too large."))
         found = list(self._matching(collection, filter))[:1]
         for raw in found:
             key = (collection, id_key(id_of(raw)))
             self._lock(key)
-            self._set(key, document)
+            self._set(key, self.server.taken(document))
         self._after(f"replace {collection}")
         return len(found)
 
@@ -235,11 +242,18 @@ class FakeUnit:
         change: Any,
         *,
         array_filters: Sequence[Mapping[str, Any]] = (),
+        upsert: bool = False,
     ) -> bytes | None:
-        self._before(f"change {collection}")
+        called = f"{'upsert' if upsert else 'replace' if isinstance(change, bytes) else 'change'} {collection}"
+        self._before(called)
+        if isinstance(change, bytes) and len(encode(dict(filter))) + len(change) > _LARGEST_STATEMENT:
+            raise self._failed(InvalidInput("The server can't be asked this: it is too large."))
         found = next(iter(self._matching(collection, filter)), None)
-        after = None if found is None else self._changed(collection, found, change)
-        self._after(f"change {collection}")
+        if found is not None:
+            after: bytes | None = self._changed(collection, found, change)
+        else:
+            after = self._made(collection, filter, change) if upsert else None
+        self._after(called)
         return after
 
     # ---- ending
@@ -282,11 +296,29 @@ class FakeUnit:
             if key[0] == collection and matches(filter, raw, self.server):
                 yield raw
 
+    def _made(self, collection: str, filter: Mapping[str, Any], change: Any) -> bytes:
+        if not self.server.looks_into_and:
+            filter = {key: wanted for key, wanted in filter.items() if key != "$and"}
+        base = {"_id": equal_id(filter), **dict(_demanded(filter))}
+        document = apply(change, base, self.server, inserting=True)
+        if document.get("_id") is None:
+            document = {**document, "_id": ObjectId()}
+        raw = encode({"_id": document["_id"], **document})
+        key = (collection, id_key(id_of(raw)))
+        self._lock(key)
+        if key in self.view:
+            raise self._failed(Duplicate("_id_"))
+        self._set(key, after := self.server.taken(raw))
+        return after
+
     def _changed(self, collection: str, raw: bytes, change: Any) -> bytes:
         key = (collection, id_key(id_of(raw)))
         self._lock(key)
         try:
-            after = encode(apply(change, decode(raw), self.server, inserting=False))
+            if isinstance(change, bytes):
+                after = self.server.taken(change)
+            else:
+                after = encode(apply(change, decode(raw), self.server, inserting=False))
         except InvalidInput as error:
             raise self._failed(error) from None
         self._set(key, after)
@@ -309,6 +341,9 @@ class FakeUnit:
                 self.server.check_unique(self.view, key, document)
             except Duplicate as error:
                 raise self._failed(error) from None
+            rule = self.server.rules.get(key[0])
+            if rule and not matches(rule, document, self.server):
+                raise self._failed(InvalidInput("The collection's own rules (its validator) refuse a document."))
         if not self.transaction:
             self.server.write(key, document)
             return
@@ -325,6 +360,8 @@ class FakeUnit:
         return error
 
     def _before(self, name: str) -> None:
+        if self.stopped:
+            raise Conflict("It was cancelled.")
         self.server.hook("before", name)
 
     def _after(self, name: str) -> None:
@@ -362,6 +399,8 @@ def _holds(key: str, wanted: Any, document: Mapping[str, Any], raw: bytes, serve
         return all(matches(one, raw, server) for one in wanted)
     if key == "$or":
         return any(matches(one, raw, server) for one in wanted)
+    if key == "$nor":
+        return not any(matches(one, raw, server) for one in wanted)
     if key == "$expr":
         return _guarded(wanted, document, raw, server)
     if key == "$comment":
@@ -376,6 +415,19 @@ def _guarded(expression: Any, document: Mapping[str, Any], raw: bytes, server: S
         raise InvalidInput("The server refused it: $expr.")
     same, size = expression["$and"]
     return canon(document) == canon(same["$eq"][1]["$literal"]) and len(raw) == size["$eq"][1]
+
+
+def _demanded(filter: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields that an upsert takes over from its filter."""
+    for key, wanted in filter.items():
+        if key == "$and":
+            for one in wanted:
+                yield from _demanded(one)
+        elif key != "_id" and not key.startswith("$"):
+            if not _operators(wanted):
+                yield key, wanted
+            elif "$eq" in wanted:
+                yield key, wanted["$eq"]
 
 
 def _operators(wanted: Any) -> bool:

@@ -11,6 +11,7 @@ from policies.errors import GoexError, InvalidInput, Unsupported
 from runtimes.mongo import allowed
 from runtimes.mongo.extjson import read
 from runtimes.mongo.operations import Write, lacking_ids, parse, with_ids
+from runtimes.mongo.plan_text import operations
 from tests.runtimes.mongo.support import operation
 
 
@@ -73,6 +74,7 @@ HOSTILE = {
     "a dollar on top of a document": operation("insertOne", "orders", document={"$db": "admin"}),
     "a dollar in a replacement": operation("replaceOne", "orders", filter={}, replacement={"$set": {"a": 1}}),
     "the users": operation("find", "system.users"),
+    "what a client encrypts": operation("deleteMany", "enxcol_.people.ecoc", filter={}),
     "the profile": operation("deleteMany", "system.profile", filter={}),
     "the views": operation("updateMany", "system.views", filter={}, update={"$set": {"a": 1}}),
     "the markers": operation("deleteMany", "goex_marks", filter={}),
@@ -201,13 +203,55 @@ def test_a_lookup_is_a_use_of_the_other_collection_too() -> None:
         ('{"$expr": {"$eq": [1, 1]}}', True),
         ('{"$comment": "only mine"}', True),
         ('{"_id": {"$exists": true}}', True),
+        ('{"_id": {"$not": {"$exists": false}}}', True),
+        ('{"$nor": [{"_id": {"$exists": false}}, {"_id": {"$in": []}}]}', True),
+        ('{"$nor": [{"_id": {"$exists": false}}, {"a": 1}]}', False),
+        ('{"$nor": [{"a": {"$exists": true}}]}', False),
         ('{"$or": [{"a": 1}, {"b": 1}]}', False),
-        ('{"a": null}', False),
+        ('{"deletedAt": null}', False),
+        ('{"email": {"$exists": false}}', False),
+        ('{"email": {"$in": [null, ""]}}', False),
+        ('{"$or": [{"x": null}, {"n": 1}]}', False),
+        ('{"_id": {"$gte": {"$minKey": 1}}}', True),
+        ('{"_id": {"$lt": {"$maxKey": 1}}}', True),
+        ('{"_id": null}', False),
+        ('{"a": null, "b": 1}', False),
+        ('{"a": {"$exists": true}}', False),
+        ('{"a": {"$in": [1, 2]}}', False),
+        ('{"a": {"$exists": false, "$gt": 1}}', False),
         ('{"$expr": {"$eq": ["$a", 1]}}', False),
     ],
 )
 def test_an_empty_filter_is_seen_through_its_wrapping(filter: str, everywhere: bool) -> None:
     assert allowed.is_everywhere(read(filter)) is everywhere
+
+
+@pytest.mark.parametrize(
+    "lacks",
+    [
+        '{"email": null}',
+        '{"email": {"$exists": false}}',
+        '{"email": {"$in": [null, ""]}}',
+        '{"email": {"$not": {"$exists": true}}}',
+        '{"email": {"$not": {"$ne": null}}}',
+        '{"$nor": [{"email": {"$exists": true}}]}',
+        '{"$nor": [{"email": {"$nin": [null]}}, {"phone": {"$exists": true}, "a": 1}]}',
+    ],
+)
+def test_a_filter_that_asks_that_a_field_is_lacking_is_told_as_that(lacks: str) -> None:
+    text = '{"updateMany": "o", "filter": %s, "update": {"$set": {"a": 1}}}'
+    lines = "\n".join(operations([text % lacks], parse([text % lacks])))
+    assert "only asks that a field is lacking" in lines and "EMPTY" not in lines
+    for other in ("{}", '{"a": null, "b": 1}', '{"_id": null}'):
+        assert "lacking" not in "\n".join(operations([text % other], parse([text % other])))
+
+
+def test_an_empty_timestamp_is_taken_where_nothing_is_set() -> None:
+    empty = {"$timestamp": {"t": 0, "i": 0}}
+    for change in ("$unset", "$pull"):
+        parse([operation("updateOne", "o", filter={}, update={change: {"t": empty}})])
+    with pytest.raises(Unsupported, match="empty timestamp"):
+        parse([operation("insertOne", "o", document={"a.t": empty})])
 
 
 def test_ids_are_made_for_what_lacks_one_and_for_nothing_else() -> None:

@@ -7,6 +7,8 @@ process's may. Whatever happened, `settle` says what the rows show, twice the sa
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
@@ -16,7 +18,7 @@ import pytest
 from policies.errors import GoexError
 from runtimes.sql.contract import Doubtful, Job, Policy, Session
 from runtimes.sql.drivers import MariaDbDriver
-from runtimes.sql.mariadb import errors
+from runtimes.sql.mariadb import errors, settle
 from runtimes.sql.mariadb.wire import ServerError, Wire
 from tests.runtimes.sql.mariadb.support import PASSWORD, Base, Notes
 from tests.services.mariadb import MariaDb, find_server
@@ -298,3 +300,62 @@ def undone(base: Base, sql: str) -> str:
         "CREATE INDEX by_n": "DROP INDEX by_n ON p",
         "DROP INDEX by_s O": "CREATE INDEX by_s ON p (s)",
     }[sql[:17]]
+
+
+@pytest.mark.promise(78)
+@pytest.mark.parametrize("again", [False, True])
+def test_an_undo_whose_commit_is_under_way_is_ended_before_it_is_judged(
+    base: Base, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup holds the commit up; whoever asked for it is gone, and this machine's clock was set."""
+    base.run(TABLES)
+    before = base.dump()
+    job = base.job(SQL)
+    with base.session() as session:
+        session.run(job)
+        if again:
+            session.revert(job, "undo")
+            session.revert(job, "redo")
+    after = base.dump()
+    ended: list[BaseException] = []
+
+    def undo() -> None:
+        try:
+            with base.session() as session:
+                session.revert(job, "undo")
+        except GoexError as error:
+            ended.append(error)
+
+    lock = base.server.connect(base.name)
+    cursor = lock.cursor()
+    for stage in ("START", "FLUSH", "BLOCK_DDL", "BLOCK_COMMIT"):
+        cursor.execute(f"BACKUP STAGE {stage}")
+    running = threading.Thread(target=undo)
+    running.start()
+    try:
+        until = time.monotonic() + 20
+        while not base.run("SELECT 1 FROM information_schema.processlist WHERE user = 'goex' AND info = 'COMMIT'"):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        now = time.time
+        monkeypatch.setattr("time.time", lambda: now() + 5)
+        with base.session() as session:
+            state = session.settle(job).state
+    finally:
+        cursor.execute("BACKUP STAGE END")
+        lock.close()
+        running.join(20)
+    assert state == "done" and base.dump() == after and len(ended) == 1
+    with base.session() as session:
+        assert session.settle(job).state == "done" and session.revert(job, "undo").reached
+    assert base.dump() == before
+
+
+def test_a_server_is_known_by_when_it_started(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    with base.session() as session:
+        wire = session._wire  # type: ignore[attr-defined]
+        first = settle.started(wire)
+        assert abs(first - time.time()) < 3600
+        monkeypatch.setattr("time.time", lambda: 0.0)
+        time.sleep(1.1)
+        assert settle.started(wire) == first

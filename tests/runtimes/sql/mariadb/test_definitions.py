@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policies.errors import Conflict, Unavailable
+from policies.errors import Conflict, InvalidInput, Unavailable
 from runtimes.sql.contract import Doubtful
 from runtimes.sql.mariadb import definitions, errors, settle
 from runtimes.sql.mariadb.definitions import Definition
@@ -38,7 +38,7 @@ class FakeServer:
         return "more", "CREATE TABLE `more` (`id` int)"
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return []
+        return [(1,)] if "UPTIME" in sql else []
 
     def drop(self) -> None:
         self.broken = True
@@ -161,3 +161,74 @@ def test_a_renamed_table_whose_old_name_somebody_took(base: Base) -> None:
         assert session.settle(renamed).state == "done"
         session.revert(renamed, "undo")
     assert {name for (name,) in base.run("SHOW TABLES")} == {"up", "o`ld"}
+
+
+REFUSED = {
+    "CREATE TABLE n (id VARCHAR(4000) PRIMARY KEY)": "a key is too long",
+    "CREATE TABLE n (id INT PRIMARY KEY, pid INT, KEY (pid), FOREIGN KEY (pid) REFERENCES p (id))": "foreign key",
+    "ALTER TABLE c ADD CONSTRAINT f FOREIGN KEY (pid) REFERENCES p (id)": "foreign key",
+    "CREATE TABLE n (id INT PRIMARY KEY, id2 INT PRIMARY KEY)": "two primary keys",
+    "CREATE TABLE n (id INT AUTO_INCREMENT)": "AUTO_INCREMENT",
+    "CREATE TABLE n (a VARCHAR(70000))": r"a column is too long \(a\)",
+    "CREATE TABLE n (id TEXT PRIMARY KEY)": "a key of texts has no length",
+    "CREATE TABLE n (a DECIMAL(70,2))": "more digits",
+    "CREATE VIEW w (a, b) AS SELECT id FROM p": "a view names more or fewer columns",
+    "ALTER TABLE p RENAME TO `x y `": "such a name",
+}
+
+
+@pytest.mark.promise(76)
+@pytest.mark.parametrize("sql", REFUSED)
+def test_a_definition_that_the_server_does_not_take_is_refused_and_never_in_doubt(base: Base, sql: str) -> None:
+    base.run(
+        "CREATE TABLE p (id BIGINT PRIMARY KEY, a INT); CREATE TABLE c (id INT PRIMARY KEY, pid INT, UNIQUE (pid))"
+    )
+    with base.session() as session, pytest.raises(InvalidInput, match=REFUSED[sql]):
+        session.run(base.job(sql))
+    assert base.run("SHOW TABLES") == [("c",), ("p",)]
+
+
+def test_columns_that_no_table_can_have_are_refused_when_it_is_planned(base: Base) -> None:
+    with pytest.raises(InvalidInput, match="a key is too long"):
+        base.job("CREATE TABLE n (id VARCHAR(4000) PRIMARY KEY)")
+    base.run("CREATE TABLE p (id INT PRIMARY KEY)")
+    job = base.job("CREATE TABLE n (id INT PRIMARY KEY REFERENCES p (id))")  # a temporary table can't have that
+    with base.session() as session:
+        session.run(job)
+        session.revert(job, "undo")
+    assert base.run("SHOW TABLES") == [("p",)]
+
+
+@pytest.mark.parametrize(("number", "after", "doubt"), [(4999, False, False), (4999, True, True), (1030, False, False)])
+def test_an_error_without_words_is_in_doubt_only_where_something_was_changed(
+    monkeypatch: pytest.MonkeyPatch, number: int, after: bool, doubt: bool
+) -> None:
+    monkeypatch.setattr(settle, "started", lambda wire: 1)
+    server: Any = FakeServer(there=False, lost=False)
+    ran = server.run
+
+    def run(sql: str) -> None:
+        if "TABLES" in sql or after:
+            ran(sql)
+        if "TABLES" not in sql:
+            raise ServerError(number, errors.translated(number))
+
+    server.run = run
+    with pytest.raises(Doubtful if doubt else ServerError):
+        definitions.run(server, job(FullDisk(9)), Definition("more", "DROP TABLE `more`", "", lock=True))
+    assert server.broken is doubt
+
+
+@pytest.mark.promise(76)
+def test_an_undo_that_the_server_refuses_leaves_a_done_action_done(base: Base) -> None:
+    base.run("CREATE TABLE p (id INT PRIMARY KEY, a INT NOT NULL)")
+    job = base.job("CREATE UNIQUE INDEX i ON p (a)")
+    with base.session() as session:
+        session.run(job)
+        base.run("CREATE TABLE child (id INT PRIMARY KEY, pa INT, FOREIGN KEY (pa) REFERENCES p (a))")
+        with pytest.raises(Conflict, match="A foreign key needs that index"):
+            session.revert(job, "undo")
+        assert session.settle(job).state == "done"
+        base.run("DROP TABLE child")
+        session.revert(job, "undo")
+        assert session.settle(job).state == "undone"

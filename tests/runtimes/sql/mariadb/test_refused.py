@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from policies.errors import GoexError, InvalidInput, Unavailable, Unsupported
+from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.sql.checking.functions import MARIADB_SINCE
 from runtimes.sql.contract import Policy
+from runtimes.sql.mariadb import errors
 from runtimes.sql.mariadb.survey import stays_in_row
+from runtimes.sql.mariadb.wire import Wire
 from tests.runtimes.sql.mariadb.support import PASSWORD, Base
 from tests.services.mariadb import MariaDb
 
@@ -132,6 +136,152 @@ def test_triggers_that_stay_in_their_row_are_followed(base: Base) -> None:
         assert base.run("SELECT a, at IS NOT NULL FROM t") == [("Y", 1)]
         session.revert(job, "undo")
     assert base.dump() == before
+
+
+def refused_by_a_trigger(base: Base, signal: str, sql: str) -> tuple[str, str, str, int]:
+    """All that is told when a trigger of t's does that for a row that holds a secret."""
+    base.run("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(40)); INSERT INTO t VALUES (1, 'top-secret')")
+    with base.server.connect(base.name) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW BEGIN DECLARE said VARCHAR(900) DEFAULT '';"
+            f" DECLARE n, i INT DEFAULT 1; {signal}; END"
+        )
+    job = base.job(sql, "versioning")
+    with base.session() as session, pytest.raises(GoexError) as refused:
+        session.run(job)
+    assert base.run("SELECT a FROM t") == [("top-secret",)]
+    told = refused.value
+    assert not getattr(told, "difference", ())
+    return told.message, told.next_step, told.code, int(told.exit_status)
+
+
+TOLD = (errors.refused().message, errors.refused().next_step, errors.refused().code, int(errors.refused().exit_status))
+
+
+@pytest.mark.parametrize(
+    "number", [1020, 1054, 1062, 1064, 1114, 1142, 1146, 1205, 1213, 1227, 1290, 1305, 1317, 1644, 1969, 2013, 4999]
+)
+def test_what_a_trigger_says_with_a_number_of_the_servers_is_told_nobody(base: Base, number: int) -> None:
+    signal = (
+        "SET said = CONCAT('Unknown column ''', OLD.a, ''' in ''top_secret'' of ', OLD.a);"
+        f" SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = {number}, MESSAGE_TEXT = said"
+    )
+    assert refused_by_a_trigger(base, signal, "UPDATE t SET a = 'new' WHERE id = 1") == TOLD
+
+
+def test_the_number_that_a_trigger_makes_of_a_row_is_told_nobody(base: Base) -> None:
+    signal = (
+        "SET n = 256 * ASCII(OLD.a) + ASCII(SUBSTR(OLD.a, 2));"
+        " SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = n, MESSAGE_TEXT = 'x'"
+    )
+    assert refused_by_a_trigger(base, signal, "UPDATE t SET a = 'new' WHERE id = 1") == TOLD
+
+
+def test_a_trigger_chooses_no_words_of_the_statement(base: Base) -> None:
+    words = " ".join(f"p{place}_{code:02x}" for place in range(1, 11) for code in (0x2D, *range(0x61, 0x7B)))
+    signal = (
+        "WHILE i <= LENGTH(OLD.a) DO"
+        " SET said = CONCAT(said, '''p', i, '_', LOWER(HEX(SUBSTR(OLD.a, i, 1))), ''''), i = i + 1; END WHILE;"
+        " SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1054, MESSAGE_TEXT = said"
+    )
+    assert refused_by_a_trigger(base, signal, f"UPDATE t SET a = 'new' WHERE id = 1 AND '{words}' <> ''") == TOLD
+
+
+def test_what_no_trigger_can_say_is_told_in_words_where_another_table_has_one(base: Base) -> None:
+    base.run("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1)")
+    base.run("CREATE TABLE other (id INT); CREATE TRIGGER g BEFORE UPDATE ON other FOR EACH ROW SET NEW.id = 1")
+    with base.session() as session, pytest.raises(GoexError, match="unique"):
+        session.run(base.job("INSERT INTO t VALUES (1, 2)"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "fires"),
+    [
+        ("UPDATE t SET a = 2", True),
+        ("UPDATE `t` SET a = 2", True),
+        ("UPDATE shop.t SET a = 2", True),
+        ("UPDATE other, T SET a = 2", True),
+        ("INSERT INTO t VALUES (1, 1)", False),
+        ("INSERT INTO t VALUES (1, 1) ON DUPLICATE KEY UPDATE a = 2", True),
+        ("REPLACE INTO t VALUES (1, 1)", True),
+        ("WITH x AS (SELECT 1) UPDATE t SET a = 2", True),
+        ("DELETE FROM t FOR PORTION OF p FROM 1 TO 2", True),
+        ("DELETE FROM t", False),
+        ("UPDATE blog_post SET a = 2", False),
+        ("UPDATE t2 SET at = 2", False),
+        ("UPDATE /*!50000t*/ SET a = 2", True),
+        ("UPDATE größe SET a = 2", True),
+        ("UPDATE `a-b` SET a = 2", True),
+    ],
+)
+def test_a_statement_fires_what_stands_for_its_kind_on_a_table_that_it_names(sql: str, fires: bool) -> None:
+    wire: Any = SimpleNamespace(triggered=frozenset({("t", "UPDATE"), ("a-b", "UPDATE")}))
+    assert Wire._fires(wire, sql) is fires
+
+
+@pytest.mark.promise(73)
+def test_a_unique_value_that_is_taken_is_told_where_there_are_triggers_too(base: Base) -> None:
+    base.run("CREATE TABLE t (id INT PRIMARY KEY, k INT, s VARCHAR(9), at DATETIME, UNIQUE (k, s))")
+    base.run("INSERT INTO t VALUES (1, 1, 'a', NULL), (2, NULL, 'b', NULL)")
+    base.run("CREATE TRIGGER u BEFORE INSERT ON t FOR EACH ROW SET NEW.at = NEW.at")
+    job = base.job("UPDATE t SET k = 5")
+    with base.session() as session:
+        session.run(job)
+        base.run("INSERT INTO t VALUES (9, 1, 'A', NULL)")
+        with pytest.raises(Conflict, match="A unique value of a row that would come back is another row's"):
+            session.revert(job, "undo")
+        base.run("DELETE FROM t WHERE id = 9")
+        session.revert(job, "undo")
+    assert base.run("SELECT id, k FROM t ORDER BY id") == [(1, 1), (2, None)]
+
+
+def test_who_may_hold_the_rows_is_told_where_a_trigger_may_have_spoken(base: Base) -> None:
+    base.run("CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 1)")
+    base.run("CREATE TRIGGER i BEFORE INSERT ON t FOR EACH ROW SET NEW.a = NEW.a")
+    held = base.job("UPDATE t SET a = 2", "versioning")
+    with base.session() as session:
+        session.run(held)
+    with base.session() as session, pytest.raises(Conflict, match="possibly by a trigger") as refused:
+        session.run(base.job("INSERT INTO t VALUES (1, 3)"))
+    assert refused.value.difference == (f"may be held by the action {held.id}",)
+    assert f"goex undo {held.id}" in refused.value.next_step
+    with base.session() as session:
+        session.revert(held, "undo")
+
+
+def test_what_is_wrong_with_a_statement_is_told_before_its_triggers_can_run(base: Base) -> None:
+    base.run("CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+    base.run("CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW SET NEW.a = 1")
+    with pytest.raises(InvalidInput, match=r"more or fewer values than it takes \(concat\)"):
+        base.survey("UPDATE t SET a = concat()")
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "sql", "name"),
+    [
+        (1054, "Unknown column 'nope' in 'SET'", "UPDATE t SET a = nope", "nope"),
+        (1054, "Unknown column 't.nope' in 'WHERE'", "DELETE FROM t WHERE t.nope = 1", "nope"),
+        (1054, "Unknown column 'no-pe' in 'WHERE'", "DELETE FROM t WHERE `no-pe` = 1", "no-pe"),
+        (1054, "Unknown column 'größe' in 'SELECT'", "SELECT größe FROM t", "größe"),
+        (1054, "Unknown column 'gone' in 'SELECT'", "SELECT `select` FROM t", ""),
+        (1054, "Unknown column 'gone' in 'field list'", "SELECT list FROM field", ""),
+        (1054, "Unknown column 'gone' in 'SET'", "UPDATE t SET a = 'gone' /* gone */", ""),
+        (1142, "UPDATE command denied to user 'me'@'a' for table `db`.`t`", "UPDATE t SET me = 1", "t"),
+        (1055, "'db.t.a' isn't in GROUP BY", "SELECT a, t.b FROM t GROUP BY b", "a"),
+        (1305, "FUNCTION db.nope does not exist", "SELECT nope(1)", "nope"),
+    ],
+)
+def test_what_is_wrong_with_a_statement_is_told_by_one_name_of_its_own(
+    number: int, text: str, sql: str, name: str
+) -> None:
+    said = errors.translated(number, text, sql).message
+    assert said.endswith(f" ({name})." if name else "there is no such column.")
+
+
+@pytest.mark.parametrize("number", [1055, 1072, 1136, 1193, 1221, 1235, 1273, 1305, 1318, 1327, 1582])
+def test_what_is_wrong_with_a_statement_has_words(number: int) -> None:
+    assert isinstance(errors.translated(number), InvalidInput)
+    assert errors.translated(4999).message == "The server refused it. Nothing was changed."
 
 
 def test_a_trigger_that_spoils_the_way_back_is_found_before_the_commit(base: Base) -> None:
@@ -339,3 +489,12 @@ def test_a_function_that_a_view_calls_writes_nothing(base: Base, sql: str) -> No
         with pytest.raises(GoexError):  # in a transaction that only reads
             session.run(base.job("SELECT * FROM v"))
     assert base.run("SELECT * FROM log") == []
+
+
+@pytest.mark.parametrize(
+    ("number", "surely"),
+    [(1054, True), (1062, True), (1205, True), (1142, True), (3, False), (1026, False), (2013, False)],
+)
+def test_only_an_error_that_is_known_says_surely_that_nothing_was_done(number: int, surely: bool) -> None:
+    """A definition commits by itself: where its server's disk fails it may have been done all the same."""
+    assert errors.is_refusal(errors.translated(number)) is surely

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -571,6 +572,14 @@ def test_a_journal_that_is_a_link_is_refused(ground: SqliteGround) -> None:
         opened(ground)
 
 
+def test_a_journal_that_is_another_file_as_well_is_refused(ground: SqliteGround) -> None:
+    """SQLite would take it for what is left of itself, and write over it."""
+    (ground.folder / "precious").write_text("precious")
+    os.link(ground.folder / "precious", ground.folder / "shop.db-journal")
+    with pytest.raises(InvalidInput, match="journal"):
+        opened(ground)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_another_users_file_is_refused() -> None:
     with tempfile.TemporaryDirectory() as name:
@@ -592,6 +601,44 @@ def test_the_own_state_is_refused(ground: SqliteGround) -> None:
 
     with pytest.raises(InvalidInput, match="own"):
         SqliteDriver((ground.folder,)).open(ground.place, ground.secret, LIMITS)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+@pytest.mark.parametrize(
+    "what", ["the folder", "the file", "the folder above", "a link", "a descriptor", "another name"]
+)
+def test_the_own_state_is_refused_by_another_path(ground: SqliteGround, tmp_path: Path, what: str) -> None:
+    own = ground.folder / "own"
+    own.mkdir()
+    database = own / "state.db"
+    ground.path.rename(database)
+    other, fd = tmp_path.parent / f"{tmp_path.name}-other", os.open(own, os.O_PATH)
+    match what:
+        case "the folder" | "the folder above":
+            other.mkdir()
+            mounted, path = (
+                (own, other / "state.db") if what == "the folder" else (own.parent, other / "own" / "state.db")
+            )
+        case "the file":
+            other.touch()
+            mounted, path = database, other
+        case "a link":
+            other.symlink_to(own)
+            mounted, path = None, other / "state.db"
+        case "a descriptor":
+            mounted, path = None, Path(f"/proc/self/fd/{fd}/state.db")
+        case _:
+            os.link(database, other)
+            mounted, path = None, other
+    if mounted is not None and subprocess.run(["mount", "--bind", str(mounted), str(other)], check=False).returncode:
+        pytest.skip("may not mount here")
+    try:
+        with pytest.raises(InvalidInput, match="names" if what == "another name" else "GoEx's own"):
+            find(str(path), protected=[own])
+    finally:
+        os.close(fd)
+        if mounted is not None:
+            subprocess.run(["umount", "--lazy", str(other)], check=True)
 
 
 def test_another_file_at_the_same_path_is_refused(ground: SqliteGround) -> None:
