@@ -80,6 +80,17 @@ def github(folder: Path) -> dict[str, Any]:
 
 def openai(folder: Path) -> dict[str, Any]:
     """The openai package's functions by their full names below a client: HTTP method and path."""
+    return _chains(folder, "_client.OpenAI")
+
+
+def anthropic(folder: Path) -> dict[str, Any]:
+    """The same of the anthropic package, which is built alike; without what a machine asks that works for Anthropic's
+    own agents, which no program does that uses the service."""
+    made = _chains(folder, "_client.Anthropic")
+    return {"chains": {name: call for name, call in made["chains"].items() if ".environments.work." not in name}}
+
+
+def _chains(folder: Path, client: str) -> dict[str, Any]:
     classes: dict[str, tuple[ast.ClassDef, str]] = {}
     for file in sorted(folder.rglob("*.py")):
         module = ".".join(file.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
@@ -106,7 +117,7 @@ def openai(folder: Path) -> dict[str, Any]:
                                  and isinstance(one.value, ast.Constant)), _SENDING[call.func.attr])  # fmt: skip
                     chains.setdefault(".".join((*chain, each.name)), [verb.upper(), path])
 
-    below("_client.OpenAI", ())
+    below(client, ())
     return {"chains": dict(sorted(chains.items()))}
 
 
@@ -213,7 +224,8 @@ def _names(node: ast.expr | None) -> list[str]:
 
 
 _TABLES = (
-    ("slack_sdk", slack_sdk), ("github", github), ("openai", openai), ("notion_client", notion_client)
+    ("slack_sdk", slack_sdk), ("github", github), ("openai", openai), ("anthropic", anthropic),
+    ("notion_client", notion_client),
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mapper.catalog import Catalog
@@ -23,12 +23,13 @@ from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from policies.services import Method, Risk, Service, believed_risk
 from runtimes.code.document_rule import DOCUMENT, document_rule
 from runtimes.code.path_templates import HOLE, as_text, template, without_others
+from runtimes.code.places import Places, base_of
 from runtimes.code.same_address import apart, beyond, known_fields
 from runtimes.code.unlisted_fields import Unlisted
 from runtimes.gateway.head import OVERRIDES
 from runtimes.gateway.plan import MethodRule, Slot
 from runtimes.gateway.plan_check import OURS
-from runtimes.gateway.request_headers import OVERRIDE_NAMES
+from runtimes.gateway.request_headers import LEAVING_OUT, has_meaning, may_change
 from runtimes.gateway.routes import is_graphql
 from runtimes.rest.path_owner import check_path_owner
 from runtimes.rest.requests import credential_of, placement_for
@@ -43,10 +44,8 @@ BODY_BYTES = 16 * 2**20  # of one request
 _MIXED = re.compile(r"[^/{]\{|\}[^/{]*\{")
 _NEVER = OURS | OVERRIDES | {"authorization"}  # headers that no catalog can let code send
 _PLAIN = re.compile(r"[A-Za-z0-9._~@-]+")
-_UNREAD = frozenset({"GET", "HEAD"})
 _FORMS = ("alt", "$alt")  # parameters of Google's
 _PLAIN_FORM = ("json",)
-_WATCHED: Mapping[str, Literal["json", "form", "none"]] = {"json": "json", "form": "form", "none": "none"}
 Accounts = Mapping[tuple[str, str], Account]
 
 
@@ -146,7 +145,10 @@ def permits(
             next_step="Make several programs of it.",
         )
     made = _together(made)
-    return tuple(replace(each, rule=without_others(each.rule, method_of(catalog, each), catalog)) for each in made)
+    return tuple(
+        replace(each, rule=replace(without_others(each.rule, method_of(catalog, each), catalog), read=each.read))
+        for each in made
+    )
 
 
 def _together(made: Sequence[Permit]) -> list[Permit]:
@@ -249,7 +251,12 @@ def _permit(
             held={DOCUMENT: documents.fields["query"]},
             free=("variables",),
         )
-    where = _Places(method, http, calls)
+    where = Places(method, http, calls)
+    # Those that say what a request means are passed on as the program has them written out.
+    loose_headers = tuple(name for name in where.headers if not has_meaning(name))
+    again = method.idempotency if method.locations.get(method.idempotency) == "header" else ""
+    own_headers = tuple(name for name in service.headers if not has_meaning(name))
+    own_headers += (again,) if again and not may_change(again) else ()
     held, optional, must = _held(where, reads)
     closed = _closed(where, reads)
     own = apart(method, service)
@@ -260,6 +267,7 @@ def _permit(
     unlisted = Unlisted.of(method, reads, where.format, where.all)
     other_fields = bool(reads) and where.format in ("json", "form") and known_fields(method) and _may_have_any(reads)
     forms = _forms(reads)
+    shown = {} if read else _shown(calls, service.code.query)
     loose = tuple(name for name in _FORMS if reads and forms != _PLAIN_FORM and name in service.code.query)
     placement = placement_for(service, account)
     if placement.more or placement.at == "cookie" or _MIXED.search(method.path):
@@ -275,7 +283,11 @@ def _permit(
         method=http,
         path=template(method, {**held, **_written_segments(method, reads)}),
         query={
-            **{name: forms if name in _FORMS else () for name in service.code.query},
+            **{
+                name: forms if name in _FORMS else tuple(shown.get(name) or ())
+                for name in service.code.query
+                if read or name not in LEAVING_OUT or name in shown or not reads
+            },
             **{
                 name: tuple(as_text(value) for value in held.get(name, ()))
                 for name in where.query
@@ -293,7 +305,7 @@ def _permit(
         or unlisted.only
         or (own.shared and known_fields(method) and (where.format != "any" or bool(own.must))),
         must=(*(name for name in must if name in where.query or name in where.body), *unlisted.must, *own.must),
-        headers=tuple(name for name in dict.fromkeys([*service.headers, *where.headers]) if name.lower() not in _NEVER),
+        headers=tuple(name for name in dict.fromkeys([*own_headers, *loose_headers]) if name.lower() not in _NEVER),
         body_format=where.format,
         calls=READS if read else WRITES,
         request_bytes=BODY_BYTES,
@@ -301,7 +313,13 @@ def _permit(
     )
     if is_graphql(rule) and not rule.fields.get("query"):
         return None  # a language of its own: only documents that are written in the program are let through
-    made = {name: tuple(typed(value, properties.get(name)) for value in values) for name, values in held.items()}
+    made = {
+        name: tuple(typed(value, properties.get(name)) for value in values)
+        for name, values in held.items()
+        if name not in where.parts
+    }
+    in_parts = {base_of(name) for name in where.parts}
+    parts = {name: values for name, values in shown.items() if values}
     return Permit(
         rule=rule,
         service=service.name,
@@ -309,53 +327,28 @@ def _permit(
         read=read,
         lines=tuple(sorted({call.line for call in reads})),
         held={**made, **unlisted.held},
-        optional=(*(name for name in held if name in optional), *unlisted.optional),
-        closed=closed,
+        optional=(*(name for name in held if name in optional), *unlisted.optional, *parts),
+        closed=tuple(name for name in closed if name not in in_parts),
         free=(
             *(name for name in where.all if name not in held and name not in closed),
-            *where.headers,
+            *loose_headers,
+            *(name for name in own_headers if may_change(name) and name.lower() not in _NEVER),
             *unlisted.free,
             *_free_segments(rule.path, properties),
             *more,
             *(("any other field",) if other_fields else ()),
             *loose,
+            *(name for name, values in shown.items() if values is None),
         ),
-        more=more if reads and not other_fields else (OTHER_ARGUMENTS,),
-        parts=unlisted.parts,
+        more=(*more, *(name for name in where.parts if base_of(name) not in properties))
+        if reads and not other_fields
+        else (OTHER_ARGUMENTS,),
+        parts={**parts, **unlisted.parts, **{name: values for name, values in held.items() if name in where.parts}},
     )
 
 
-class _Places:
-    """Where the arguments of a method are in a request that is sent in one way."""
-
-    def __init__(self, method: Method, http: str, calls: Sequence[FoundCall]) -> None:
-        names = [str(name) for name in method.parameters.get("properties", {}) if name.lower() not in OVERRIDE_NAMES]
-        usual = "body" if method.body != "none" else "query"
-        at = {name: str(method.locations.get(name, usual)) for name in names}
-        self.path = [name for name in names if at[name] == "path"]
-        self.several = [match["name"] for match in HOLE.finditer(method.path) if match["several"]]
-        self.headers = [name for name in names if at[name] == "header"]
-        rest = [name for name in names if at[name] not in ("path", "header")]
-        if http == method.http:
-            self.query = [name for name in rest if at[name] in ("query", "repeat")]
-            self.body = [name for name in rest if at[name] == "body"]
-            # Text, bytes and parts are streamed: no rule says anything about what is in them.
-            self.format: Literal["json", "form", "any", "none"] = _WATCHED.get(method.body, "any")
-        elif http in _UNREAD or http == "DELETE":
-            self.query, self.body, self.format = rest, [], "none"
-        else:
-            self.query, self.body, self.format = [], rest, "form"
-        said = {name for call in calls for name in call.query}
-        self.query += [name for name in rest if name in said and name not in self.query]
-        self.all = dict.fromkeys((*self.path, *self.query, *self.body))
-        if any(call.body == "any" for call in calls):
-            self.format = "any"
-        elif self.format == "none" and any(call.body != "none" for call in calls):
-            self.format = "json"
-
-
 def _held(
-    where: _Places, calls: Sequence[FoundCall]
+    where: Places, calls: Sequence[FoundCall]
 ) -> tuple[dict[str, tuple[JsonValue, ...]], frozenset[str], tuple[str, ...]]:
     """The arguments whose values are known in every call, those of them that some call leaves out, and those that none
     does."""
@@ -368,6 +361,8 @@ def _held(
         known = [part[1] for part in parts if part[0]]
         in_path = name in where.path
         if name in open_ or (name not in where.path and name not in where.query and name not in where.body):
+            continue
+        if name in where.parts and not where.stands_once(name, open_):
             continue
         if not in_path and name in where.body and where.format == "any":
             continue  # it is streamed, so nobody reads it
@@ -417,7 +412,7 @@ def _free_segments(path: Sequence[str | Slot], arguments: Mapping[str, Any]) -> 
             yield part.name
 
 
-def _closed(where: _Places, calls: Sequence[FoundCall]) -> tuple[str, ...]:
+def _closed(where: Places, calls: Sequence[FoundCall]) -> tuple[str, ...]:
     """The arguments that none of these calls has, where all of each call's are known by name."""
     if not calls or _may_have_any(calls):
         return ()
@@ -433,6 +428,18 @@ def _forms(calls: Sequence[FoundCall]) -> tuple[str, ...]:
     if not calls or any(unknown for unknown, _ in said):
         return ()
     return tuple(dict.fromkeys((*_PLAIN_FORM, *(as_text(value) for _, value in said if value is not None))))
+
+
+def _shown(calls: Sequence[FoundCall], names: Sequence[str]) -> dict[str, tuple[str, ...] | None]:
+    """What calls say of how much an answer shows, by the parameter: its values, None for any."""
+    made: dict[str, tuple[str, ...] | None] = {}
+    for name in (one for one in LEAVING_OUT if one in names):
+        values = tuple(dict.fromkeys(as_text(call.query[name]) for call in calls if name in call.query))
+        if any(name in call.open for call in calls) or len(values) > MOST_VALUES:
+            made[name] = None
+        elif values:
+            made[name] = values
+    return made
 
 
 def _may_have_any(calls: Sequence[FoundCall]) -> bool:

@@ -80,7 +80,8 @@ def argument_lines(permit: Permit) -> list[str]:
         lines.append(escape(f"{name}: {said}{', or left out' if name in permit.optional else ''}"))
     # What must be there may stand in the query: then nobody looks at the body.
     if rule.body_format == "any" and set(rule.must) <= rule.query.keys() and not any(rule.fields.values()):
-        lines.append("a file, or a body in parts: whatever the program makes it, passed on unread")
+        said = "a file, or a body in parts: whatever the program makes it, passed on unread, but for JSON and forms"
+        lines.append(said)
     if len(permit.free) > MOST_NAMED or (permit.free and not permit.lines):
         return [*lines, "any other argument: whatever the program makes it" if lines else "whatever its arguments are"]
     return [*lines, *(escape(f"{name}: whatever the program makes it") for name in permit.free)]

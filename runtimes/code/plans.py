@@ -8,8 +8,8 @@ once isn't one for a program that makes it a hundred times.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mapper.catalog import Catalog
@@ -23,12 +23,14 @@ from policies.display_text import escape
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.reversions import NoReversions, ReversionSet
-from policies.services import Risk, believed_risk
+from policies.services import Risk, UndoTemplate, believed_risk
 from runtimes.base import Context
 from runtimes.code.permits import Accounts, Permit, permits
 from runtimes.code.plan_text import named, permit_lines, program_lines
 from runtimes.code.scopes import MAY_CHANGE, MAY_READ, PROGRAM, RUN, SERVICE
+from runtimes.code.written_headers import Headers, another_effect, answer_without, meant_for, to_show, with_written
 from runtimes.gateway.codec import rule_to_json
+from runtimes.gateway.request_headers import LEAVING_OUT
 from runtimes.rest.plan_text import said_of, source_lines
 from runtimes.rest.planner import chosen_for, why_none
 from runtimes.sandbox.contract import Profile
@@ -47,6 +49,8 @@ class _Back:
     standing: str = ""
     why: str = ""
     remains: str = ""
+    answered: bool = False  # it reads the answer
+    shown: tuple[str, ...] = ()  # what it reads there
 
 
 def accounts_of(action: Code, accounts: Accounts) -> Accounts:
@@ -76,7 +80,22 @@ def look(action: Code, accounts: Accounts, catalog: Catalog, seen: Seen | None =
         finding = find(action.language, action.program, catalog, action.services, bases)
     else:
         finding = matched(seen, catalog, action.services, bases)
-    return Looked(finding, permits(finding.calls, action.methods, accounts, catalog))
+    allowed = permits(finding.calls, action.methods, accounts, catalog)
+    hosts = {origin.host for account in accounts.values() for origin in account.origins}
+    headers = Headers.of(*meant_for(action.program, finding.headers, hosts))
+    return Looked(
+        finding,
+        tuple(
+            with_written(
+                permit,
+                headers,
+                catalog.service(permit.service),
+                catalog.method(permit.method_id),
+                others=bases,
+            )
+            for permit in allowed
+        ),
+    )
 
 
 def assess_code(
@@ -92,6 +111,10 @@ def assess_code(
     accounts = accounts_of(action, context.accounts)
     finding, allowed = looked.finding, looked.permits
     back = [_way_back(permit, catalog, reversions or NoReversions()) for permit in allowed]
+    allowed = tuple(
+        replace(permit, rule=replace(permit.rule, answered=True, shown=way.shown)) if way.answered else permit
+        for permit, way in zip(allowed, back, strict=True)
+    )
     program = hashlib.sha256(action.program.encode("utf-8")).hexdigest()
     steps = _steps(allowed)
     bound = _bound(action)
@@ -239,6 +262,8 @@ def _way_back(permit: Permit, catalog: Catalog, reversions: ReversionSet) -> _Ba
     method = catalog.method(permit.method_id)
     if permit.rule.body_format == "any" or method.document:
         return _Back(why=NOT_READ)
+    if other := another_effect(permit, method):
+        return _Back(why=other)
     found = _Back(why="no way back is known for it")
     for one in permit.sets():
         try:
@@ -252,14 +277,38 @@ def _way_back(permit: Permit, catalog: Catalog, reversions: ReversionSet) -> _Ba
             return _Back(why=NEEDS_BEFORE)
         if undo.unless and _name(undo.unless) not in permit.closed:
             return _Back(why=f"the program may choose {_name(undo.unless)} itself, and meet what was there before")
+        needed = tuple(_read_in_answer(undo))
+        if needed and (what := answer_without(permit, needed)):
+            return _Back(why=f"the program may ask by {what} for an answer without what its way back reads there")
         found = _Back(
             pair=chosen.pair.hash,
             by=named(f"{permit.service}.{call.method}" for call in undo.calls),
             standing=chosen.standing.value,
             remains=(f" What remains: {undo.note.rstrip('.')}." if undo.note else "")
             + said_of(chosen.pair.source, chosen.standing.value),
+            answered=found.answered or bool(needed),
+            shown=tuple(dict.fromkeys((*found.shown, *to_show(needed)))) if _lists_fields(permit) else (),
         )
     return found
+
+
+def _lists_fields(permit: Permit) -> bool:
+    return any(name in permit.held or name in permit.parts for name in LEAVING_OUT)
+
+
+def _read_in_answer(undo: UndoTemplate) -> Iterator[str]:
+    """The paths into the answer that a way back reads; "" for all of it."""
+    if undo.answered:
+        yield ""
+    waiting: list[Any] = [(one.arguments, [each.value for each in one.expect]) for one in (*undo.reads, *undo.sends)]
+    while waiting:
+        match waiting.pop():
+            case str() as text if text.startswith("$response"):
+                yield text.removeprefix("$response").strip(".").rstrip("?-")
+            case Mapping() as values:
+                waiting.extend(values.values())
+            case list() | tuple() as values:
+                waiting.extend(values)
 
 
 def _name(path: str) -> str:

@@ -68,8 +68,9 @@ class Reader:
             return read_folder_shell(program, folder)
         said = await self._apart(_FOLDER, folder, program, agent)
         try:
-            changes, within, paths, names_all = json.loads(said)
-            return FolderShell(changes is True, within is True, tuple(str(path) for path in paths), names_all is True)
+            changes, within, *named, names_all = json.loads(said)
+            paths, words, globs = (tuple(map(str, each)) for each in named)
+            return FolderShell(changes is True, within is True, paths, words, globs, names_all is True)
         except (ValueError, TypeError) as error:
             raise _refused() from error
 
@@ -132,7 +133,7 @@ def main() -> None:
     program = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
     if sys.argv[1] == _FOLDER:
         found = read_folder_shell(program, sys.argv[2])
-        said = json.dumps([found.changes, found.within, found.paths, found.names_all])
+        said = json.dumps([found.changes, found.within, found.paths, found.words, found.globs, found.names_all])
     else:
         said = to_json(read(next(one for one in LANGUAGES if one == sys.argv[1]), program))
     with os.fdopen(os.dup(1), "wb") as out:

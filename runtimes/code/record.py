@@ -38,6 +38,7 @@ class Sent:
     permit: int
     arguments: JsonObject
     whole: bool
+    keys: tuple[str, ...] = ()  # by which the service knows it again: this action's, and no other's
 
     def to_json(self) -> dict[str, JsonValue]:
         return {
@@ -46,6 +47,7 @@ class Sent:
             "permit": self.permit,
             "arguments": dict(self.arguments),
             "whole": self.whole,
+            **({"keys": list(self.keys)} if self.keys else {}),
         }
 
 
@@ -96,7 +98,7 @@ def load(records: Records) -> Record | None:
     while (data := records.get(f"sent-{len(made.sent)}")) is not None:
         value = parse(data, limit=MAX_NOTE, what="The record of this action")
         try:
-            made.sent.append(Sent(**value))
+            made.sent.append(Sent(**{**value, "keys": tuple(value.get("keys", ()))}))
         except TypeError as error:
             raise InvalidInput(f"The record of this action can't be read: {error}.") from error
     for one in made.sent:
@@ -135,6 +137,24 @@ def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog) -> Answer:
     return kept
 
 
+def answers_of(kept: Record, number: int, answer: Answer, *, replayed: bool) -> dict[int, Answer]:
+    """What an answer to a request is the answer of, by the requests' numbers. One that was given before is that of the
+    request that the service had first: of this action, since its keys are in no other."""
+    if not (answer.well and replayed):
+        return {} if kept.done(number) else {number: answer}  # a later one may have had its answer already
+    one = kept.sent[number]
+    nothing = replace(answer, well=False, failed="it was answered as an earlier request was, so nothing was made by it")
+    same = [other for other in kept.sent[:number] if other.permit == one.permit and {*other.keys} & {*one.keys}]
+    if not one.keys or any(kept.done(other.number) for other in same):
+        return {number: nothing}
+    if not same:
+        return {number: answer}
+    alike = [other for other in same if (other.arguments, other.whole) == (one.arguments, one.whole)]
+    if not alike:  # which of them it was isn't known
+        return {number: replace(nothing, failed="it was answered as another request was", unsure=True)}
+    return {alike[0].number: answer, number: nothing}
+
+
 def arguments_of(sent: SentRequest, permit: Permit, catalog: Catalog) -> tuple[dict[str, JsonValue], bool]:
     """The arguments of a catalogued call in a request as it left, of those that the catalog knows; and whether all of
     its body was read, and is one call's. The path's word counts, whatever else calls itself so: it is what was acted
@@ -160,7 +180,8 @@ def arguments_of(sent: SentRequest, permit: Permit, catalog: Catalog) -> tuple[d
         if name in properties and name not in path:
             clear = clear and name not in found
             found[name] = typed(value, properties[name])
-    return found, clear and (isinstance(sent.body, Mapping) or (sent.body is None and sent.size == 0))
+    read = isinstance(sent.body, Mapping) or (sent.body is None and sent.size == 0)
+    return found, clear and read and not sent.file
 
 
 def permits_of(plan: Plan) -> tuple[Permit, ...]:

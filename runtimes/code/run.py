@@ -206,8 +206,13 @@ class _Watch:
         if not permit.read:
             arguments, whole = record.arguments_of(sent, permit, self.catalog)
             noted = Sent(
-                number=len(self.kept.sent), request=request, permit=place, arguments=arguments, whole=whole
-            )  # fmt: skip
+                number=len(self.kept.sent),
+                request=request,
+                permit=place,
+                arguments=arguments,
+                whole=whole,
+                keys=sent.keys,
+            )
             record.note_sent(self.context.records, noted)
             self.kept.sent.append(noted)
             self._numbers[request] = noted.number
@@ -231,8 +236,11 @@ class _Watch:
             self._fail(permit)
         try:
             if number is not None:
-                self.kept.answers[number] = answer
-                record.note_answer(self.context.records, number, answer)
+                answers = record.answers_of(self.kept, number, answer, replayed=exchange.replayed)
+                self.kept.answers.update(answers)
+                for each, given in answers.items():
+                    record.note_answer(self.context.records, each, given)
+                answer = answers.get(number, answer)
             facts: dict[str, Any] = {"request": exchange.request, "status": exchange.status, "well": answer.well}
             self.context.note("answer", {**facts, "bytes": exchange.size, "sha256": answer.sha256})
         except Exception as error:

@@ -66,4 +66,4 @@ def _in_body(method: Method) -> JsonObject:
 
 
 def _shape(method: Method) -> str:
-    return _HOLE.sub(r"{\1}", method.path)
+    return _HOLE.sub(r"{\1}", method.path).rstrip("/")  # to most servers a slash at the end says nothing

@@ -16,6 +16,7 @@ from policies.reversions import ReversionSet
 from runtimes.base import Context
 from runtimes.code.plans import NOT_READ
 from runtimes.code.record import Record, permits_of
+from runtimes.code.written_headers import another_effect
 from runtimes.rest.plan_text import step_lines
 from runtimes.rest.plans import needs_of
 from runtimes.rest.undo import Reversal, Seen, reversal
@@ -37,8 +38,9 @@ def reversed_(plan: Plan, kept: Record, context: Context, catalog: Catalog, reve
             raise Unsupported(
                 f"The account {permit.service}/{permit.account} is gone, so nothing can be taken back there."
             )
-        if not one.whole:
-            unread[one.number] = NOT_READ
+        stuck = "" if one.whole else NOT_READ
+        if stuck := stuck or another_effect(permit, catalog.method(permit.method_id)):
+            unread[one.number] = stuck
             continue
         seen.append(
             Seen(

@@ -10,15 +10,17 @@ import codecs
 import json
 import re
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
+from policies.services import overrides
 from runtimes.gateway.admission import BodyKind, Refused
 from runtimes.gateway.multipart import BadParts, FirstPart, Part, PartReader, boundary_of, read_parts, write_parts
 from runtimes.gateway.plan import MethodRule
-from runtimes.gateway.request_headers import carries_credential, overrides, refuse
+from runtimes.gateway.request_headers import carries_credential, refuse
 from runtimes.gateway.urls import BadTarget, decode_query, encode_query
 
 FORM = "application/x-www-form-urlencoded"
@@ -48,6 +50,8 @@ class Content:
     body: bytes
     type: str
     size: int  # bytes as it came
+    typed: bool = False  # JSON, whose values have a type; those of a form are texts
+    file: bool = False  # a part of it is a file, which isn't in its value
 
 
 def kind_of(content_type: str | None) -> BodyKind:
@@ -75,13 +79,18 @@ def read_content(kind: BodyKind, content_type: str, body: bytes, limit: int) -> 
     size = len(body)
     # What comes out of many small values is many times as large, and takes seconds.
     if sum(body.count(mark) for mark in _MARKS[kind]) > MAX_VALUES[kind]:
-        raise refuse("size", "the body has too many values to be looked at", status=413)
+        raise refuse(
+            "size",
+            f"JSON and forms are looked at before they are sent: this one has more than {MAX_VALUES[kind]:,} values",
+            hint="Send it in several requests.",
+            status=413,
+        )
     try:
         if kind == "json":
             value = parse(body.decode("utf-8"), limit=limit, what="The body")
             fields = tuple(value.items()) if isinstance(value, dict) else None
             said = "; charset=utf-8" if _UTF8.search(content_type) else ""
-            found = Content(fields=fields, value=value, body=_dumped(value), type=media + said, size=size)
+            found = Content(fields=fields, value=value, body=_dumped(value), type=media + said, size=size, typed=True)
         elif kind == "form":
             pairs = decode_query(body.decode("ascii"), form=True, ordered=True)
             sent = encode_query(pairs).encode("ascii")
@@ -90,9 +99,11 @@ def read_content(kind: BodyKind, content_type: str, body: bytes, limit: int) -> 
             parts = read_parts(body, boundary_of(content_type))
             pairs = tuple((part.name, part.text()) for part in parts if not part.file)
             # A file has no value that a rule could have, and a name that it could have.
-            fields = (*pairs, *((part.name, None) for part in parts if part.file))
+            files = tuple((part.name, None) for part in parts if part.file)
             sent, written = write_parts(parts)
-            found = Content(fields=fields, value=_gathered(pairs), body=sent, type=written, size=size)
+            found = Content(
+                fields=(*pairs, *files), value=_gathered(pairs), body=sent, type=written, size=size, file=bool(files)
+            )
     except (InvalidInput, BadTarget, BadParts, ValueError, RecursionError) as error:
         raise refuse("body", "the body can't be read in exactly one way", status=400) from error
     if len(found.fields or ()) > MAX_FIELDS:
@@ -116,31 +127,68 @@ def check_fields(
     """Raise Refused for a value that the rule doesn't have, in the body or in the query, or for one that is missing
     of those that must be there."""
     query = tuple(pairs)
+    typed = content is not None and content.typed
     fields = () if content is None or content.fields is None else content.fields
+    in_body = same if typed else same_text
+    said = [*((*pair, same_text) for pair in query), *((*pair, in_body) for pair in fields)]
     if content is not None and content.fields is None and looks_at(rule):
         raise refuse("field", "the body must be an object, since its fields are held to values")
     check_closed(rule, [name for name, _ in fields])
-    other = next((name for name, _ in fields if rule.only and name not in rule.fields), "")
+    free = () if typed else _free_parts(rule)
+    other = next(
+        (name for name, _ in fields if rule.only and name not in rule.fields and not name.startswith(free)), ""
+    )
     if other:
         raise refuse("field", f"the field {other[:60]} isn't part of what was allowed", hint="Leave it out.")
     for constrained in (rule.fields, rule.query):
         values = held(constrained)
         names = {_plain(name): name for name in values}
-        for name, value in (*query, *fields):
+        for name, value, is_same in said:
             alias = next((names[plain] for plain in _plains(name) if plain in names), None)
             if alias is None:
                 continue
             if name != alias:
                 raise refuse("field", f"the name {name} could be taken for {alias}")
-            if not any(same(value, one) for one in values[alias]):
+            if not any(is_same(value, one) for one in values[alias]):
                 raise refuse("field", f"{alias} is held to {_shown(values[alias])}")
-    for name in held(rule.fields).keys() | held(rule.query).keys():
-        if [one for one, _ in (*query, *fields)].count(name) > 1:
+    there = Counter(name for name, _, _ in said)
+    fixed = held(rule.fields).keys() | held(rule.query).keys()
+    for name in fixed:
+        if there[name] > 1:
             raise refuse("field", f"{name} stands twice")
-    there = {name for name, _ in (*query, *fields)}
+    _check_parts([name for name in fixed if "[" in name], there)
     missing = [name for name in must if name not in there]
     if missing:
         raise refuse("field", f"{missing[0]} is missing, and this method is allowed with it alone")
+
+
+def _free_parts(rule: MethodRule) -> tuple[str, ...]:
+    """How a form's field begins that is a part (`metadata[order]`) of one that is known, and free."""
+    return tuple(f"{name}[" for name, values in rule.fields.items() if not values)
+
+
+def _check_parts(names: Collection[str], there: Iterable[str]) -> None:
+    """Raise Refused for a field that could be one of the `names`, hold it, or be a part of it, as servers read brackets
+    and dots. Each field is looked up, since both are up to thousands."""
+    if not names:
+        return
+    parts = {name: _parts(name) for name in names}
+    deepest = max(len(each) for each in parts.values())
+    whole: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    begun: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, each in parts.items():
+        whole[each].append(name)
+        for length in range(len(each) + 1):
+            begun[each[:length]].append(name)
+    for one in there:
+        mine = _parts(one, deepest + 1)
+        near = [begun.get(mine, ()), *(whole.get(mine[:length], ()) for length in range(min(len(mine), deepest) + 1))]
+        if other := next((name for each in near for name in each if name != one), ""):
+            raise refuse("field", f"the name {one} could be taken for {other}")
+
+
+def _parts(name: str, most: int = 0) -> tuple[str, ...]:
+    return tuple(_plain(part) for part in re.split(r"[\[\].]+", name, maxsplit=most) if part)
 
 
 def looks_at(rule: MethodRule) -> bool:
@@ -151,8 +199,13 @@ def looks_at(rule: MethodRule) -> bool:
 def check_closed(rule: MethodRule, names: Iterable[str]) -> None:
     """Raise Refused for a field that may not stand in a body, under any name that it could be taken for."""
     closed = {_plain(name): name for name in rule.closed}
+    free = _free_parts(rule)
     for name in names:
-        if name not in rule.fields and (alias := next((closed[one] for one in _plains(name) if one in closed), "")):
+        if (
+            name not in rule.fields
+            and not name.startswith(free)
+            and (alias := next((closed[one] for one in _plains(name) if one in closed), ""))
+        ):
             raise refuse("field", f"the field {alias} isn't part of what was allowed", hint="Leave it out.")
 
 
@@ -174,11 +227,16 @@ def check_names(rule: MethodRule, names: Collection[str]) -> None:
 
 
 def same(found: JsonValue, allowed: JsonValue) -> bool:
-    """Whether a value is the allowed one, or a form's way of writing it."""
-    if canonical(found) == canonical(allowed):
-        return True
+    """Whether a value in JSON is the allowed one, of the same type at any depth."""
+    return canonical(found) == canonical(allowed)
+
+
+def same_text(found: JsonValue, allowed: JsonValue) -> bool:
+    """Whether a text in a query or form is a way of writing the allowed value. None is a file, which is no value."""
     if not isinstance(found, str):
-        return not isinstance(found, bool) and isinstance(found, int) and allowed == str(found)
+        return False
+    if isinstance(allowed, str):
+        return found == allowed
     if isinstance(allowed, bool):
         return found in (("true", "True", "1") if allowed else ("false", "False", "0"))
     if isinstance(allowed, int | float):

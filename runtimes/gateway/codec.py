@@ -67,8 +67,9 @@ def plan_from_json(raw: Mapping[str, Any]) -> GatewayPlan:
 def rule_to_json(rule: MethodRule) -> dict[str, Any]:
     """Every field of a rule: a plan's digest is taken over this too."""
     made = {each.name: getattr(rule, each.name) for each in fields(MethodRule)}
-    if not rule.budget:
-        del made["budget"]  # as a GoEx without it wrote rules
+    for name in ("budget", "written", "read", "answered", "shown"):
+        if not made[name]:
+            del made[name]  # as a GoEx without it wrote rules
     return {
         **{name: list(value) if isinstance(value, tuple) else value for name, value in made.items()},
         "origin": str(rule.origin),
@@ -77,6 +78,7 @@ def rule_to_json(rule: MethodRule) -> dict[str, Any]:
         "credential_more": [list(place) for place in rule.credential_more],
         "query": {name: list(values) for name, values in rule.query.items()},
         "fields": {name: list(values) for name, values in rule.fields.items()},
+        **({"written": {name: list(values) for name, values in rule.written.items()}} if rule.written else {}),
     }
 
 
@@ -95,6 +97,8 @@ def rule_from_json(raw: Mapping[str, Any]) -> MethodRule:
         "credential_more": _places(raw),
         "closed": tuple(raw["closed"]),
         "headers": tuple(raw["headers"]),
+        "shown": tuple(raw.get("shown", ())),
+        "written": {name: tuple(values) for name, values in raw.get("written", {}).items()},
     })  # fmt: skip
 
 
@@ -190,6 +194,7 @@ def exchange_to_json(exchange: Exchange) -> dict[str, Any]:
         "text": exchange.text,
         "failed": exchange.failed,
         "size": exchange.size,
+        "replayed": exchange.replayed,
     }
 
 
@@ -202,6 +207,7 @@ def exchange_from_json(raw: Mapping[str, Any]) -> Exchange:
         text=str(raw["text"]),
         failed=str(raw["failed"]),
         size=int(raw["size"]),
+        replayed=raw["replayed"] is True,
     )
 
 
@@ -212,6 +218,8 @@ def sent_to_json(sent: SentRequest) -> dict[str, Any]:
         "query": [list(pair) for pair in sent.query],
         "body": sent.body,
         "size": sent.size,
+        "file": sent.file,
+        "keys": list(sent.keys),
     }
 
 
@@ -222,6 +230,8 @@ def sent_from_json(raw: Mapping[str, Any]) -> SentRequest:
         query=tuple((str(name), str(value)) for name, value in raw["query"]),
         body=raw["body"],
         size=int(raw["size"]),
+        file=raw["file"] is True,
+        keys=tuple(str(key) for key in raw["keys"]),
     )
 
 

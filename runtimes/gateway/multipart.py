@@ -30,6 +30,7 @@ _DISPOSITION = re.compile(
     r"(; ?filename\*=(?:UTF-8|utf-8)''[A-Za-z0-9!#$&+.^_`|~%\-]{0,1000})?"
 )
 _TYPE = re.compile(r"[\x21-\x7e][\x20-\x7e]{0,200}")
+_OTHER_CHARSET = re.compile(r"""charset(?!\s*=\s*(?:"utf-8"|utf-8)\s*(?:;(?!.*charset)|\Z))""", re.IGNORECASE)
 _START, _HEAD, _DATA, _END = range(4)
 
 
@@ -201,7 +202,7 @@ def _part(head: bytes) -> Part:
     if kind and not _TYPE.fullmatch(kind):
         raise BadParts("a part's content-type isn't one")
     file = match[2] is not None or match[3] is not None
-    if not file and "charset" in kind.lower() and "utf-8" not in kind.lower():
+    if not file and _OTHER_CHARSET.search(kind):
         raise BadParts("a field in a charset other than UTF-8")
     return Part(name=match[1], file=file, filename=match[2] or "file", type=kind)
 

@@ -141,7 +141,10 @@ class MethodRule(Rule):
     one `budget` count together. `headers`: names that are
     passed on beside the usual ones. `others`: the paths of other methods of this origin, whatever their verb; what fits
     one of them more exactly is that method's, and this rule doesn't let it pass. `any_query`: other names may stand in
-    the query, but those of credentials.
+    the query, but those of credentials, and headers may say any preference and version. `written`: without it, the
+    values that these have, by the header's bare name ("bankversion"); "apiversion" is for any of the versions. `read`:
+    none of its requests changes anything; `answered`: its way back reads the answer, so nothing may be left out there,
+    and `shown` is added to a list of what the answer is to have.
     """
 
     path: tuple[str | Slot, ...]
@@ -159,6 +162,10 @@ class MethodRule(Rule):
     websocket: bool = False
     any_query: bool = False
     budget: str = ""
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    read: bool = False
+    answered: bool = False
+    shown: tuple[str, ...] = ()
 
     @property
     def counted_as(self) -> str:
@@ -200,13 +207,16 @@ class GatewayPlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRequest:
     """A request that a rule let pass, as it leaves, without its credential. `body` is None where it isn't JSON or a
-    form that was read whole; `size` counts its bytes as far as they are known (-1: not yet)."""
+    form that was read whole; `size` counts its bytes as far as they are known (-1: not yet). `file`: a part of it is a
+    file, which isn't in `body`. `keys`: by which the service knows it again, in its headers."""
 
     rule: str
     slots: Mapping[str, str]
     query: tuple[tuple[str, str], ...]
     body: JsonValue = None
     size: int = 0
+    file: bool = False
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +234,7 @@ class Exchange:
     body: JsonValue
     text: str = ""
     failed: str = ""
+    replayed: bool = False  # the service says that it answered so before, to a request with the same key
     size: int = 0  # bytes of the answer's body as it came, before anything was taken out of it
 
 

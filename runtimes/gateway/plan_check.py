@@ -16,6 +16,7 @@ from typing import Any
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 from policies.media_types import MEDIA, format_of
+from policies.services import OVERRIDE_NAMES, overrides
 from runtimes.gateway.credential import HEADER_VALUE, AccountKey, credential_texts, secrets_of
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES
 from runtimes.gateway.plan import (
@@ -27,7 +28,6 @@ from runtimes.gateway.plan import (
     Slot,
     TokenEndpoint,
 )
-from runtimes.gateway.request_headers import OVERRIDE_NAMES, overrides
 from runtimes.gateway.response_values import PART_TEXT
 from runtimes.gateway.urls import BadTarget, check_segment
 from vault.lease import Lease

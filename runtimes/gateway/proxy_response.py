@@ -31,6 +31,9 @@ _SMALL = 2**20  # bytes of a program's JSON answer that is looked at whole
 _SMALL_SECONDS = 3.0  # how long it may take to come
 _PAUSE = 0.01  # seconds without a byte after which what is held back for more is looked at
 _TEXT = 8000
+_REPLAYED = frozenset(
+    {"idempotent-replayed", "x-idempotent-replayed", "idempotency-replayed", "x-idempotency-replayed"}
+)
 _EVENTS = "text/event-stream"
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
 
@@ -61,6 +64,7 @@ class ProxiedResponse:
         admission, reply = self._admission, self._reply
         status, headers = await call.head(upgrade=admission.websocket)
         self._report.status = status
+        self._report.replayed = any(name in _REPLAYED and value.strip().lower() == "true" for name, value in headers)
         if status == 101:
             await self._websocket(call, headers)
             return

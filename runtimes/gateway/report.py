@@ -59,6 +59,7 @@ class RequestReport:
         self._due = admission.judged  # the daemon waits for how it ended
         self.status = 0
         self.size = 0  # bytes of the answer's body
+        self.replayed = False
         self.failed = "it was broken off"
 
     async def sending(self, ready: Ready) -> None:
@@ -100,7 +101,7 @@ class RequestReport:
         try:
             await self.reporter.observer.answered(Exchange(
                 request=self._admission.id, status=self.status, well=well, body=body, text=text, failed=failed,
-                size=self.size,
+                size=self.size, replayed=self.replayed,
             ))  # fmt: skip
         except Exception as error:
             # What the daemon couldn't keep it can't undo with: the action goes no further.

@@ -34,14 +34,17 @@ from runtimes.gateway.admission import (
 from runtimes.gateway.head import Head, parse_head
 from runtimes.gateway.plan import GatewayPlan, MethodRule, SentRequest
 from runtimes.gateway.request_headers import (
+    LEAVING_OUT,
     Pairs,
     carries_credential,
     check_overrides,
     check_signed,
     headers_of,
+    is_own_key,
     placeholder_in,
     refuse,
     token_variable,
+    with_shown,
 )
 from runtimes.gateway.routes import Taken, is_graphql, rivals_of, routed, slot_values, whole
 from runtimes.gateway.token_endpoints import answer_token, placeholder_of
@@ -53,6 +56,7 @@ from runtimes.gateway.urls import (
     encode_query,
     split_target,
 )
+from runtimes.idempotency import is_key
 
 MAX_UNDER_WAY = 64
 MAX_INSPECTED = 16 * 2**20
@@ -240,12 +244,14 @@ class RulePolicy(Policy):
         limit = min(rule.request_bytes, MAX_INSPECTED) if inspect else rule.request_bytes
         if head.length is not None and head.length > limit:
             raise refuse("size", f"the body is longer than {limit} bytes", status=413)
-        headers, dropped = headers_of(head, rule, body=body, websocket=bool(head.upgrade))
+        headers, dropped = headers_of(
+            head, rule, body=body, websocket=bool(head.upgrade), action=self._plan.action_id
+        )  # fmt: skip
         if body and not kind:
             # A server may take a body that doesn't say what it is for a form.
             headers = (*headers, ("Content-Type", "application/octet-stream"))
         self._check_calls(rule)
-        encoded = encode_query(query)
+        encoded = encode_query(with_shown(query, rule))
         path = encode_path(target.segments)
         return Admission(
             id="",
@@ -319,13 +325,21 @@ class RulePolicy(Policy):
             if not admission.id:  # another rule than the head's
                 admission = replace(admission, id=self._number(rule))
         admission = replace(admission, headers=headers, rivals=())
-        sent = self._sent_request(admission, content.value, len(content.body))
+        sent = self._sent_request(admission, content.value, len(content.body), content.file)
         return Ready(admission=admission, sent=sent, body=content.body)
 
-    def _sent_request(self, admission: Admission, body: JsonValue, size: int) -> SentRequest:
+    def _sent_request(self, admission: Admission, body: JsonValue, size: int, file: bool = False) -> SentRequest:
+        rule = _rule(admission)
+        keys = tuple(value for name, value in admission.headers if is_own_key(name, rule))
         return SentRequest(
-            rule=admission.rule.id, slots=dict(admission.slots), query=admission.query, body=body, size=size
-        )  # fmt: skip
+            rule=rule.id,
+            slots=dict(admission.slots),
+            query=admission.query,
+            body=body,
+            size=size,
+            file=file,
+            keys=keys,
+        )
 
     def _check_calls(self, rule: MethodRule) -> None:
         if self._used[rule.counted_as] >= rule.calls:
@@ -348,6 +362,10 @@ class RulePolicy(Policy):
         if self._holds(content.body):
             raise bodies.misplaced("the body")
         bodies.check_names(rule, names)
+        for name in names if not (rule.read or rule.any_query) else ():
+            if is_key(name) and name not in rule.fields:
+                hint = f"Write the name {name[:60]} out in the program, or leave it out."
+                raise refuse("field", f"by the field {name[:60]} it could be taken for an earlier request", hint=hint)
         bodies.check_fields(rule, content, admission.query, rule.must)
         if is_graphql(rule):
             bodies.check_graphql(names)
@@ -387,6 +405,8 @@ def _check_query(rule: MethodRule, query: Pairs) -> None:
             raise refuse("credential", f"a credential that isn't the vault's, in the parameter {name}")
         if name not in rule.query and not rule.any_query:
             raise refuse("query", f"the parameter {name} isn't one of {rule.method_id} as it was allowed")
+        if rule.answered and name in LEAVING_OUT and not rule.query.get(name):
+            raise refuse("query", f"the parameter {name} may leave out of the answer what its way back reads there")
 
 
 def _inspected(rule: MethodRule, kind: BodyKind, query: Pairs) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from policies.actions import Plan
 from policies.display_text import escape, shorten
 from policies.jsonvalue import canonical
 from policies.media_types import FORM, JSON, MULTIPART, OCTETS
@@ -18,6 +19,7 @@ from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.gateway.response_values import scalar
 from runtimes.gateway.urls import encode_path, encode_query
 from runtimes.rest.plan_text import reference, spoken
+from runtimes.rest.planner import PlannedUndo
 from runtimes.rest.references import refs_in
 from runtimes.rest.steps import Step
 
@@ -50,6 +52,17 @@ def dry_run(steps: Sequence[Step], *, undo: Sequence[Step] = ()) -> DryRun:
         "note", "No service was asked, so what they would answer isn't known; no credential was taken from the vault."
     )
     return DryRun(ok=True, summary=summary if steps else "No request would be sent.", lines=(note, *lines))
+
+
+def undo_of(plan: Plan) -> tuple[Step, ...]:
+    """The requests that take calls back, as the plan of these promises them: their values by where they come from."""
+    undos = [PlannedUndo.from_json(each) for each in plan.undo["calls"]]
+    return tuple(step for undo in reversed(undos) for step in undo.steps)
+
+
+def dry_undo(plan: Plan) -> DryRun:
+    """What taking calls back would send, without what was read or answered."""
+    return dry_run(undo_of(plan))
 
 
 def _request(step: Step, before: str) -> Iterator[DryLine]:

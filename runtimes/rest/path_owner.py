@@ -45,7 +45,9 @@ class _Template:
         parts: list[str] = []
         exact: list[int] = []
         many, slot = -1, ""
-        for place, segment in enumerate(part for part in path.split("/") if part):
+        # Of what can't be called a path stands as its document has it, perhaps encoded and with a query behind it.
+        alone = re.split(r"[?#]", re.sub(r"\{[?&#][^{}]*\}", "", path))[0]
+        for place, segment in enumerate(part for part in alone.split("/") if part):
             hole = HOLE.fullmatch(segment)
             if hole is not None and hole["several"]:
                 if many >= 0:
@@ -53,12 +55,13 @@ class _Template:
                 many, slot = place, hole["name"]
                 parts.append("(?P<many>.+)" + re.escape(hole["end"]))
                 exact.append(_PARTLY if hole["end"] else _FREE)
-            elif "{" in segment:
-                texts = re.split(r"\{[^{}]*\}", segment)
-                parts.append("[^\n]+".join(map(re.escape, texts)))
-                exact.append(_PARTLY if any(texts) else _FREE)
+            elif len(texts := re.split(r"(?:\{[^{}]*\})+", segment)) > 1:
+                first, *inner, last = map(_word, texts)
+                # Whatever stands between two names is found where it comes first: no value has a matcher try them all.
+                parts.append(first + "".join(f"(?>[^\n]+?{text})" for text in inner) + f"[^\n]+{last}")
+                exact.append(_PARTLY if first or inner or last else _FREE)
             else:
-                parts.append(re.escape(segment))
+                parts.append(_word(segment))
                 exact.append(_WORD)
         pattern = re.compile("\n".join(parts), re.IGNORECASE | re.DOTALL)
         return cls(name, http, pattern, tuple(exact), many, slot)
@@ -75,6 +78,11 @@ class _Template:
         if len(segments) < len(self.exact) or (self.many < 0 and len(segments) != len(self.exact)):
             return None
         return self.pattern.fullmatch("\n".join(segments))
+
+
+def _word(text: str) -> str:
+    """A fixed text of a path as a pattern, spelled as `_spellings` has a value."""
+    return re.escape(visible(unicodedata.normalize("NFKC", unquote(text))))
 
 
 class _Paths:

@@ -21,11 +21,12 @@ from mapper.templates import Reference, complete, expectations, may_be_left_out,
 from policies.accounts import Account
 from policies.actions import ApiCalls, Call, UndoClass
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonObject, MissingValue
+from policies.jsonvalue import JsonObject, JsonValue, MissingValue
 from policies.reversions import Chosen, NoReversions, ReversionSet, Standing, choose
 from policies.services import CallTemplate, Expect, Method, Risk, Service, UndoTemplate
 from runtimes.gateway.plan import Ref
-from runtimes.idempotency import action_key
+from runtimes.gateway.request_headers import ASKING_NAMES, LEAVING_OUT, asked_for, leaves_out, may_change
+from runtimes.idempotency import action_key, is_key
 from runtimes.rest.records import Answer
 from runtimes.rest.references import literal, look, plain, referring, refs_in, with_refs
 from runtimes.rest.requests import check_filled, step_for
@@ -238,12 +239,15 @@ def _plan_call(
     no_undo = ""
     chosen: Chosen | None = None
     if not step.read:
+        no_undo = _other_effect(method, call.arguments)
+    if not step.read and not no_undo:
         chosen = chosen_for(method, arguments, catalog, reversions)
         no_undo = why_none(method, chosen)
     if chosen is not None and chosen.pair is not None:
         after = replace(during, key=action_key(action_id, index, f"{turn}/undo"))
         try:
             undo = planned_undo(chosen, after)
+            _check_answer(undo, step, call.arguments)
             pre = during.one(expanded(chosen.pair.undo, arguments).pre, "pre", f"pre-{index}")
             looked = during.one(chosen.pair.undo.after, "after", f"after-{index}")
         except InvalidInput as error:
@@ -251,6 +255,40 @@ def _plan_call(
     probe = None if step.read else during.one(method.probe, "probe", f"probe-{index}")
     call = replace(call, account=account.name)
     return PlannedCall(index, call, pre, step, looked, probe, undo, no_undo)
+
+
+def _other_effect(method: Method, arguments: JsonObject) -> str:
+    """What has a call do something else than what its way back was made for; "" where nothing does."""
+    for name, value in arguments.items():
+        if method.locations.get(name) != "header":
+            if key := _key_in(name, value):
+                return f"for a {key} that was used before, the service may answer with what was there already"
+            continue
+        asks = name.lower() in ASKING_NAMES
+        if asked_for(name, str(value)) if asks else may_change(name) and not _fixed(method, name):
+            return f"its header {name} may ask for another effect, such as to overwrite what was there before"
+    return ""
+
+
+def _check_answer(undo: PlannedUndo | None, step: Step, given: JsonObject) -> None:
+    """Raise InvalidInput where what a caller gave asks for an answer without what the way back reads there."""
+    needs = undo is not None and any(ref.request == step.id for each in undo.steps for ref in refs_in(each.arguments))
+    for name, value in given.items() if needs else ():
+        if name in LEAVING_OUT or leaves_out(name, str(value)):
+            raise InvalidInput(f"{name} may leave out of the answer what it reads there")
+
+
+def _key_in(name: str, value: JsonValue) -> str:
+    """The argument, or the field of a body, by which a service knows that a request was sent before."""
+    names = (name, *value) if isinstance(value, dict) else (name,)
+    return next((one for one in names if is_key(one)), "")
+
+
+def _fixed(method: Method, name: str) -> bool:
+    """Whether a document demands a header that has one value alone, or that is a version of the API."""
+    schema = method.parameters.get("properties", {}).get(name)
+    values = schema.get("enum", [schema["const"]] if "const" in schema else []) if isinstance(schema, dict) else []
+    return name in method.parameters.get("required", ()) and (len(values) == 1 or name.lower().endswith("-version"))
 
 
 def chosen_for(method: Method, arguments: JsonObject, catalog: Catalog, reversions: ReversionSet) -> Chosen:

@@ -15,7 +15,8 @@ is the daemon's own look at the same values before it agrees to the sending, and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, get_args
 from urllib.parse import unquote, urlsplit
@@ -27,11 +28,10 @@ from policies.actions import Call
 from policies.errors import InvalidInput, Unsupported
 from policies.graphql import expected_of
 from policies.jsonvalue import JsonObject, JsonValue, MissingValue
-from policies.services import Expect, Location, Method, Placement, Risk, Service, believed_risk
+from policies.services import Expect, Location, Method, Placement, Risk, Service, believed_risk, overrides
 from policies.stages import MAX_VALUE
 from runtimes.gateway.plan import CredentialPlace, PlannedRequest, Ref
 from runtimes.gateway.plan_check import overriding
-from runtimes.gateway.request_headers import overrides
 from runtimes.rest.mime import letter
 from runtimes.rest.path_owner import HOLE, check_path_owner
 from runtimes.rest.placed_values import each, flat, parts, queries, whole
@@ -271,8 +271,9 @@ def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) ->
     if filled != list(step.request.path):
         path = [str(part) for part in filled]
         if method.origin_id and isinstance(step.request.path[-1], Ref) and _CUSTOM.search(path[-1]):
-            raise InvalidInput(f"{method.id}: {path[-1][:80]!r} ends like another method of the same path.")
-        check_path_owner(catalog, catalog.service(step.service), method, path)
+            raise InvalidInput(f"{method.id}: what a service supplied ends like another method of the same path.")
+        with _unquoted(step):
+            check_path_owner(catalog, catalog.service(step.service), method, path)
     arguments: dict[str, Any] = _in_path(method, step.arguments, literal(step.arguments, answers))
     if refs_in(arguments):
         raise MissingValue(f"{step.method_id} needs an answer that isn't there.")
@@ -283,8 +284,21 @@ def check_values(step: Step, answers: Mapping[str, Answer], catalog: Catalog) ->
             raise InvalidInput(f"{step.method_id}: a service supplied what would make it a request of another method.")
     own = method.parameters["properties"]
     call = replace(step.as_call(), arguments={name: value for name, value in arguments.items() if name in own})
-    catalog.validate(call)
+    with _unquoted(step):
+        catalog.validate(call)
     return arguments
+
+
+@contextmanager
+def _unquoted(step: Step) -> Iterator[None]:
+    """Errors about what a service supplied, without it: an agent reads them, and may not be allowed to read that."""
+    try:
+        yield
+    except MissingValue:
+        raise
+    except InvalidInput as error:
+        names = ", ".join(name for name, value in step.arguments.items() if refs_in(value))
+        raise InvalidInput(f"{step.method_id}: what a service supplied for {names} doesn't fit.") from error
 
 
 def _in_path(method: Method, asked: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
@@ -332,7 +346,8 @@ def check_known(step: Step, answers: Mapping[str, Answer], catalog: Catalog) -> 
     own = method.parameters["properties"]
     known_now = _in_path(method, step.arguments, as_known(step.arguments, answers))
     arguments = {name: value for name, value in known_now.items() if name in own}
-    catalog.validate(replace(step.as_call(), arguments=arguments))
+    with _unquoted(step):
+        catalog.validate(replace(step.as_call(), arguments=arguments))
 
 
 def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: Account) -> Step:
@@ -341,17 +356,18 @@ def bind(step: Step, answers: Mapping[str, Answer], catalog: Catalog, account: A
     # What is to come is checked when it is there, before it is sent on.
     arguments = literal(step.arguments, answers) if later else check_values(step, answers, catalog)
     expect = tuple(_expected(expect, answers) for expect in step.request.expect)
-    bound = step_for(
-        id=step.id,
-        call=step.call,
-        role=step.role,
-        catalog=catalog,
-        service=catalog.service(step.service),
-        method=catalog.method(step.method_id),
-        account=account,
-        arguments=arguments,
-        expect=expect,
-    )
+    with _unquoted(step):
+        bound = step_for(
+            id=step.id,
+            call=step.call,
+            role=step.role,
+            catalog=catalog,
+            service=catalog.service(step.service),
+            method=catalog.method(step.method_id),
+            account=account,
+            arguments=arguments,
+            expect=expect,
+        )
     if (bound.request.origin, bound.request.base_path) != (step.request.origin, step.request.base_path):
         raise InvalidInput(f"The account {account.id} leads to another server than when this was planned.")
     return replace(bound, request=replace(bound.request, attempts=step.request.attempts))
@@ -373,7 +389,8 @@ def _expected(expect: Expect, answers: Mapping[str, Answer]) -> Expect:
 def _check_path_value(step: Step, value: JsonValue) -> None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InvalidInput(f"{step.method_id}: what a service supplied for its path isn't a text or a number.")
-    check_segment(step.method_id, str(value), foreign=True)
+    with _unquoted(step):
+        check_segment(step.method_id, str(value), foreign=True)
 
 
 def _check_size(step: Step, value: JsonValue) -> None:

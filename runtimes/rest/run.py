@@ -15,7 +15,7 @@ from typing import Any
 
 from mapper.catalog import Catalog
 from policies.actions import Ended
-from policies.display_text import escape, shorten
+from policies.display_text import shorten
 from policies.errors import GoexError
 from policies.graphql import leaves_open
 from policies.jsonvalue import JsonValue
@@ -39,7 +39,8 @@ class Report:
     """What one run did, beside its answers. The texts are for people: "" where there is nothing to say.
 
     `trouble`: why the daemon itself stopped it. `unkept`: why an answer isn't in the record. `ending`: how the
-    container ended, when not by itself and well.
+    container ended, when not by itself and well. All three are GoEx's own words; `said` is what came with them from
+    others: why no answer came, what value didn't fit, or what the container printed last.
     """
 
     ended: Ended = Ended.EXITED
@@ -47,6 +48,7 @@ class Report:
     trouble: str = ""
     unkept: str = ""
     ending: str = ""
+    said: str = ""
     refused: list[Refusal] = field(default_factory=list)
     exchanges: dict[str, Exchange] = field(default_factory=dict)  # the last one of each request
     sent: list[str] = field(default_factory=list)  # everything that left, reads too
@@ -99,7 +101,8 @@ class Runner:
             result = await self.sandbox.run(job, self.profile)
             report.ended, report.exit_code = result.ended, result.exit_code
             if result.ended is not Ended.EXITED or result.exit_code != 0:
-                report.ending = _ending(result.ended, result.exit_code, result.stderr)
+                report.ending = _ending(result.ended, result.exit_code)
+                report.said = report.said or _last_line(result.stderr)
         except (SandboxFailed, GatewayFailed) as error:
             report.error, report.trouble = error, error.message
         finally:
@@ -178,6 +181,8 @@ class Watch:
                 self.on_leaving(step)
         except GoexError as error:
             self.report.trouble = _said(error)
+            if isinstance(error.__cause__, GoexError):
+                self.report.said = _said(error.__cause__)  # it may quote what a service supplied
             raise
         try:
             if not step.read and request not in self.call_record.sent:
@@ -196,7 +201,7 @@ class Watch:
 
     async def answered(self, exchange: Exchange) -> None:
         if exchange.status == 0:  # nothing came back: whether it happened isn't known, and that is no answer
-            self.report.trouble = exchange.failed or "no answer came back"
+            self.report.trouble, self.report.said = "no answer came back", exchange.failed
             self.context.note("unanswered", {"request": exchange.request, "why": exchange.failed})
             return
         answer = Answer.of(exchange, self.wanted.get(exchange.request, ()))
@@ -242,8 +247,11 @@ def _said(error: Exception) -> str:
     return (error.message if isinstance(error, GoexError) else type(error).__name__).rstrip(".")
 
 
-def _ending(ended: Ended, exit_code: int | None, stderr: bytes) -> str:
+def _ending(ended: Ended, exit_code: int | None) -> str:
     if ended is not Ended.EXITED:
         return f"the container ended by: {ended.value}"
-    said, _ = shorten(escape(stderr.decode(errors="replace").strip().rpartition("\n")[2]), 200)
-    return f"the container ended with code {exit_code}" + (f": {said}" if said else "")
+    return f"the container ended with code {exit_code}"
+
+
+def _last_line(stderr: bytes) -> str:
+    return shorten(stderr.decode(errors="replace").strip().rpartition("\n")[2], 200)[0]

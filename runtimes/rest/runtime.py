@@ -18,10 +18,9 @@ from policies.reversions import NoReversions, Result, ReversionSet, Use
 from runtimes.base import Context, DryRun, Footprint, Settlement
 from runtimes.gateway.contract import Gateway
 from runtimes.rest import records as record
-from runtimes.rest.dryrun import dry_run
+from runtimes.rest.dryrun import dry_run, undo_of
 from runtimes.rest.footprint import footprint
 from runtimes.rest.outcomes import forward
-from runtimes.rest.planner import PlannedUndo
 from runtimes.rest.plans import assess_calls, assess_commit, assess_redo, assess_undo
 from runtimes.rest.records import CallRecord
 from runtimes.rest.references import refs_in
@@ -57,8 +56,7 @@ class RestRuntime:
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:
         """See `Runtime.dry_run`: the requests as they would leave. Nothing is sent."""
-        undos = map(PlannedUndo.from_json, plan.undo["calls"])
-        return dry_run(planned_steps(plan), undo=[step for undo in reversed([*undos]) for step in undo.steps])
+        return dry_run(planned_steps(plan), undo=undo_of(plan))
 
     async def dry_revert(self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context) -> DryRun:
         """See `Runtime.dry_revert`: the requests as they would leave. What they compare first isn't asked now."""
@@ -103,7 +101,7 @@ class RestRuntime:
             context.answers.update({id: exchange.body for id, exchange in exchanges.items() if exchange.well})
         with suppress(GoexError):  # what isn't found out now stays open, and is said to be
             await self._ask_about_unsettled(plan, context, call_record)
-        return forward(steps, call_record, report)
+        return forward(steps, call_record, report, self.catalog)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         """Say what happened, from the record and, where that isn't enough, by the catalog's probe. Only reads."""
@@ -126,7 +124,8 @@ class RestRuntime:
         unknown = reverted_since(steps, call_record) or await self._ask_about_unsettled(plan, context, call_record)
         if unknown:
             return Settlement(outcome=None, evidence=unknown)
-        return Settlement(outcome=forward(steps, call_record, Report(trouble="GoEx was stopped before it")))
+        stopped = Report(trouble="GoEx was stopped before it")
+        return Settlement(outcome=forward(steps, call_record, stopped, self.catalog))
 
     async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
         """The plan of an undo, redo or commit. Raises Unsupported."""
@@ -165,7 +164,7 @@ class RestRuntime:
                 else:
                     unknown = ()
                 if unknown:
-                    return Outcome(ok=False, summary=f"It can't be known how far it came. {' '.join(unknown)}")
+                    return Outcome(ok=False, summary="It can't be known how far it came.", details=unknown)
                 return await redo(self._runner, revert_plan, own, target, context)
 
     async def footprint(self, plan: Plan, context: Context) -> Footprint:

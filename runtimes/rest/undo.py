@@ -22,6 +22,7 @@ from policies.accounts import Account
 from policies.actions import Plan
 from policies.display_text import escape, shorten
 from policies.errors import InvalidInput, Unsupported
+from policies.jsonpath import is_filter
 from policies.jsonvalue import JsonObject, MissingValue
 from policies.reversions import NoReversions, ReversionSet, Standing
 from policies.services import Risk, Service, believed_risk
@@ -30,7 +31,7 @@ from runtimes.rest.planner import PlannedUndo, StepMaker, chosen_for, planned_un
 from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.requests import bind, check_known, step_for
 from runtimes.rest.steps import Step
-from runtimes.rest.verdicts import unmet
+from runtimes.rest.verdicts import holds, unmet
 
 
 class UndoImpossible(InvalidInput):
@@ -210,6 +211,14 @@ def difference(step: Step, answer: Answer, service: Service) -> tuple[str, ...] 
         return None
     said = (_said(answer),) if refusal else ()
     return (*lines, *refusal, *said) or (escape(answer.failed or "it isn't as it was left"),)
+
+
+def differing(step: Step, answer: Answer, service: Service) -> tuple[str, ...]:
+    """The fields that aren't as `step` expects them, without their values: whoever undoes may not be allowed to read
+    these. A path that filters holds values, too, and isn't named."""
+    own = (expect for expect in step.request.expect if expect not in service.success and expect.path)
+    paths = (each.path for each in own if not is_filter(each.path) and not holds(each, answer.status, answer.body))
+    return tuple(dict.fromkeys(paths))
 
 
 def _said(answer: Answer) -> str:

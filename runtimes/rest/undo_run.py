@@ -20,14 +20,14 @@ from policies.reversions import ReversionSet
 from policies.services import Risk
 from runtimes.base import Context
 from runtimes.gateway.plan import Ref
-from runtimes.rest.outcomes import forward, why_not
+from runtimes.rest.outcomes import forward, said_of, why_not
 from runtimes.rest.planner import PlannedUndo
 from runtimes.rest.records import CallRecord
 from runtimes.rest.references import refs_in
 from runtimes.rest.requests import bind
 from runtimes.rest.run import Report, Runner, wanted_paths
 from runtimes.rest.steps import Step
-from runtimes.rest.undo import check_promise, difference, planned_steps
+from runtimes.rest.undo import check_promise, difference, differing, planned_steps
 from runtimes.rest.verdicts import record_uses, uses_of
 
 
@@ -79,7 +79,8 @@ async def undo(
         _raise_conflict(failing, own, runner.catalog)
     if failing.role != "guard":
         pair = {"call": failing.call, "request": failing.id, "method": failing.method_id}
-        context.note("undo-failed", {**pair, "why": why_not(failing, own, report)})
+        why = "; ".join((why_not(failing, own, report, runner.catalog), *said_of(failing, own, report)))
+        context.note("undo-failed", {**pair, "why": why})
     return _failed(steps, failing, own, report, done, runner.catalog)
 
 
@@ -104,7 +105,7 @@ async def redo(runner: Runner, revert_plan: Plan, own: CallRecord, target: Conte
     if pending:
         wanted = wanted_paths(revert_plan.resolved, revert_plan.undo)
         report = await runner.run(pending, context, own, context.records, wanted=wanted, answered=keep, leaving=leaving)
-    outcome = forward(steps, own, report)
+    outcome = forward(steps, own, report, runner.catalog)
     try:
         keep()
     except GoexError as error:
@@ -192,12 +193,20 @@ def _differs(guard: Step, own: CallRecord, catalog: Catalog) -> tuple[str, ...] 
     return difference(guard, answer, catalog.service(guard.service)) if answer is not None else None
 
 
+def _at(step: Step, own: CallRecord, catalog: Catalog) -> str:
+    """Where its answer isn't as expected, by names of fields alone."""
+    answer = own.answers.get(step.id)
+    fields = differing(step, answer, catalog.service(step.service)) if answer is not None else ()
+    return f" (at {', '.join(fields)})" if fields else ""
+
+
 def _raise_conflict(guard: Step, own: CallRecord, catalog: Catalog) -> None:
     lines = _differs(guard, own, catalog)
     if lines is None:
         return
+    fields = _at(guard, own, catalog)
     raise Conflict(
-        f"What {guard.method_id} shows isn't what the action left, so nothing was taken back.",
+        f"What {guard.method_id} shows isn't what the action left{fields}, so nothing was taken back.",
         next_step="Look at it in the service, and take it back there if you still want to.",
         difference=lines,
     )
@@ -233,12 +242,12 @@ def _makes_anew(step: Step, done: Sequence[Step], catalog: Catalog) -> bool:
 def _failed(
     steps: Sequence[Step], failing: Step, own: CallRecord, report: Report, done: CallRecord, catalog: Catalog
 ) -> Outcome:
-    why = why_not(failing, own, report).rstrip(".")
+    why = why_not(failing, own, report, catalog).rstrip(".")
     lines = _differs(failing, own, catalog) if failing.role == "guard" else None
     if failing.role == "verify":
-        said = f"The read-back did not confirm it: {failing.method_id} {why}."
+        said = f"The read-back did not confirm it: {failing.method_id} {why}{_at(failing, own, catalog)}."
     elif lines is not None:
-        said = f"The rest isn't what the action left ({'; '.join(lines)}), and stays."
+        said = f"The rest isn't what the action left{_at(failing, own, catalog)}, and stays."
     elif failing.role == "guard":
         said = f"It couldn't be compared with what the action left: {failing.method_id} {why}."
     else:
@@ -247,5 +256,10 @@ def _failed(
     back = [call for call in calls if call in done.undone]
     summary = f"{len(back)} of {len(calls)} calls were taken back. {said}"
     return Outcome(
-        ok=False, summary=escape(summary), ended=report.ended, exit_code=report.exit_code, touched=bool(own.sent)
+        ok=False,
+        summary=escape(summary),
+        ended=report.ended,
+        exit_code=report.exit_code,
+        touched=bool(own.sent),
+        details=lines if lines is not None else said_of(failing, own, report),
     )

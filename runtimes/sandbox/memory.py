@@ -16,7 +16,9 @@ def counter(pid: int) -> Path | None:
     """The file that counts kills in the control group of that process; None where this machine doesn't show it."""
     try:
         groups = [line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
-        mounts = [line.split(" ") for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        # A mount's name may hold what isn't UTF-8, or what ends a line elsewhere.
+        table = Path("/proc/self/mountinfo").read_bytes().decode("utf-8", "surrogateescape")
+        mounts = [line.split(" ") for line in table.split("\n") if line]
     except OSError:
         return None
     for _, controllers, path in groups:

@@ -27,4 +27,4 @@ def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> tup
 
 
 def _written(tool: JsonObject) -> list[str]:
-    return json.dumps(tool, indent=1, sort_keys=True, ensure_ascii=False).splitlines()
+    return json.dumps(tool, indent=1, sort_keys=True, ensure_ascii=False).split("\n")

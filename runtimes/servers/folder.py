@@ -132,6 +132,8 @@ class FolderCalls:
         for number in range(len(plan.action.calls)):
             answer = found.answers.get(number)
             if answer is None:
+                if found.failed:  # in a stranger's words: data, as an answer is
+                    results.append(_unanswered(found.failed, begun=number in found.begun))
                 break
             status, body = session.body_of(answer)
             results.append({"status": status, "body": body})
@@ -139,7 +141,7 @@ class FolderCalls:
         if size > MAX_RESULTS:
             results = [{"status": _status(one), "body": None, "cut": True} for one in results]
         well = len(results) == len(plan.action.calls) and all(200 <= _status(one) < 300 for one in results)
-        why = found.failed
+        why = ""
         if found.tools is not None:
             self.servers.note_seen(self.server.name, found.tools)
             why = changed(self.server.name)
@@ -155,11 +157,18 @@ class FolderCalls:
             stdout="",
             stderr="",
             cut=0,
+            details=(found.failed,) if found.failed and not well else (),
         )
 
 
 def _unheard(stream: str, data: bytes) -> None:
     """What the program prints are its answers, which are told by the outcome."""
+
+
+def _unanswered(why: str, *, begun: bool) -> JsonValue:
+    """What stands where a call's answer would, as `servers.run` has it. Status 0: none is known."""
+    said = "it gave no answer" if begun else "the server didn't get as far as the call"
+    return {"status": 0 if begun else 424, "body": {"goex": f"{said}: {why}"}}
 
 
 def _status(result: Any) -> int:

@@ -91,6 +91,8 @@ class ServerRunner:
             result = await self.sandbox.run(job, self.profile)
         report.refused += way.refused
         found = session.read(result)
+        if found.tools is not None and not found.answers:
+            report.trouble = changed(self.server.name)
         return self._exchange(bound, found, way.hidden(found.failed), result.exit_code)
 
     def _exchange(self, step: Step, found: session.Said, why: str, exit_code: int | None) -> Exchange:

@@ -135,7 +135,7 @@ class WayOut:
                 calls=_REQUESTS,
                 request_bytes=_BODY,
                 response_bytes=session.LONGEST * 4,
-                headers=("mcp-session-id",),
+                headers=("mcp-session-id", "mcp-protocol-version"),
                 **credential_of(placement_for(self.service, account)),
             )
             for number, verb in enumerate(("POST", "DELETE"))

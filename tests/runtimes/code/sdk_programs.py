@@ -44,6 +44,33 @@ body = "json"
 model = { type = "string", required = true, description = "Which model." }
 """
 
+ANTHROPIC = """
+name = "anthropic"
+title = "Anthropic"
+description = "A language model's API."
+base_url = "https://api.anthropic.com"
+words = ["claude"]
+
+[code]
+tokens = ["ANTHROPIC_AUTH_TOKEN"]
+
+[scopes."model"]
+description = "Ask the model."
+risk = "read"
+
+[methods."messages.create"]
+http = "POST /v1/messages"
+description = "Ask for an answer."
+scopes = ["model"]
+risk = "read"
+words = ["ask", "answer"]
+body = "json"
+[methods."messages.create".parameters]
+max_tokens = "integer! How long."
+messages = { type = "array", required = true, description = "The conversation." }
+model = { type = "string", required = true, description = "Which model." }
+"""
+
 SLACK = """
 import os
 from slack_sdk import WebClient
@@ -113,6 +140,15 @@ question = [{"role": "user", "content": "What is six times seven?"}]
 print(client.chat.completions.create(model="m", messages=question).choices[0].message.content)
 for part in client.chat.completions.create(model="m", messages=question, stream=True):
     print(part.choices[0].delta.content or "", end="|")
+"""
+
+MESSAGES = """
+import anthropic
+
+client = anthropic.Anthropic()
+question = [{"role": "user", "content": "What is six times seven?"}]
+said = client.messages.create(max_tokens=64, messages=question, model="m")
+print(said.content[0].text)
 """
 
 CURL = """
@@ -253,6 +289,7 @@ PROGRAMS = (
     Program("google", ("gmail", "google_drive"), GOOGLE, methods=("google_drive.files.get",)),
     Program("github", ("github",), GITHUB, methods=("github.repos.get", "github.issues.create")),
     Program("openai", ("openai",), ASKING, methods=("openai.chat.completions.create",)),
+    Program("anthropic", ("anthropic",), MESSAGES),
     Program("curl", ("slack",), CURL, "shell", methods=("slack.chat.postMessage",)),
     Program("node", ("slack",), NODE, "shell", methods=("slack.chat.postMessage",)),
     Program("elsewhere", ("slack",), ELSEWHERE),

@@ -36,7 +36,7 @@ from runtimes.code.runtime import CodeRuntime
 from runtimes.gateway.client import GatewayClient
 from runtimes.sandbox.contract import Limits, Profile
 from runtimes.sandbox.docker import DockerSandbox
-from tests.runtimes.code.sdk_programs import OPENAI, PROGRAMS, Program
+from tests.runtimes.code.sdk_programs import ANTHROPIC, OPENAI, PROGRAMS, Program
 from tests.runtimes.gateway.authority import TestCA
 from tests.runtimes.rest.support import DiskRecords
 from vault.lease import Lease
@@ -48,6 +48,7 @@ URLS = {
     "google_drive": "https://www.googleapis.com/drive/v3",
     "github": "https://api.github.com",
     "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
 }
 HOSTS = sorted({Origin.parse(url).host for url in URLS.values()} | {"collector.example", "www.slack.com"})
 LARGE = b"0123456789abcdef" * 65536 * 8  # 8 MiB
@@ -131,6 +132,10 @@ def answer(seen: Seen) -> tuple[int, dict[str, str], bytes]:
         return said({"files": [{"id": "f-1", "name": "Plan"}]})
     if service == "github":
         return said(_github(path), 201 if seen.method == "POST" else 200)
+    if service == "anthropic":
+        return said({"id": "msg-1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
+                     "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
+                     "content": [{"type": "text", "text": seen.headers.get("anthropic-version", "")}]})  # fmt: skip
     if path.endswith("/chat/completions") and b'"stream":true' in seen.body.replace(b" ", b""):
         return 200, {"content-type": "text/event-stream"}, _stream()
     return said({"id": "c-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [
@@ -243,8 +248,8 @@ async def main(folder: Path, names: list[str]) -> dict[str, Any]:
         for name, url in URLS.items()
     }
     bundled = Catalog.bundled()
-    openai = load(OPENAI, file="openai.toml")
-    catalog = Catalog.of([*bundled.services.values(), openai])
+    others = (load(OPENAI, file="openai.toml"), load(ANTHROPIC, file="anthropic.toml"))
+    catalog = Catalog.of([*bundled.services.values(), *others])
     gateway = GatewayClient(folder / "gw")
     sandbox = DockerSandbox(f"test-sdks-{os.getpid()}", scratch_dir=folder / "scratch")
     limits = Limits(memory=512 * 2**20)

@@ -8,7 +8,9 @@ import pytest
 
 from policies.accounts import Account
 from policies.actions import Plan
+from policies.services import Method, Risk, Service
 from runtimes.code.record import permits_of
+from runtimes.code.same_address import apart
 from runtimes.gateway.admission import Admission, AskedHead, No, Ready
 from runtimes.gateway.head import parse_head
 from runtimes.gateway.plan import GatewayPlan
@@ -100,3 +102,15 @@ def test_a_files_facts_are_not_its_content(more: str, allowed: str) -> None:
     assert sent(made, DRIVE, "GET", f"{FILE}?alt=json") == ""
     assert sent(made, DRIVE, "GET", f"{FILE}?alt=media") == ("" if allowed else "field")
     assert any("alt: whatever the program makes it" in line for line in made.lines) == bool(allowed)
+
+
+@pytest.mark.parametrize(("path", "shared"), [("/a/{b}/", True), ("/a/{+id}", False), ("/a", False)])
+def test_one_address_has_many_spellings(path: str, shared: bool) -> None:
+    """A slash at the end says nothing to most servers, and what a part of the path is called says nothing to any."""
+    methods = {
+        name: Method(service="s", name=name, description="", http="GET", path=where, parameters={}, locations={},
+                     scopes=("read",), risk=Risk.READ)
+        for name, where in (("own", "/a/{id}"), ("other", path))
+    }  # fmt: skip
+    service = Service(name="s", title="S", description="", base_url="", methods=methods, scopes={})
+    assert apart(methods["own"], service).shared is shared

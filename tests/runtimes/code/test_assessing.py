@@ -234,6 +234,31 @@ def test_a_place_that_the_program_may_choose_itself_has_no_promised_way_back() -
     assert plan(POST, catalog=catalog).undo_class is UndoClass.COMPENSATING  # nothing in it has one, and none may
 
 
+@pytest.mark.parametrize(
+    ("language", "program"),
+    [
+        ("python", POST.replace("'hi'", "1e400")),
+        ("python", POST.replace("'hi'", "[float('nan'), -1e400]")),
+        ("python", POST.replace("'hi'", r"'\ud800'")),
+        ("python", POST.replace("'hi'", r"{'\ud800': 1}")),
+        ("shell", """curl https://slack.com/api/chat.postMessage --json '{"channel": "#ops", "text": 1e400}'"""),
+        ("shell", """curl https://slack.com/api/chat.postMessage --json '{"channel": "#ops", "text": "\\ud800"}'"""),
+    ],
+)
+def test_what_json_can_t_hold_isn_t_known(language: str, program: str) -> None:
+    """Libraries send it in ways of their own (null, Infinity, nothing at all): it is told as free."""
+    made = plan(program, language=language)
+    assert '    channel: "#ops"' in made.lines
+    assert "    text: whatever the program makes it" in made.lines
+
+
+def test_an_address_with_half_a_character_is_no_call() -> None:
+    begun = "import requests\nfrom urllib.parse import quote\n"
+    for program in (r"'\ud800'", r"'chat.\ud800'", r"quote('\ud800')"):
+        made = plan(f"{begun}requests.get('https://slack.com/api/' + {program})")
+        assert not made.resolved["permits"]
+
+
 def test_a_method_that_can_t_be_called_through_goex_can_t_be_named() -> None:
     slack = CATALOG.service("slack")
     stuck = replace(slack.methods["chat.postMessage"], unsupported="It answers with a file.")

@@ -177,12 +177,14 @@ def test_what_would_change_what_a_request_means_is_in_no_rule() -> None:
     slack = CATALOG.service("slack")
     method = slack.methods["chat.postMessage"]
     schema = {**method.parameters, "properties": {**method.parameters["properties"], "_method": {"type": "string"}}}
-    headers = {"Authorization": "x", "X-Http-Method-Override": "DELETE", "Slack-Version": "1"}
+    headers = {"Authorization": "x", "X-Http-Method-Override": "DELETE", "Slack-Version": "1", "Slack-Team": "x"}
     methods = {**slack.methods, "chat.postMessage": replace(method, parameters=schema)}
     catalog = Catalog.of([replace(slack, headers=headers, methods=methods)])
     for permit in permits_of(plan("print()", POST, catalog=catalog)):
         assert "_method" not in {*permit.rule.query, *permit.rule.fields}
-        assert permit.rule.headers == ("Slack-Version",)
+        assert permit.rule.headers == ("Slack-Team",)
+        assert "Slack-Team" in permit.free  # the program may say another
+        assert permit.rule.written == {"slackversion": ("1",)}
 
 
 def test_a_need_says_what_is_held_that_more_may_come_and_which_program_it_is() -> None:

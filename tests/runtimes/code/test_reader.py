@@ -83,10 +83,12 @@ def test_all_kinds_of_values_come_through() -> None:
 import requests, os, sys
 kind = "a" if sys.argv[1] else "b"
 url = f"https://x.test/{os.environ['N']}/{kind}"
-requests.post(url, data={"a": b"\\xff", "b": [1, 2.5, None, True]}, json={"q": kind})
+v = "2022" + "-06-28"
+requests.post(url, data={"a": b"\\xff", "b": [1, 2.5, None, True]}, json={"q": kind}, headers={"Notion-Version": v})
 """
     seen = read("python", program)
-    assert from_json(to_json(seen)).requests == seen.requests
+    again = from_json(to_json(seen))
+    assert (again.requests, again.headers) == (seen.requests, [("Notion-Version", "2022-06-28")])
 
 
 JAVASCRIPT = "fetch('https://api.github.com/repos/a/b/issues', {method: 'POST', body: JSON.stringify({title: 'x'})})\n"

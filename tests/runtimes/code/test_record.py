@@ -13,8 +13,9 @@ from policies.actions import UndoClass
 from policies.errors import Unsupported
 from policies.reversions import NoReversions
 from runtimes.code import record
-from runtimes.code.record import Sent, arguments_of, permits_of
+from runtimes.code.record import Record, Sent, arguments_of, permits_of
 from runtimes.code.refused import MOST, Refusals, method_at
+from runtimes.code.run import Report, _Watch
 from runtimes.code.undo import reversed_
 from runtimes.gateway.plan import Exchange, Refusal, SentRequest
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SLACK, context, plan
@@ -52,6 +53,13 @@ def test_arguments_are_those_that_the_catalog_knows_by_their_type() -> None:
     arguments, whole = arguments_of(said, permit, CATALOG)
     assert arguments == {"owner": "acme", "repo": "tool", "title": "T"}
     assert whole
+
+
+@pytest.mark.promise(57)
+def test_a_body_with_a_file_in_it_was_not_read_whole() -> None:
+    body = {"channel": "C1", "text": "x"}
+    assert arguments_of(passed(body=body, file=True), PERMITS[POST][1], CATALOG) == (body, False)
+    assert arguments_of(passed(body=body), PERMITS[POST][1], CATALOG) == (body, True)  # the control
 
 
 def test_a_body_that_is_one_argument_is_taken_whole() -> None:
@@ -169,6 +177,16 @@ def test_a_request_whose_body_flowed_through_unread_stops_all_of_it() -> None:
     assert "unread" in back.stuck[0]
 
 
+@pytest.mark.promise(65)
+def test_what_may_have_overwritten_stops_all_of_it() -> None:
+    """The undo of an insert would delete what was there before."""
+    program = "h = {'Prefer': 'resolution=merge-duplicates'}"
+    made = plan(program, POST, CREATE, accounts=(SLACK, GITHUB))
+    posted = kept((POST, {"ok": True, "channel": "C0OPS", "ts": "1700000001.000100"}))
+    back = reversed_(made, posted, context(SLACK, GITHUB), CATALOG, NoReversions())
+    assert back.steps == () and "the header Prefer" in back.stuck[0]
+
+
 def test_the_same_refusal_is_counted_and_there_is_an_end_to_different_ones() -> None:
     found = Refusals()
     same = Refusal(reason="no", method="GET", target="https://a.example/x")
@@ -198,3 +216,27 @@ def test_a_refused_request_is_named_as_the_catalog_has_it(method: str, target: s
 
 def test_the_plan_of_these_tests_can_be_taken_back() -> None:
     assert MADE.undo_class is UndoClass.COMPENSATING
+
+
+@pytest.mark.promise(57)
+async def test_what_a_repeated_request_is_answered_with_is_kept_as_the_first_ones_answer(tmp_path: Path) -> None:
+    """As a library does: the first answer is lost on the way, and the same is sent again with the same key."""
+    records = DiskRecords(tmp_path)
+    place, permit = PERMITS[POST]
+    noted: list[str] = []
+    own = replace(context(SLACK, records=records), note=lambda kind, facts: noted.append(kind))
+    watch = _Watch({permit.rule.id: (place, permit)}, own, Record(), Report(), CATALOG, dry=False)
+    for request in ("rule-0#1", "rule-0#2"):
+        left = passed(rule=permit.rule.id, body={"channel": "C0OPS", "text": "x"}, keys=("goex-1",))
+        await watch.sending(request, "POST https://slack.com/api/chat.postMessage", left)
+        answer = exchange(
+            {"ok": True, "channel": "C0OPS", "ts": "1700000001.000100"}, 502 if request.endswith("1") else 200, request
+        )
+        await watch.answered(replace(answer, replayed=request.endswith("2")))
+    kept = record.load(records)
+    assert kept is not None and [one.keys for one in kept.sent] == [("goex-1",)] * 2
+    assert [kept.done(one.number) for one in kept.sent] == [True, False]
+    assert not kept.unsettled and noted == ["request", "answer"] * 2
+    back = reversed_(MADE, kept, context(SLACK), CATALOG, NoReversions())
+    assert not back.stuck
+    assert {step.call for step in back.steps} == {0}

@@ -15,6 +15,10 @@ from typing import Any
 
 import pytest
 
+from policies.accounts import Origin
+from runtimes.gateway.head import parse_head
+from runtimes.gateway.plan import MethodRule
+from runtimes.gateway.request_headers import headers_of
 from tests.runtimes.code.sdk_programs import PROGRAMS
 
 pytestmark = [
@@ -26,6 +30,9 @@ pytestmark = [
 ]
 
 TS = "1700000000.000100"
+RULE = MethodRule(
+    id="rule-0", account=("a", "work"), origin=Origin.parse("https://a.example"), base_path=(), method="GET", path=()
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +86,13 @@ def test_pygithub(ran: dict[str, Any]) -> None:
 
 def test_openai_with_server_sent_events(ran: dict[str, Any]) -> None:
     assert (ran["openai"]["ok"], ran["openai"]["stdout"]) == (True, "forty-two\nforty|-|two|"), ran["openai"]
+
+
+def test_anthropic_with_the_version_that_it_says(ran: dict[str, Any]) -> None:
+    program = ran["anthropic"]
+    assert program["ok"] and program["stdout"].startswith("20"), program
+    assert "messages.create" in program["planned"]  # no method was named for it
+    assert posts(program) == [("POST", "api.anthropic.com", "/v1/messages")]
 
 
 def test_curl_and_wget(ran: dict[str, Any]) -> None:
@@ -142,3 +156,29 @@ def test_the_server_gets_the_secret_and_the_program_never_does(ran: dict[str, An
         assert one["authorization"].startswith("Bearer real-")
         assert "goex-" not in one["target"] + one["body"]
     assert "real-" not in program["stdout"] + program["stderr"]
+
+
+def test_the_versions_that_the_image_s_libraries_say_are_known(code_image: str) -> None:
+    """Else their every request would be refused, until the program has the version written out."""
+    program = (
+        "import json, pathlib, anthropic._client, github.Consts, googleapiclient, notion_client.client\n"
+        "import stripe._api_version\n"
+        "google = pathlib.Path(googleapiclient.__file__).parent / 'discovery_cache/documents'\n"
+        "compute = json.loads((google / 'compute.v1.json').read_bytes())['resources']['instances']['methods']\n"
+        "print(json.dumps({\n"
+        " 'anthropic-version': anthropic._client.ANTHROPIC_API_VERSION,\n"
+        " 'notion-version': notion_client.client.ClientOptions().notion_version,\n"
+        " 'x-goog-api-version': [one['apiVersion'] for one in compute.values()],\n"
+        " 'stripe-version': stripe._api_version._ApiVersion.CURRENT,\n"
+        " 'x-github-api-version': [v for n, v in vars(github.Consts).items() if n.startswith('API_VERSION')]}))"
+    )
+    command = ["docker", "run", "--rm", "--network", "none", "--entrypoint", "python3", code_image, "-c", program]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    for name, found in json.loads(done.stdout).items():
+        for version in found if isinstance(found, list) else [found]:
+            sent, dropped = headers_of(
+                parse_head(f"GET / HTTP/1.1\r\nHost: a\r\n{name}: {version}\r\n\r\n".encode()), RULE, body=False,
+                websocket=False,
+            )  # fmt: skip
+            assert [value for _, value in sent] == [version]
+            assert not dropped

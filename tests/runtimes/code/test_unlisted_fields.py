@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,20 +10,15 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.files import import_openapi
-from policies.accounts import Account
-from policies.actions import Plan
 from policies.errors import InvalidInput
 from policies.rules.facts import plan_recipients
 from runtimes.code.plans import permit_to_json
 from runtimes.code.record import arguments_of, permits_of
-from runtimes.gateway.admission import Admission, AskedHead, No, Ready, Refused
-from runtimes.gateway.head import parse_head
-from runtimes.gateway.plan import GatewayPlan, SentRequest
-from runtimes.gateway.rule_match import RulePolicy
+from runtimes.gateway.plan import SentRequest
+from tests.runtimes.code.sending import sent
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SLACK, plan
 from tests.runtimes.rest.support import account
 
-MARK = "xx-goex-mark-abcdefghijklmnopqrstuv"
 BASE = "https://api.bank.example/v1"
 BANK = account("bank", BASE)
 GMAIL = account("gmail", "https://gmail.googleapis.com/gmail/v1")
@@ -33,7 +27,6 @@ MATRIX = account("matrix", "https://matrix.example.org")
 TEXT = {"schema": {"type": "string"}}
 ANY_OBJECT = {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 BYTES = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
-_SCHEMES = {"discord": "Bot"}
 FILE = "/drive/v3/files/F1"
 
 
@@ -88,48 +81,6 @@ def program(*lines: str) -> str:
 
 def post(path: str, more: str) -> str:
     return f"requests.post('{BASE}{path}', headers=H, {more})"
-
-
-def sent(
-    made: Plan,
-    to: Account,
-    line: str,
-    body: object = None,
-    *,
-    kind: str = "application/json",
-    headers: Sequence[str] = (),
-) -> str:
-    """ "" where the gateway lets a request pass, else the kind of its refusal."""
-    rules = tuple(permit.rule for permit in permits_of(made))
-    policy = RulePolicy(GatewayPlan(action_id="a", rules=rules, placeholders={MARK: (to.service, to.name)}, code=True))
-    method, _, target = line.partition(" ")
-    data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-    origin = rules[0].origin
-    lines = [
-        f"{method} {target} HTTP/1.1",
-        f"Host: {origin.host}",
-        f"Authorization: {_SCHEMES.get(to.service, 'Bearer')} {MARK}",
-        *headers,
-    ]
-    lines += [f"Content-Type: {kind}", f"Content-Length: {len(data)}"] if data else []
-    admitted = policy.admit(
-        AskedHead(origin=origin, head=parse_head("\r\n".join([*lines, "", ""]).encode()), target=target)
-    )
-    if isinstance(admitted, No):
-        return admitted.kind
-    assert isinstance(admitted, Admission)
-    if admitted.inspect:
-        read = policy.read(admitted, data)
-        assert isinstance(read, Ready | No)
-        return read.kind if isinstance(read, No) else ""
-    streamed = policy.stream(admitted, len(data))
-    assert not isinstance(streamed, No)
-    try:
-        streamed[1].feed(data)
-        streamed[1].finish()
-    except Refused as refused:
-        return refused.no.kind
-    return ""
 
 
 TRANSFER = {"to": "ann", "amount": 5}

@@ -34,6 +34,7 @@ def rule(number: int, method: str, *path: str | Slot, **more: Any) -> MethodRule
         "account": WORK,
         "origin": CHAT,
         "base_path": ("api",),
+        "read": method == "GET",
     }
     return MethodRule(method=method, path=path, **{**fields, **more})
 

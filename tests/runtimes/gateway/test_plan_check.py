@@ -128,7 +128,7 @@ def test_the_wire_keeps_a_plan_whole() -> None:
         lease(account(ORIGIN, ca_pem="pem")), redact=(Secret("the password"), Secret(b"\xff pair"))
     )
     assert lease_from_json(lease_to_json(given)) == given
-    seen = Exchange(request="a", status=200, well=True, body={"r": [1]}, text="t", failed="f", size=7)
+    seen = Exchange(request="a", status=200, well=True, body={"r": [1]}, text="t", failed="f", size=7, replayed=True)
     assert exchange_from_json(exchange_to_json(seen)) == seen
     with pytest.raises(InvalidInput):
         plan_to_json(plan(planned(ORIGIN, body={"x": object()})))

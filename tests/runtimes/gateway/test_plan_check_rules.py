@@ -154,10 +154,19 @@ def test_the_wire_keeps_rules_whole() -> None:
         query={"q": ("a", "b"), "r": ()}, fields={"f": (1, None, True, {"a": [1.5]}), "g": ()}, must=("q", "f"),
         closed=("h",), headers=("X-A",), others=(("o", Slot("p")), ()), body_format="form", calls=3, request_bytes=4,
         response_bytes=5, websocket=True, credential_at="query", credential_name="k", credential_format="{secret}",
+        written={"prefer": ("a=b", "c"), "version": ("1",)}, shown=("id", "etag"),
     )  # fmt: skip
     plan = replace(PLAN, rules=(*RULES, odd), code=True, seconds=9.5)
     assert plan_from_json(json.loads(json.dumps(plan_to_json(plan)))) == plan
-    passed = SentRequest(rule="rule-1", slots={"a": "b"}, query=(("q", "1"), ("q", "2")), body={"x": [None]}, size=-1)
+    passed = SentRequest(
+        rule="rule-1",
+        slots={"a": "b"},
+        query=(("q", "1"), ("q", "2")),
+        body={"x": [None]},
+        size=-1,
+        file=True,
+        keys=("k",),
+    )
     assert sent_from_json(json.loads(json.dumps(sent_to_json(passed)))) == passed
     refusal = Refusal(reason="r", method="GET", target="t", kind="path", method_id="a.b")
     assert refusal_from_json(json.loads(json.dumps(refusal_to_json(refusal)))) == refusal

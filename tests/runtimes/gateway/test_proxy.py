@@ -103,6 +103,14 @@ async def test_a_body_is_sent_while_it_comes(tmp_path: Path, framing: str) -> No
     assert watch.passed[0][1].size == (len(BLOB) if by_length else -1)
 
 
+@pytest.mark.parametrize(("said_so", "replayed"), [("true", True), ("false", False)])
+async def test_that_an_answer_was_given_before_is_told(tmp_path: Path, said_so: str, replayed: bool) -> None:
+    again = head(Content_Length="2", Content_Type="application/json", Idempotent_Replayed=said_so) + b"{}"
+    async with proxied(answering(again), tmp_path) as (box, watch, said):
+        await box.request("POST", f"{said.origin}/api/m", {"text": "hi"}, BEARER)
+    assert watch.exchanges[0].replayed is replayed
+
+
 async def test_the_answer_to_a_small_json_is_seen_and_told_before_it_is_given(tmp_path: Path) -> None:
     async with proxied(answering(OK), tmp_path) as (box, watch, said):
         got = await box.request("POST", f"{said.origin}/api/m", {"text": "hi"}, BEARER)

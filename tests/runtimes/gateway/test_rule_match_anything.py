@@ -13,11 +13,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from policies.services import OVERRIDE_NAMES
 from runtimes.gateway.admission import Admission, No, Ready, Refused
 from runtimes.gateway.credential import with_credential
 from runtimes.gateway.head import OVERRIDES, BadHead
 from runtimes.gateway.plan import MethodRule, Slot
-from runtimes.gateway.request_headers import OVERRIDE_NAMES
 from runtimes.gateway.rule_match import RulePolicy
 from tests.runtimes.gateway.ruled import MARKS, PLAN, SECRETS, WORK, asked, bearer, leases
 

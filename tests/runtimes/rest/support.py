@@ -11,7 +11,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
@@ -24,9 +24,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from mapper.catalog import Catalog
 from policies.accounts import Account, Origin
 from policies.actions import ApiCalls, Call
 from policies.jsonvalue import JsonObject
+from policies.services import Location
 from runtimes.base import Context
 from vault.lease import Lease
 from vault.secret import Secret
@@ -43,6 +45,18 @@ def account(service: str, url: str, *, name: str = "work", ca_pem: str = "", pri
         private=private,
         ca_pem=ca_pem,
     )
+
+
+def declaring(*headers: str) -> Catalog:
+    """A catalog that says that a message is posted to Slack with these headers."""
+    slack = Catalog.bundled().service("slack")
+    method = slack.methods["chat.postMessage"]
+    properties = {**method.parameters["properties"], **{name: {"type": "string"} for name in headers}}
+    places: dict[str, Location] = {**method.locations}
+    for name in headers:
+        places[name] = "header"
+    posting = replace(method, parameters={**method.parameters, "properties": properties}, locations=places)
+    return Catalog.of([replace(slack, methods={**slack.methods, "chat.postMessage": posting})])
 
 
 def calls(*made: tuple[str, JsonObject], account: str = "") -> ApiCalls:

@@ -26,10 +26,11 @@ from tests.runtimes.rest.support import Bench, Hit, Service, account, calls, ser
 
 class Shelf(Service):
     """Things of several kinds by what they are called. What a PUT doesn't say is gone; `parts`: kinds that a PUT or a
-    PATCH answers with a part of; a form's texts are what they say."""
+    PATCH answers with a part of; `named`: kinds of which an answer says the id; a form's texts are what they say."""
 
     numbered = ("remarks", "rooms")
     parts = ("boxes",)
+    named = ("labels", "kits")
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,6 +43,9 @@ class Shelf(Service):
             "boxes": {"b1": {"id": "b1", "name": "one", "size": 2, "note": "keep"}},
             "rooms": {"1": {"id": 1, "name": "one"}},
             "tags": {"red": {"name": "red", "color": "#f00"}},
+            "labels": {"l1": {"id": "l1", "name": "one", "size": 1}, "l2": {"id": "l2", "name": "two", "size": 2}},
+            "kits": {},
+            "doors": {"d1": {"id": "d1", "name": "front", "locked": False}},
         }
 
     def state(self) -> Any:
@@ -59,11 +63,16 @@ class Shelf(Service):
             parts = parts[2:]
         kind, things = parts[0], self.kept[parts[0]]
         body = {name: _meant(value) for name, value in hit.body.items()} if isinstance(hit.body, dict) else {}
+        if hit.method in ("PUT", "PATCH") and len(parts) == 1:
+            parts = [kind, body["id"]]  # of the thing that its body names
         if len(parts) == 1:
             return (200, list(things.values())) if hit.method == "GET" else (201, self._add(kind, body))
         if parts[1] not in things:
             return 404, {}
         one = things[parts[1]]
+        if parts[2:] == ["lock"]:
+            one["locked"] = hit.method == "PUT"
+            return 204, None
         match hit.method:
             case "DELETE":
                 del things[parts[1]]
@@ -72,6 +81,8 @@ class Shelf(Service):
                 one.update(body)
             case "PUT":
                 things[parts[1]] = one = {"id": one["id"], **body}
+        if kind in self.named and hit.method != "GET":
+            return 200, {"id": one["id"]}
         part = kind in self.parts and hit.method != "GET"
         return 200, {k: v for k, v in one.items() if k != "note"} if part else copy.deepcopy(one)
 
@@ -84,6 +95,8 @@ class Shelf(Service):
         self.made += 1
         id: str | int = self.made if kind in self.numbered else f"x{self.made}"
         self.kept[kind][str(id)] = {"id": id, **body}
+        if kind in self.named:
+            return {"id": id}
         return copy.deepcopy(self.kept[kind][str(id)])
 
 
@@ -135,6 +148,19 @@ CASES = {
     "number-in-path": Case(
         "cluster", "POST /rooms", {"body": {"name": "new"}}, lambda one: one.update(name="theirs")
     ),
+    "id-in-body": Case(
+        "answers",
+        "PUT /labels",
+        {"body": {"id": "l2", "name": "new", "size": 5}},
+        lambda one: one.update(name="theirs"),
+    ),
+    "part-by-id-in-body": Case(
+        "answers", "PATCH /labels", {"body": {"id": "l2", "size": 5}}, lambda one: one.update(size=9)
+    ),
+    "named-alone": Case(
+        "answers", "POST /kits", {"body": {"name": "new", "size": 5}}, lambda one: one.update(size=9)
+    ),
+    "put-lock": Case("answers", "PUT /doors/{id}/lock", {"id": "d1"}, lambda one: one.update(locked=False)),
     "own-name": Case("cluster", "DELETE /tags/{name}", {"name": "red"}, lambda one: None),
 }  # fmt: skip
 

@@ -76,8 +76,11 @@ async def test_what_isnt_exactly_one_sends_nothing_more(
 
     assert not outcome.ok
     assert not outcome.touched
-    assert all(part in outcome.summary for part in said), outcome.summary
-    assert "\x1b" not in outcome.summary
+    told = "\n".join(outcome.details)
+    assert all(part in told for part in said), told
+    assert "\x1b" not in told
+    assert "from the answer to call 1, at $." in outcome.summary or "supplied for channel" in outcome.summary
+    assert "C0" not in outcome.summary and '"gone"' not in outcome.summary
     assert "conversations.setTopic" not in sent(slack)
 
 

@@ -19,6 +19,7 @@ from runtimes.gateway.plan import GatewayPlan, PlannedRequest
 from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.routes import without_suffix
 from runtimes.rest import requests
+from runtimes.rest.path_owner import _Template
 from runtimes.rest.planner import plan_calls
 from runtimes.rest.records import Answer
 from runtimes.rest.requests import check_values
@@ -69,6 +70,14 @@ DOCUMENT = {
         "/docs/{id}": {"get": operation("getDoc", ID)},
         "/docs/{id}.pdf": {"get": operation("docAsPdf", ID)},
         "/docs/trash": {"get": operation("emptyDocs", summary="Deletes all docs.")},
+        # Of these none can be called.
+        "/docs/bin": {"get": operation("emptyBin", FILTERS, FILTERS, summary="Deletes all docs.")},
+        "/docs/all?sure=yes": {"get": operation("emptyAll", summary="Deletes all docs.")},
+        "/docs/none{?sure,now}": {"get": operation("emptyNone", summary="Deletes all docs.")},
+        "/docs/m%C3%BCll": {"get": operation("emptyMüll", summary="Deletes all docs.")},
+        "/docs/old docs": {"get": operation("emptyOld", summary="Deletes all docs.")},
+        "/docs/{open": {"get": operation("openDoc")},
+        "/docs/rest": {"$ref": "other.yaml#/rest"},
         "/items/{id}/users": {"get": operation("usersOfItem", ID)},
         "/photos/{id}": {"post": operation("updatePhoto", ID, body=FORM)},
     },
@@ -118,6 +127,12 @@ TAKEN = {
     "an_encoded_slash": (call("updateItem", id="5%2Fdelete", body={}), "things.deleteItem"),
     "encoded_twice": (call("updateItem", id="5%252fdelete", body={}), "things.deleteItem"),
     "more_harm": (call("groupItem", group="g", id="all"), "things.deleteGroupItems"),  # a DELETE, of a GET
+    "left_out": (call("getDoc", id="bin"), "things.emptyBin"),
+    "a_query_behind_it": (call("getDoc", id="all"), "things.emptyAll"),
+    "a_querys_template_behind_it": (call("getDoc", id="none"), "things.emptyNone"),
+    "encoded_in_the_document": (call("getDoc", id="müll"), "things.emptyM"),
+    "a_blank_in_the_document": (call("getDoc", id="old docs"), "things.emptyOld"),
+    "nothing_is_known_of_it": (call("getDoc", id="rest"), "things.docs.rest.delete"),
     "a_read": (call("getItem", id="me"), "things.getMe"),
 }
 
@@ -170,8 +185,17 @@ def test_a_broken_catalog_stops_no_service_that_comes_with_goex(tmp_path: Path) 
 
 
 @pytest.mark.promise(46)
-@pytest.mark.parametrize("value", ["purge", "5:cancel"], ids=["a_word", "a_verb"])
-def test_an_answer_makes_no_other_methods_path(catalog: Catalog, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("purge", "what a service supplied for id doesn't fit"),
+        ("5:cancel", "ends like another method of the same path"),
+    ],
+    ids=["a_word", "a_verb"],
+)
+def test_an_answer_makes_no_other_methods_path(
+    catalog: Catalog, value: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = (call("getItem", id="5"), call("updateItem", id={"$from": 0, "path": "$.id"}, body={}))
     step = steps(catalog, *calls)[1]
 
@@ -179,8 +203,9 @@ def test_an_answer_makes_no_other_methods_path(catalog: Catalog, value: str, mon
         return {"call-0": Answer(status=200, well=True, failed="", body={"id": id}, text="")}
 
     assert check_values(step, answered("7"), catalog)["id"] == "7"
-    with pytest.raises(InvalidInput, match="another method"):
+    with pytest.raises(InvalidInput, match=says) as caught:
         check_values(step, answered(value), catalog)
+    assert value not in str(caught.value)  # an agent reads it
     if value == "purge":
         monkeypatch.setattr(requests, "check_path_owner", lambda *_: None)
         assert check_values(step, answered(value), catalog)["id"] == value
@@ -189,7 +214,6 @@ def test_an_answer_makes_no_other_methods_path(catalog: Catalog, value: str, mon
 OVERRIDDEN = {
     "a_field": call("updateItem", id="5", body={"_method": "DELETE"}),
     "a_headers_name": call("updateItem", id="5", body={"X-HTTP-Method-Override": "DELETE"}),
-    "a_part": call("updatePhoto", id="5", _method="DELETE"),
     "a_free_query": call("listItems", filters={"_method": "DELETE"}),
 }
 
@@ -205,6 +229,17 @@ def test_no_value_says_another_http_method(catalog: Catalog, asked: Call, monkey
     with pytest.raises(InvalidInput, match="change what the request means"):
         opened(request)
     opened(replace(request, query={}, body=None, body_format="none", body_type=""))
+
+
+@pytest.mark.promise(11)
+def test_a_part_that_says_another_http_method_is_no_argument(catalog: Catalog) -> None:
+    request = planned(catalog, call("updatePhoto", id="5", title="x"))
+    assert isinstance(request.body, list | tuple)
+    opened(request)
+    with pytest.raises(InvalidInput, match="change what the request means"):  # nor may the gateway be handed one
+        opened(replace(request, body=[{**part, "name": "_method"} for part in request.body]))
+    with pytest.raises(InvalidInput, match=r"\"_method\" isn't an argument"):
+        planned(catalog, call("updatePhoto", id="5", _method="DELETE"))
 
 
 def opened(request: PlannedRequest) -> None:
@@ -223,3 +258,11 @@ def test_a_long_end_of_a_path_keeps_nobody_busy(part: str) -> None:
     text = "purge" + part * 50_000
     assert without_suffix(text) == "purge"
     assert without_suffix(text.rstrip() + "x").startswith("purge")
+
+
+@pytest.mark.promise(16)
+@pytest.mark.parametrize("between", ["-", ""])
+def test_many_names_in_one_part_of_a_path_keep_nobody_busy(between: str) -> None:
+    template = _Template.of("m", "GET", "/a/v" + between.join(f"{{n{n}}}" for n in range(40)) + "x")
+    assert template is not None and not template.fits(["a", "v" + "-" * 5_000])
+    assert template.fits(["a", "v" + "-" * 5_000 + "x"])

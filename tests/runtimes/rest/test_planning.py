@@ -16,7 +16,7 @@ from policies.action_json import plan_from_json, plan_to_json
 from policies.actions import ApiCalls, Plan, Revert, UndoClass
 from policies.digest import digest
 from policies.errors import InvalidInput
-from policies.jsonvalue import MissingValue, canonical
+from policies.jsonvalue import JsonObject, MissingValue, canonical
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.idempotency import action_key
 from runtimes.rest.plan_text import step_lines
@@ -28,7 +28,8 @@ from runtimes.rest.requests import bind, check_segment, check_values
 from runtimes.rest.run import job_file
 from runtimes.rest.steps import Step
 from runtimes.sandbox.contract import Profile
-from tests.runtimes.rest.support import Bench, account, calls
+from tests.runtimes.rest.derived import made_catalog
+from tests.runtimes.rest.support import Bench, account, calls, declaring
 from tests.runtimes.rest.test_hostile import WEIRD
 
 CATALOG = Catalog.bundled()
@@ -51,6 +52,87 @@ def requests(action: ApiCalls) -> list[PlannedRequest]:
 
 def assess(action: ApiCalls, folder: Path, granted: frozenset[tuple[str, str, str]] = frozenset()) -> Plan:
     return assess_calls(action, Bench(folder, ACCOUNTS, granted=granted).context("a1"), CATALOG, Profile(), "sha256:x")
+
+
+@pytest.mark.promise(65)
+@pytest.mark.parametrize(
+    ("header", "value", "promised"),
+    [
+        ("Prefer", "resolution=merge-duplicates", False),
+        ("Prefer", "return=representation", True),
+        ("OpenAI-Beta", "assistants=v1", False),
+        ("X-Upsert", "true", False),
+        ("Slack-Version", "1", False),
+        ("X-Request-Id", "r-1", True),
+        ("If-None-Match", "*", True),
+    ],
+)
+def test_a_header_that_may_ask_for_another_effect_leaves_no_way_back(header: str, value: str, promised: bool) -> None:
+    """The undo of an insert would delete what was there before."""
+    wanted = calls(("slack.chat.postMessage", {"channel": "C", "text": "t", header: value}))
+    planned = plan_calls(wanted, BY_NAME, declaring(header), "a1").calls[0]
+    assert planned.step.request.headers[header] == value
+    assert (planned.undo is not None) is promised
+    assert (f"its header {header} may ask for another effect" in planned.no_undo) is not promised
+
+
+@pytest.mark.promise(65)
+@pytest.mark.parametrize(("wanted", "promised"), [("return=minimal", False), ("return=representation", True)])
+def test_a_way_back_that_reads_the_answer_wants_one(wanted: str, promised: bool) -> None:
+    posting = calls(("slack.chat.postMessage", {"channel": "C", "text": "t", "Prefer": wanted}))
+    planned = plan_calls(posting, BY_NAME, declaring("Prefer"), "a1").calls[0]
+    assert (planned.undo is not None) is promised
+    assert ("Prefer may leave out of the answer what it reads there" in planned.no_undo) is not promised
+
+
+@pytest.mark.promise(65)
+@pytest.mark.parametrize(
+    ("schema", "promised"),
+    [
+        ({"type": "string"}, False),
+        ({"enum": ["overwrite", "keep"]}, False),
+        ({"enum": ["overwrite"]}, True),
+        ({"const": "overwrite"}, True),
+    ],
+)
+def test_a_header_that_is_demanded_counts_unless_it_has_one_value(schema: JsonObject, promised: bool) -> None:
+    """A document could call every header required."""
+    slack = declaring("X-Write-Mode").service("slack")
+    method = slack.methods["chat.postMessage"]
+    required = [*method.parameters["required"], "X-Write-Mode"]
+    properties = {**method.parameters["properties"], "X-Write-Mode": {"type": "string", **schema}}
+    demanding = replace(method, parameters={**method.parameters, "properties": properties, "required": required})
+    catalog = Catalog.of([replace(slack, methods={**slack.methods, "chat.postMessage": demanding})])
+    wanted = calls(("slack.chat.postMessage", {"channel": "C", "text": "t", "X-Write-Mode": "overwrite"}))
+    assert (plan_calls(wanted, BY_NAME, catalog, "a1").calls[0].undo is not None) is promised
+
+
+@pytest.mark.promise(57)
+def test_a_documents_own_key_is_ours_alone(tmp_path: Path) -> None:
+    catalog = made_catalog(tmp_path, keyed=True)
+    method = next(each for each in catalog.methods() if each.origin_id == "POST /notes")
+    wanted = calls((method.id, {"body": {"title": "one"}}))
+    at = {("notes", ""): account("notes", "https://notes.example.org")}
+    (step,) = (planned.step for planned in plan_calls(wanted, at, catalog, "a1").calls)
+    assert step.request.headers["Idempotency-Key"] == action_key("a1", 0)
+    chosen = calls((method.id, {"body": {"title": "one"}, "Idempotency-Key": "k"}))
+    with pytest.raises(InvalidInput, match="Idempotency-Key"):
+        plan_calls(chosen, at, catalog, "a1")
+
+
+@pytest.mark.promise(57)
+def test_a_key_that_a_caller_chooses_leaves_no_way_back() -> None:
+    """For a key that was used before, the service answers with what is there already, which undo would delete."""
+    slack = declaring("X").service("slack")
+    method = slack.methods["chat.postMessage"]
+    for name in ("idempotency_key", "idempotencyKey", "client_token", "clientRequestToken", "requestId"):
+        properties = {**method.parameters["properties"], name: {"type": "string"}}
+        keyed = replace(method, parameters={**method.parameters, "properties": properties})
+        catalog = Catalog.of([replace(slack, methods={**slack.methods, "chat.postMessage": keyed})])
+        wanted = calls(("slack.chat.postMessage", {"channel": "C", "text": "t", name: "k"}))
+        planned = plan_calls(wanted, BY_NAME, catalog, "a1").calls[0]
+        assert planned.undo is None
+        assert f"for a {name} that was used before" in planned.no_undo
 
 
 def test_a_json_post() -> None:
