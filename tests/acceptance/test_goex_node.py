@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from goex.rpc import goex_pb2 as pb
+from tests.acceptance import untold_daemon
 from tests.acceptance.notes_service import CA, serving
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import answer_next
@@ -85,6 +86,39 @@ const late = await run({ timeoutMs: 3000 }).catch((error) => error);
 said.push(late.name, late.code, late.retry, await ended(id));
 console.log(JSON.stringify(said));
 """
+DIES = """
+import { Client, NotRunning } from "goex-client";
+const said = [], folder = process.argv[2];
+let asked = 0;
+const told = (event) => { if (event.what.case === "asking") { asked += 1; console.log("asked"); } };
+const goex = new Client({ told }), run = () => goex.run("echo made > file", { folders: [folder], key: "k-1" });
+const facts = (error) => [error.name, error.action ?? "", error.changed, error.retry];
+const word = (line) => { console.log(line); return new Promise((done) => process.stdin.once("data", done)); };
+said.push(facts(await run().catch((error) => error)));
+await word("lost");  // on a connection that is only about to end it couldn't be known whether it left
+const other = () => goex.run("echo other > other", { folders: [folder] });
+said.push(facts(await other().catch((error) => error)));
+await word("down");
+process.stdin.destroy();
+const done = await run();
+console.log(JSON.stringify([...said, done.action, done.status]));
+"""
+UNREAD = """
+import { Client } from "goex-client";
+const done = await new Client().run("echo said", { folders: [process.argv[2]], readOnly: true });
+console.log(JSON.stringify([done.status, done.changed, done.data, done.cut]));
+"""
+UNTOLD = """
+import { Client } from "goex-client";
+const goex = new Client(), said = [];
+for (const way of process.argv.slice(2)) {
+  const options = way.startsWith("keyed") ? { key: "k-1" } : {};
+  const error = await goex.ask(way, options).catch((error) => error);
+  said.push([error.name, error.changed, error.action, error.next]);
+}
+goex.close();
+console.log(JSON.stringify(said));
+"""
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +157,8 @@ def begin(place: Path, daemon: Daemon, code: str, folder: Path, token: str) -> s
     (place / "program.js").write_text(code)
     env = {"PATH": os.environ["PATH"], "GOEX_AGENT_SOCKET": str(daemon.agent_socket), "GOEX_AGENT_TOKEN": token}
     return subprocess.Popen(
-        ["node", "program.js", str(folder)], cwd=place, env=env, text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        ["node", "program.js", str(folder)], cwd=place, env=env, text=True, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
@@ -139,6 +173,22 @@ def test_it_has_the_version_of_the_python_client() -> None:
     """Both are made from the same protos."""
     ours = json.loads((SOURCE / "package.json").read_text())["version"]
     assert f'version = "{ours}"' in (SOURCE.parent / "python" / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("token", ["", "t"], ids=["unnamed", "named"])
+def test_a_request_may_have_been_taken_unless_the_daemon_says_that_it_wasnt(
+    place: Path, tmp_path: Path, token: str
+) -> None:
+    (place / "untold.js").write_text(UNTOLD)
+    said_to = list if token else untold_daemon.unnamed
+    with untold_daemon.ending(tmp_path) as socket:
+        env = {"PATH": os.environ["PATH"], "GOEX_AGENT_SOCKET": str(socket), "GOEX_AGENT_TOKEN": token}
+        command = ["node", "untold.js", *untold_daemon.WAYS]
+        said = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(said.stdout) == said_to(untold_daemon.SAID)
+    command = ["node", "untold.js", "away", "keyed away"]
+    said = subprocess.run(command, cwd=place, env=env, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(said.stdout) == said_to(untold_daemon.AWAY)
 
 
 @pytest.mark.docker
@@ -228,6 +278,48 @@ def test_a_client_that_is_killed_leaves_no_question(
     while daemon.person_action(question.action_id) == "asking" and time.monotonic() < deadline:
         pass
     assert daemon.person_action(question.action_id) == "withdrawn"
+
+
+@pytest.mark.docker
+def test_a_daemon_that_dies_leaves_an_action_that_is_found_again(
+    place: Path, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    with Daemon() as own:
+        process = begin(place, own, DIES, folder, own.add_agent("left"))
+        running.append(process)
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "asked\n"
+        (question,) = own.person("Approvals", pb.ApprovalsRequest()).approvals
+        own.kill()
+        assert process.stdout.readline() == "lost\n"
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "down\n"
+        own.start()
+        own.unlock()
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "asked\n"
+        answer_next(own)
+        lost, unsent, again, status = json.loads(process.stdout.readline())
+    assert lost == ["NotRunning", question.action_id, "unknown", "no"]
+    assert unsent == ["NotRunning", "", "no", "later"]  # what never left has changed nothing
+    assert (again, status) == (question.action_id, "done")
+
+
+@pytest.mark.docker
+def test_an_end_stays_an_end_when_its_answer_cant_be_read(
+    place: Path, folder: Path, running: list[subprocess.Popen[str]]
+) -> None:
+    """The agent has one request a minute, so the answer of its action is refused to it."""
+    with Daemon(config="[limits]\nrequests = 1\n") as tight:
+        process = begin(place, tight, UNREAD, folder, tight.add_agent("tight"))
+        running.append(process)
+        answer_next(tight)
+        said, wrong = process.communicate(timeout=60)
+    assert not wrong
+    assert json.loads(said) == ["done", "no", None, True]
 
 
 @pytest.mark.promise(3)

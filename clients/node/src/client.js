@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 
-import { translated } from "./errors.js";
+import { GoexError, left, translated, untold } from "./errors.js";
 import { Actions } from "../proto/goex_pb.js";
 import * as requests from "./requests.js";
 import { Result, checked } from "./results.js";
@@ -179,16 +179,21 @@ export class Client {
    * @returns {AsyncGenerator<import("../proto/goex_pb.js").Event, void, undefined>}
    */
   async *start(request, { signal, timeoutMs } = {}) {
-    const left = new AbortController();
-    const any = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
+    const leaving = new AbortController();
+    const any = signal ? AbortSignal.any([signal, leaving.signal]) : leaving.signal;
     const options = { headers: requests.headers(this.#token, this.#session), signal: any, timeoutMs };
+    const reverts = request.$typeName === "goex.v1.RevertRequest";
+    const events = reverts ? this.#actions.revert(request, options) : this.#actions.execute(request, options);
+    let action = "";
     try {
-      if (request.$typeName === "goex.v1.RevertRequest") yield* this.#actions.revert(request, options);
-      else yield* this.#actions.execute(request, options);
+      for await (const event of events) {
+        action = event.actionId || action;
+        yield event;
+      }
     } catch (error) {
-      throw translated(error, signal);
+      throw left(error, action, { token: options.headers.has("authorization"), signal, key: request.key });
     } finally {
-      left.abort();
+      leaving.abort();
     }
   }
 
@@ -198,17 +203,32 @@ export class Client {
    * @param {Options} [options]
    */
   async wait(request, options = {}) {
+    let action = "";
     for await (const event of this.start(request, options)) {
       this.#told(event);
+      action = event.actionId || action;
       if (event.what.case === "finished" && event.what.value.action)
-        return checked(await this.#withAnswer(event.what.value.action));
+        return checked(await this.#ended(event.what.value.action));
     }
-    throw translated(new Error("The daemon ended the request without saying how."));
+    throw untold(action, this.#options().headers.has("authorization"));
   }
 
   /** @param {Result | string} action @param {string} verb @param {Options} [options] */
   #revert(action, verb, options = {}) {
     return this.wait(requests.revert(requests.idOf(action), verb, options.key), options);
+  }
+
+  /**
+   * It has ended, whether or not its answer can be read now.
+   * @param {import("../proto/goex_pb.js").ActionView} view
+   */
+  async #ended(view) {
+    try {
+      return await this.#withAnswer(view);
+    } catch (error) {
+      if (!(error instanceof GoexError)) throw error;
+      return Object.assign(new Result(view), { cut: true });
+    }
   }
 
   /** @param {import("../proto/goex_pb.js").ActionView} view */

@@ -4,7 +4,9 @@ nobody has answered."""
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -14,7 +16,7 @@ from google.protobuf.message import Message
 
 from goex_client import goex_pb2 as pb
 from goex_client import requests
-from goex_client.errors import translated
+from goex_client.errors import GoexError, left, translated, untold
 from goex_client.results import Result, checked, of_view
 
 Reply = TypeVar("Reply", bound=Message)
@@ -80,17 +82,19 @@ class AsyncClient:
     async def sql(self, database: str, statements: str, *, policy: str = "", key: str = "") -> Result:
         return await self.wait(requests.sql(database, statements, policy, key))
 
-    async def task(self, title: str, allows: Iterable[requests.Allowance], *, minutes: int = 30) -> Result:
-        return await self.wait(requests.task(title, allows, minutes))
+    async def task(
+        self, title: str, allows: Iterable[requests.Allowance], *, minutes: int = 30, key: str = ""
+    ) -> Result:
+        return await self.wait(requests.task(title, allows, minutes, key))
 
-    async def undo(self, action: Result | str) -> Result:
-        return await self.wait(requests.revert(action, "undo"))
+    async def undo(self, action: Result | str, *, key: str = "") -> Result:
+        return await self.wait(requests.revert(action, "undo", key))
 
-    async def redo(self, action: Result | str) -> Result:
-        return await self.wait(requests.revert(action, "redo"))
+    async def redo(self, action: Result | str, *, key: str = "") -> Result:
+        return await self.wait(requests.revert(action, "redo", key))
 
-    async def commit(self, action: Result | str) -> Result:
-        return await self.wait(requests.revert(action, "commit"))
+    async def commit(self, action: Result | str, *, key: str = "") -> Result:
+        return await self.wait(requests.revert(action, "commit", key))
 
     async def find(self, query: str = "", *, service: str = "", method: str = "", limit: int = 0) -> pb.FindReply:
         """What is connected, or the methods that fit."""
@@ -130,29 +134,38 @@ class AsyncClient:
         reply = await self._unary("List", pb.ListRequest(limit=limit, brief=True), pb.ListReply)
         return [of_view(view) for view in reply.actions]
 
-    async def start(self, request: requests.Request) -> AsyncIterator[pb.Event]:
+    async def start(self, request: requests.Request) -> AsyncGenerator[pb.Event, None]:
         """The events of a request until it has ended. Leaving it withdraws what nobody has answered."""
         stream = self._channel.unary_stream(
             f"/goex.v1.Actions/{requests.METHODS[type(request).__name__]}",
             request_serializer=type(request).SerializeToString,
             response_deserializer=pb.Event.FromString,
         )(request, metadata=self._metadata)
+        action = ""
         try:
             async for event in stream:
+                action = event.action_id or action
                 yield event
         except grpc.RpcError as error:
-            raise translated(error) from error
+            key = "" if isinstance(request, pb.ActionId) else request.key
+            raise left(error, action, key, token=bool(self._metadata)) from error
         finally:
             stream.cancel()
 
     async def wait(self, request: requests.Request, *, max_bytes: int = 0) -> Result:
         """The end of a request, with at most so much of its answer. Raises NotDone, Refused."""
-        view = pb.ActionView()
-        async for event in self.start(request):
-            self._told(event)
-            if event.WhichOneof("what") == "finished":
-                view = event.finished.action
-        return checked(await self._with_answer(view, max_bytes))
+        event = pb.Event()
+        async with aclosing(self.start(request)) as events:
+            async for event in events:
+                self._told(event)
+        if event.WhichOneof("what") != "finished":
+            raise untold(event.action_id, token=bool(self._metadata))
+        view = event.finished.action
+        try:
+            result = await self._with_answer(view, max_bytes)
+        except GoexError:  # it has ended, whether or not its answer can be read now
+            result = replace(of_view(view), cut=True)
+        return checked(result)
 
     async def _with_answer(self, view: pb.ActionView, max_bytes: int) -> Result:
         if not view.outcome_json:

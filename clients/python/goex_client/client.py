@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -12,7 +14,7 @@ from google.protobuf.message import Message
 
 from goex_client import goex_pb2 as pb
 from goex_client import requests
-from goex_client.errors import translated
+from goex_client.errors import GoexError, left, translated, untold
 from goex_client.results import Result, checked, of_view
 
 Reply = TypeVar("Reply", bound=Message)
@@ -83,19 +85,25 @@ class Client:
         return self.wait(requests.sql(database, statements, policy, key), timeout=timeout)
 
     def task(
-        self, title: str, allows: Iterable[requests.Allowance], *, minutes: int = 30, timeout: float | None = None
+        self,
+        title: str,
+        allows: Iterable[requests.Allowance],
+        *,
+        minutes: int = 30,
+        key: str = "",
+        timeout: float | None = None,
     ) -> Result:
         """Propose what this client may then do without being asked again; ends when the person has answered."""
-        return self.wait(requests.task(title, allows, minutes), timeout=timeout)
+        return self.wait(requests.task(title, allows, minutes, key), timeout=timeout)
 
-    def undo(self, action: Result | str, *, timeout: float | None = None) -> Result:
-        return self.wait(requests.revert(action, "undo"), timeout=timeout)
+    def undo(self, action: Result | str, *, key: str = "", timeout: float | None = None) -> Result:
+        return self.wait(requests.revert(action, "undo", key), timeout=timeout)
 
-    def redo(self, action: Result | str, *, timeout: float | None = None) -> Result:
-        return self.wait(requests.revert(action, "redo"), timeout=timeout)
+    def redo(self, action: Result | str, *, key: str = "", timeout: float | None = None) -> Result:
+        return self.wait(requests.revert(action, "redo", key), timeout=timeout)
 
-    def commit(self, action: Result | str, *, timeout: float | None = None) -> Result:
-        return self.wait(requests.revert(action, "commit"), timeout=timeout)
+    def commit(self, action: Result | str, *, key: str = "", timeout: float | None = None) -> Result:
+        return self.wait(requests.revert(action, "commit", key), timeout=timeout)
 
     def find(self, query: str = "", *, service: str = "", method: str = "", limit: int = 0) -> pb.FindReply:
         """What is connected, or the methods that fit."""
@@ -137,7 +145,7 @@ class Client:
 
     def start(
         self, request: requests.Request, *, timeout: float | None = None, began: Began | None = None
-    ) -> Iterator[pb.Event]:
+    ) -> Generator[pb.Event, None, None]:
         """The events of a request until it has ended. Leaving it withdraws what nobody has answered. `began` hears of
         the call itself, which any thread may cancel: that leaves it, too."""
         stream = self._channel.unary_stream(
@@ -145,12 +153,16 @@ class Client:
             request_serializer=type(request).SerializeToString,
             response_deserializer=pb.Event.FromString,
         )(request, metadata=self._metadata, timeout=timeout)
+        action = ""
         try:
             if began is not None:
                 began(stream)
-            yield from stream
+            for event in stream:
+                action = event.action_id or action
+                yield event
         except grpc.RpcError as error:
-            raise translated(error) from error
+            key = "" if isinstance(request, pb.ActionId) else request.key
+            raise left(error, action, key, token=bool(self._metadata)) from error
         finally:
             stream.cancel()
 
@@ -163,12 +175,18 @@ class Client:
         began: Began | None = None,
     ) -> Result:
         """The end of a request, with at most so much of its answer. Raises NotDone, Refused, TimedOut."""
-        view = pb.ActionView()
-        for event in self.start(request, timeout=timeout, began=began):
-            self._told(event)
-            if event.WhichOneof("what") == "finished":
-                view = event.finished.action
-        return checked(self._with_answer(view, max_bytes))
+        event = pb.Event()
+        with closing(self.start(request, timeout=timeout, began=began)) as events:
+            for event in events:
+                self._told(event)
+        if event.WhichOneof("what") != "finished":
+            raise untold(event.action_id, token=bool(self._metadata))
+        view = event.finished.action
+        try:
+            result = self._with_answer(view, max_bytes)
+        except GoexError:  # it has ended, whether or not its answer can be read now
+            result = replace(of_view(view), cut=True)
+        return checked(result)
 
     def _with_answer(self, view: pb.ActionView, max_bytes: int) -> Result:
         if not view.outcome_json:

@@ -69,11 +69,19 @@ class GoexTool(BaseTool):
 
     def _resumed(self, request: Request) -> str:
         """The end of the action that has this key: begun by the first run, and found again by those that follow."""
-        from langgraph.types import interrupt
-
         with closing(self.goex.start(request)) as events:
             event = next(each for each in events if each.WhichOneof("what") in ("asking", "finished"))
         id = event.action_id
+        try:
+            return self._ended(id)
+        except GoexError as error:  # of a look, but the action is begun
+            error.action, error.changed = id, "unknown"
+            raise
+
+    def _ended(self, id: str) -> str:
+        """What the model reads when it has ended; it is interrupted while it waits for the person."""
+        from langgraph.types import interrupt
+
         while (result := self.goex.get(id, max_bytes=made.MAX_BYTES)).status == "waiting":
             asked = {"goex": "waiting for the person", "action": id, "summary": result.summary}
             interrupt({**asked, "deadline": result.deadline, "next": "Resume when they have answered, where they do."})

@@ -16,7 +16,9 @@ from goex_client.results import Result
 Request = pb.ExecuteRequest | pb.RevertRequest | pb.ActionId  # an id: what is under way is followed
 METHODS = {"ExecuteRequest": "Execute", "RevertRequest": "Revert", "ActionId": "Watch"}
 MAX_BYTES = 6400  # of an answer: with what stands around it, below 2,000 tokens
+# A daemon that comes back is found at once.
 OPTIONS = (
+    ("grpc.max_reconnect_backoff_ms", 500),
     ("grpc.max_receive_message_length", 64 * 2**20),
     ("grpc.default_authority", "localhost"),
     ("grpc.use_local_subchannel_pool", 1),

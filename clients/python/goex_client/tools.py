@@ -256,13 +256,16 @@ def of_result(result: Result) -> str:
         if result.cut:
             said += " Some of it is left out: goex_result with fields or a path."
         lines += [said, json.dumps(result.data, ensure_ascii=False)]
+    elif result.cut:
+        lines.append("What it answered can't be read now: goex_result reads it later.")
     return "\n".join(lines)
 
 
 def of_error(error: GoexError) -> str:
     if isinstance(error, NotDone):
         return of_result(error.result)
-    facts = {"status": error.code, "changed": "no", "retry": error.retry, "who": error.who, "next": error.next}
+    facts = {"action": error.action, "status": error.code, "changed": error.changed}
+    facts |= {"retry": error.retry, "who": error.who, "next": error.next}
     return json.dumps({**{name: value for name, value in facts.items() if value}, "summary": error.message})
 
 
