@@ -237,7 +237,9 @@ _CODE = (
 
 def _programs(catalog: Catalog) -> Iterator[Case]:
     profile = Profile(image="files")
-    folder = Folder(path="/home/me/notes", device=1, inode=2, uid=1000, gid=1000, mode=0o755, settles=True)
+    folder = Folder(
+        path="/home/me/notes", device=1, inode=2, uid=1000, gid=1000, mode=0o755, settles=True, mount="/", also=()
+    )
     found = Manifest(entries={}, taken=0, settled=True)
     for number, program in enumerate((*_SHELL, *_PYTHON)):
         action = Files(folder=folder.path, language="shell" if program in _SHELL else "python", program=program)
@@ -313,7 +315,9 @@ def _statements() -> Iterator[Case]:
 
 def _reverts(catalog: Catalog) -> Iterator[Case]:
     """What the reverts of calls and of a folder's program look like to the person, and to an agent's owner."""
-    folder = Folder(path="/home/me/notes", device=1, inode=2, uid=1000, gid=1000, mode=0o755, settles=True)
+    folder = Folder(
+        path="/home/me/notes", device=1, inode=2, uid=1000, gid=1000, mode=0o755, settles=True, mount="/", also=()
+    )
     action = Files(folder=folder.path, language="shell", program="rm *.tmp")
     done = files_plans.plan(
         action, folder, Manifest(entries={}, taken=0, settled=True), Profile(image="files"), "sha256:0",

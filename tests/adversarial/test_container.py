@@ -170,7 +170,7 @@ async def outcomes(
                 env=ground.env,
                 folder=str(ground.folder) if kind == "folder" else None,
             )
-            profile = Profile(limits=dataclasses.replace(LIMITS, cpus=0.2 if kind == "processors" else LIMITS.cpus))
+            profile = Profile(limits=dataclasses.replace(LIMITS, cpus=0.1 if kind == "processors" else LIMITS.cpus))
             if waited:
                 await prepared(sandbox, profile)
             result = await sandbox.run(job, profile)

@@ -229,9 +229,11 @@ def test_control_looks(loose: Daemon) -> None:
 
 def test_a_look_at_a_long_action_counts_as_several(journal: Journal) -> None:
     quotas = Quotas(journal, lambda: NOW, Quota(requests=10))
-    quotas.look("scout", "conn-1", 1_000_000)
+    quotas.read("scout", "conn-1", 1_000_000)
     with pytest.raises(Exhausted):
-        quotas.look("scout", "conn-1", 1_000_000)
+        quotas.read("scout", "conn-1", 1_000_000)
+    with pytest.raises(Exhausted):  # it was read all the same, so that it's paid off first
+        quotas.look("scout", "conn-1", 0)
 
 
 def _followed(journal: Journal) -> int:

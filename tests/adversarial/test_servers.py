@@ -167,6 +167,14 @@ def test_size(server: Added, text: str) -> None:
     assert len(finished.action.outcome_json) < 100_000
 
 
+def test_how_one_on_a_folder_broke_off_is_data(hinted: Added) -> None:
+    """As of one that has no folder: the agent is told, where it is told what the server answers."""
+    _, finished, outcome = hinted.call("write /nonexistent/file")
+    assert not outcome["ok"] and finished.action.state in ("failed", "partial", "unknown")
+    (broken,) = outcome["results"]
+    assert broken["status"] == 0 and broken["body"]["goex"].startswith("it gave no answer: ")
+
+
 @pytest.mark.parametrize("text", ["big 60000", "flood 20"], ids=["answer", "flood"])
 def test_control_size(server: Added, text: str) -> None:
     assert server.call(text)[2]["ok"]

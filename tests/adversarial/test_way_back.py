@@ -56,10 +56,13 @@ async def test_control(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         def __contains__(self, key: object) -> bool:
             return False
 
+        def get(self, *_: object) -> None:
+            return None
+
     made = timeline._Read
 
     def forgetting() -> timeline._Read:
-        return made(footprints=Forgetting())  # type: ignore[arg-type]
+        return made(rows=Forgetting())  # type: ignore[arg-type]
 
     monkeypatch.setattr(timeline, "_Read", forgetting)
     looks, _ = await _looked_at(desk, monkeypatch)

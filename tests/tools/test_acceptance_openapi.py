@@ -42,6 +42,7 @@ def test_what_it_counts(package: Path, capsys: pytest.CaptureFixture[str]) -> No
         "documents": 3,
         "documents_pct": 66.7,
         "documents_without_operations": 1,
+        "documents_not": {"three/1.json": "has no operation"},
         "operations": 2 * operations + 1,
         "operations_pct": round(100 * 2 * operations / (2 * operations + 1), 1),
     }

@@ -111,6 +111,17 @@ class Source:
     env: dict[str, str]
 
 
+# Without what a virtual table makes by itself when it is made.
+_DUMP = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+own = [name for _, name, kind, *_ in db.execute("PRAGMA table_list") if kind == "shadow"]
+for one in db.iterdump():
+    if not one.startswith(tuple(start for name in own for start in (f"CREATE TABLE '{name}'", f'INSERT INTO "{name}"'))):
+        print(one)
+"""
+
+
 def install() -> None:
     """Make the virtual environment of the projects, where it isn't there yet."""
     done = CACHE / "installed"
@@ -146,7 +157,7 @@ def _make(dialect: Dialect, server: Postgres | MariaDb | None, name: str, kept: 
         path.unlink(missing_ok=True)
         environment["ACCEPT_DB"] = json.dumps({"ENGINE": "django.db.backends.sqlite3", "NAME": str(path)})
         environment["ACCEPT_URL"] = f"sqlite:///{path}"
-        dump = [sys.executable, "-c", f"import sqlite3\nfor x in sqlite3.connect({str(path)!r}).iterdump(): print(x)"]
+        dump = [sys.executable, "-c", _DUMP, str(path)]
     elif isinstance(server, Postgres):
         made = server.make()
         place = made.place()
