@@ -113,7 +113,9 @@ class Scene:
 def scene_fixture(sandbox_image: str) -> Iterator[Scene]:
     canary, bait = token(), Planted()
     # The model is never asked, since no request here is in words; its name is shown by `daemon status`.
-    config = f'[log]\nlevel = "debug"\n[model]\nbase_url = "https://127.0.0.1:9/v1"\nname = "{bait.text}"\n'
+    # Looking everywhere may take longer than an action has by default.
+    limits = '[sandbox]\nseconds = 600\n[log]\nlevel = "debug"\n'
+    config = f'{limits}[model]\nbase_url = "https://127.0.0.1:9/v1"\nname = "{bait.text}"\n'
     with echoing() as service, Daemon(config=config, fresh=True) as daemon:
         for name, path in (("work", ""), ("bait", "/".join(written(value)[form] for form, value in in_urls(bait)))):
             daemon.person(
