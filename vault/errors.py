@@ -233,8 +233,10 @@ def no_account(service: str, name: str = "", others: tuple[str, ...] = ()) -> No
     said = escape(service[:100])
     what = f"{said} has no account {escape(name[:100])!r}" if name else f"There is no account for {said}"
     there = f" (there is: {', '.join(others)})" if others else ""
-    put = f"goex vault put {pasteable(service)}{' --base-url https://…' if service == 'model' else ''}"
-    add = f"Add it: {put}" if service == "model" else f"Connect it: goex auth login {pasteable(service)}, or {put}"
+    named = f" --account {pasteable(name)}" if name else ""
+    put = f"goex vault put {pasteable(service)}{' --base-url https://…' if service == 'model' else ''}{named}"
+    login = f"goex auth login {pasteable(service)}{named}"
+    add = f"Add it: {put}" if service == "model" else f"Connect it: {login}, or {put}"
     if service == "db":
         what, add = f"There is no database {escape(name[:60])!r}", "See which there are: goex db list"
     return NoAccount(f"{what} in the vault{there}.", next_step=add)

@@ -232,7 +232,7 @@ def choose_account(service: str, name: str, good: Iterable[SealedRecord], damage
         first = min(found)
         raise AccountUnclear(
             f"There are several accounts for {service}: {', '.join(sorted(found))}.",
-            next_step=f"Name one of them: --service {service}/{first} for a program, --account {first} for a call.",
+            next_step=f"Name one of them: --account {first}, or --service {service}/{first} for a program.",
         )
     return next(iter(found.values()))
 

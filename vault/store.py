@@ -40,8 +40,8 @@ from vault.secret import Secret
 from vault.unsealed import (
     LiveLease,
     delete_rows,
+    header_of,
     make,
-    read_header,
     read_rows,
     unlock_file,
 )
@@ -78,13 +78,7 @@ class Vault(Renewing):
     @classmethod
     def open(cls, path: Path, *, clock: Clock = utc_now, random: Random = os.urandom) -> Vault:
         """An existing vault, sealed. Raises VaultAbsent, VaultBroken, VaultTooNew, VaultExposed, VaultUnwritable."""
-        file = VaultFile(path)
-        try:
-            with file.reading() as connection:
-                header = read_header(connection)
-        finally:
-            file.close()
-        return cls(path, header, clock=clock, random=random)
+        return cls(path, header_of(path), clock=clock, random=random)
 
     @classmethod
     def restore(
@@ -171,7 +165,7 @@ class Vault(Renewing):
             there = known is not None or any(each.names(account.service, account.name) for each in damage)
             if there and not replace:
                 raise AccountExists(
-                    f"There is an account {account.id} already.", next_step="Use --replace, or another account name."
+                    f"There is an account {account.id} already.", next_step="Use --replace, or another account: --account NAME."
                 )
             record_id, version = (known[0], known[1].version + 1) if known else (self._random(16).hex(), 1)
             at = self._clock().astimezone(UTC).isoformat()

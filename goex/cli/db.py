@@ -66,7 +66,7 @@ def add(
     out = Output(as_json)
     from goex.cli.connect import connect
     from goex.cli.input_text import read_text
-    from goex.cli.prompt import with_presence
+    from goex.cli.prompt import call_with_presence
     from goex.cli.vault_state import require_open
     from goex.rpc import databases_pb2 as db
     from policies.databases import Address
@@ -86,16 +86,12 @@ def add(
         require_open(client, out)
         _check(client, request, address)
         if address.engine != "sqlite" and not no_password:
-            how = "unencrypted" if no_tls else "by TLS"
+            near = address.on_this_machine and ca is None
+            how = "unencrypted" if no_tls else "unencrypted, on this machine" if near else "by TLS"
             places = ", ".join(f"{host}:{port}" for host, port in address.hosts)
             out.progress(f"The password will be sent to {address.socket or f'{places}, {how}'} and nowhere else.")
         request.password = _password(address, inside, password_file, no_password)
-
-        def send(passphrase: str) -> db.DatabaseView:
-            request.passphrase = passphrase
-            return client.call("Databases/AddDatabase", request, db.DatabaseView, seconds=_SECONDS)
-
-        reply = with_presence(send)
+        reply = call_with_presence(client, "Databases/AddDatabase", request, db.DatabaseView, seconds=_SECONDS)
     out.message(reply)
     if as_json:
         return
@@ -118,12 +114,10 @@ def add(
 def list_databases(as_json: Json = False) -> None:
     """Which databases there are, and what is held in them."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.connect import call
     from goex.rpc import databases_pb2 as db
 
-    with connect(out) as client:
-        reply = client.call("Databases/ListDatabases", db.ListDatabasesRequest(), db.ListDatabasesReply)
-    out.message(reply)
+    reply = call(out, "Databases/ListDatabases", db.ListDatabasesRequest(), db.ListDatabasesReply)
     if as_json:
         return
     if not reply.databases:
@@ -152,13 +146,11 @@ def list_databases(as_json: Json = False) -> None:
 def show(name: Name, as_json: Json = False) -> None:
     """Tables and columns of a database, and how changes there are taken back. Never a row."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.connect import call
     from goex.rpc import databases_pb2 as db
 
-    with connect(out) as client:
-        request = db.ShowDatabaseRequest(name=name)
-        reply = client.call("Databases/ShowDatabase", request, db.ShowDatabaseReply, seconds=_SECONDS)
-    out.message(reply)
+    request = db.ShowDatabaseRequest(name=name)
+    reply = call(out, "Databases/ShowDatabase", request, db.ShowDatabaseReply, seconds=_SECONDS)
     if as_json:
         return
     one = reply.database
@@ -190,21 +182,13 @@ def policy(
 ) -> None:
     """Choose how changes are taken back where a request doesn't say it."""
     out = Output(as_json)
-    from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.connect import call
     from goex.rpc import databases_pb2 as db
 
     if unset and (policy or not table):
         raise InvalidInput("--unset is for a table, and takes no policy.", next_step="Add --table TABLE.")
     request = db.SetPolicyRequest(name=name, policy=policy, table=table, unset=unset, hold_hours=hold_hours)
-    with connect(out) as client:
-
-        def send(passphrase: str) -> db.DatabaseView:
-            request.passphrase = passphrase
-            return client.call("Databases/SetPolicy", request, db.DatabaseView)
-
-        reply = with_presence(send)
-    out.message(reply)
+    reply = call(out, "Databases/SetPolicy", request, db.DatabaseView, presence=True)
     if as_json:
         return
     out.say(shown(f"{reply.name}: {_policy(reply.terms.policy, reply.terms.hold_hours, reply.engine)}."))
@@ -216,19 +200,11 @@ def policy(
 def remove(name: Name, as_json: Json = False) -> None:
     """Forget a database's entry. The database isn't touched; what was done there can't be undone by GoEx any more."""
     out = Output(as_json)
-    from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.connect import call
     from goex.rpc import databases_pb2 as db
 
-    with connect(out) as client:
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Databases/RemoveDatabase",
-                db.RemoveDatabaseRequest(name=name, passphrase=passphrase),
-                db.RemoveDatabaseReply,
-            )
-        )
-    out.message(reply)
+    request = db.RemoveDatabaseRequest(name=name)
+    call(out, "Databases/RemoveDatabase", request, db.RemoveDatabaseReply, presence=True)
     if not as_json:
         out.say(shown(f"Removed {name}."))
 

@@ -100,7 +100,7 @@ def run(
     proposal: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What a model wrote (JSON), from FILE or - for stdin.")
     ] = None,
-    account: Annotated[str, typer.Option(metavar="NAME", help="The account for each --call.")] = "",
+    account: Annotated[str, typer.Option(metavar="NAME", help="The account of each --call, or of words.")] = "",
     detach: Annotated[bool, typer.Option("--detach", help="Leave it running and print its id.")] = False,
     ask: Annotated[
         int,
@@ -259,8 +259,9 @@ def build(
             "--folder goes with --shell, --python or words, and with no --db; --shell and --python need it.",
             next_step="For example: goex exec --shell 'rm *.tmp' --folder ~/notes",
         )
-    if account and not call:
-        raise InvalidInput("--account belongs to --call.", next_step="Leave it out, or write the calls.")
+    words_alone = bool(words) and not (statements.database or folder is not None or program.services)
+    if account and not (call or words_alone):
+        raise InvalidInput("--account belongs to --call, or to words about services.", next_step="Leave it out.")
     statements.check(words=bool(words))
     program.check(words=bool(words))
     if program.services and (statements.database or folder is not None):
@@ -273,6 +274,7 @@ def build(
             database=statements.database,
             folder=input_text(_absolute(folder), "The folder") if folder else "",
             code_services=program.services,
+            account=account,
         )
     if statements.sql or statements.mongo:
         return statements.request()

@@ -7,6 +7,7 @@ ours; nothing is cut; each way to say yes is said in words of the very request.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -112,8 +113,11 @@ def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
     irreversible = approval.undo_class not in ("exact", "compensating", "nothing")
     lines += [Line(""), Line("Taking it back", "bold")]
     undo = UNDO_WORDS["irreversible" if irreversible else approval.undo_class]
+    if approval.kind == "task":  # which does nothing itself
+        undo = f"{approval.question.undo[:1].upper()}{approval.question.undo[1:]}."
     lines += words("  " + undo, width, "warn" if irreversible else "")
-    if approval.undo_text and approval.undo_class != "nothing":  # of reading the line above says all
+    reads = approval.undo_class == "nothing" and approval.kind != "task"
+    if approval.undo_text and not reads:  # of reading the line above says all
         lines += _block(approval.undo_text, width)
     lines.append(Line(""))
     if approval.reason:
@@ -175,7 +179,8 @@ def meaning(approval: pb.Approval, name: str, width: int) -> list[Line]:
 def summary(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
     """One that waits, for a list: not enough to approve it by."""
     undo = {"exact": "can be undone", "compensating": "can be made up for", "nothing": "only reads"}
-    facts = [who(approval), approval.risk or "unknown risk", undo.get(approval.undo_class, "CAN'T BE TAKEN BACK")]
+    way_back = "undone together" if approval.kind == "task" else undo.get(approval.undo_class, "CAN'T BE TAKEN BACK")
+    facts = [who(approval), approval.risk or "unknown risk", way_back]
     if approval.count > 1:
         facts.append(f"{approval.count} times")
     facts.append(f"{left(approval.deadline, now)} left")
@@ -269,6 +274,13 @@ def words(text: str, width: int, style: Style = "") -> list[Line]:
 def _choice(name: str, says: str, width: int, style: Style = "") -> list[Line]:
     pieces = _fold(escape(says), max(width - 13, 10))
     return [Line(f"  {name if index == 0 else '':<10} {piece}", style) for index, piece in enumerate(pieces)]
+
+
+def folded(lines: Iterable[Line], width: int) -> Iterator[Line]:
+    """Lines on a screen: what one goes on with never begins where a line of ours does."""
+    for line in lines:
+        for index, piece in enumerate(_fold(line.text, width - 4)):
+            yield Line(f"  ┊ {piece}" if index else piece, line.style)
 
 
 def _fold(text: str, width: int) -> list[str]:

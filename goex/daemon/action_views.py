@@ -17,6 +17,7 @@ from mapper.scope_effects import Meaning, meaning
 from policies.actions import Call, Clarification, IntentMapping, Need, Plan, UndoClass
 from policies.jsonvalue import canonical
 from policies.services import Risk
+from policies.tasks import BEGIN, OWN
 from vault.record import Record
 
 
@@ -95,7 +96,10 @@ def need_view(need: Need, catalog: Catalog, granted: bool) -> pb.NeedView:
         description, others, means = database_scope_text.description(need), (), database_scope_text.meaning(need)
     elif is_code(need):
         description, others, means = code_scope_text.description(need), (), code_scope_text.meaning(need)
-    elif need.service == "goex":
+    elif need.service == OWN and need.scope == BEGIN:
+        what = "what the lines of the task allow, unasked, until it ends or you revoke it"
+        description, others, means = f"Let {need.account} do {what}.", (), Meaning(change=(what,))
+    elif need.service == OWN:
         description = f"Drop what undo would need for action {need.account}: it can't be taken back any more."
         others = ()
         means = Meaning(destroy=(f"what undo would need for action {need.account}",))

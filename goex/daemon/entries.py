@@ -47,7 +47,7 @@ def entry(
         )
     if there is not None and not replace:
         raise AccountExists(
-            f"There is an account {there.id} already.", next_step="Use --replace, or another account name."
+            f"There is an account {there.id} already.", next_step="Use --replace, or another account: --account NAME."
         )
     service = None
     if service_name != "model":

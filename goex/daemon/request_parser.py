@@ -156,12 +156,16 @@ def parse_execute(request: pb.ExecuteRequest, earlier: Earlier | None = None) ->
                 "The request asks for nothing.",
                 next_step="Set intent, calls, files, sql, mongo, code, task or proposal.",
             )
-    checked_names(request.database, *request.code_services[:MOST_SERVICES])
+    checked_names(request.database, request.account, *request.code_services[:MOST_SERVICES])
     about = [bool(request.database), bool(request.folder), bool(request.code_services)]
     if any(about) and not (intent and sum(about) == 1):
         raise InvalidInput(
             "`database`, `folder` and `code_services` belong to words, one of them at most.",
             next_step="Leave the others out.",
+        )
+    if request.account and (not intent or any(about)):
+        raise InvalidInput(
+            "`account` belongs to words that are about services.", next_step="Name the account in each call instead."
         )
     if len(request.code_services) > MOST_SERVICES:
         raise InvalidInput(f"A program uses at most {MOST_SERVICES} services.", next_step="Name fewer.")
@@ -186,6 +190,7 @@ def parse_execute(request: pb.ExecuteRequest, earlier: Earlier | None = None) ->
         detach=request.detach,
         ask_seconds=request.ask_seconds,
         database=request.database,
+        account=request.account,
         folder=request.folder,
         code_services=tuple(request.code_services),
     )

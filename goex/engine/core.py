@@ -117,6 +117,7 @@ class Request:
     detach: bool = False
     ask_seconds: float = 0
     database: str = ""  # of words: the only one that they are about
+    account: str = ""  # of words: that of each call which they name none for
     folder: str = ""
     code_services: tuple[str, ...] = ()  # of words: what is asked for is a program that uses these
     reads_only: bool = False  # whatever else it would do is refused

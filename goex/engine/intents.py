@@ -16,7 +16,7 @@ from goex.engine.program_proposals import Wording
 from goex.engine.unfinished import Unfinished, principal_key
 from goex.journal.actions import ActionRow
 from mapper.context import NOTHING_TOLD, Context
-from policies.actions import Action, ApiCalls, Intent, IntentMapping
+from policies.actions import Action, ApiCalls, Call, Intent, IntentMapping
 from policies.errors import ExitStatus, InvalidInput
 from policies.jsonvalue import canonical, parse
 
@@ -137,7 +137,7 @@ class Mappings:
             self.core.journal.append(
                 "choice", action_id=row.id, agent=row.agent, facts={"choice": request.choice, **_votes(shown)}
             )
-            return ApiCalls(calls=chosen.calls)
+            return _with_account(chosen.calls, request.account)
         principal = Principal(agent=row.agent, session=row.session, source=row.source)
         mapping = await self.map(request.intent, principal, request.answer)
         self.core.hub.publish(row.id, Mapped(mapping))
@@ -157,7 +157,7 @@ class Mappings:
                 "These words aren't clear enough to act on.",
                 next_step=f"Choose a reading of them, or say it more exactly; {shows}.",
             )
-        return ApiCalls(calls=mapping.best.calls)
+        return _with_account(mapping.best.calls, request.account)
 
     async def words(self, row: ActionRow) -> str:
         """The configured model's answer over an action's redacted outcome; "" without a model. Raises Exhausted."""
@@ -166,6 +166,11 @@ class Mappings:
             return ""
         self.core.quotas.model(row.agent, row.session, 1)  # a chosen reading asks for nothing else of the model
         return await mapper.answer(Intent(text=row.intent), canonical(parse(row.outcome)).decode("utf-8"))
+
+
+def _with_account(calls: tuple[Call, ...], account: str) -> ApiCalls:
+    """The calls, those without an account with this one."""
+    return ApiCalls(calls=tuple(call if call.account else replace(call, account=account) for call in calls))
 
 
 _agents = ThreadPoolExecutor(1, thread_name_prefix="goex-words")  # one: what reads words holds the interpreter's lock

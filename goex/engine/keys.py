@@ -33,6 +33,8 @@ def asked(request: Request, session: str) -> str:
     answer are of what a session was shown."""
     said = {each.name: getattr(request, each.name) for each in fields(request)}
     action = said.pop("sent") or (request.action.to_json() if request.action else None)
+    if not request.account:
+        del said["account"]  # as in journals of before there was one
     said |= {"action": action, "key": "", "session": session if request.choice or request.answer else ""}
     return (_AS_SENT if _elsewhere(request) else "") + hashlib.sha256(canonical(said)).hexdigest()
 

@@ -182,6 +182,7 @@ export type ExecuteRequest = Message<"goex.v1.ExecuteRequest"> & {
   key: string;
   readsOnly: boolean;
   answer: string;
+  account: string;
   what:
     | { case: "intent"; value: string }
     | { case: "calls"; value: Calls }

@@ -265,7 +265,7 @@ class ClarificationOption(_message.Message):
     def __init__(self, answer: _Optional[str] = ..., methods: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ExecuteRequest(_message.Message):
-    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "code", "task", "database", "folder", "code_services", "detach", "ask_seconds", "choice", "key", "reads_only", "answer")
+    __slots__ = ("intent", "calls", "files", "proposal", "sql", "mongo", "code", "task", "database", "folder", "code_services", "detach", "ask_seconds", "choice", "key", "reads_only", "answer", "account")
     INTENT_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FILES_FIELD_NUMBER: _ClassVar[int]
@@ -283,6 +283,7 @@ class ExecuteRequest(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     READS_ONLY_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
     intent: str
     calls: Calls
     files: FilesProgram
@@ -300,7 +301,8 @@ class ExecuteRequest(_message.Message):
     key: str
     reads_only: bool
     answer: str
-    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., code: _Optional[_Union[CodeProgram, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., code_services: _Optional[_Iterable[str]] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ..., key: _Optional[str] = ..., reads_only: _Optional[bool] = ..., answer: _Optional[str] = ...) -> None: ...
+    account: str
+    def __init__(self, intent: _Optional[str] = ..., calls: _Optional[_Union[Calls, _Mapping]] = ..., files: _Optional[_Union[FilesProgram, _Mapping]] = ..., proposal: _Optional[str] = ..., sql: _Optional[_Union[SqlProgram, _Mapping]] = ..., mongo: _Optional[_Union[MongoProgram, _Mapping]] = ..., code: _Optional[_Union[CodeProgram, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., database: _Optional[str] = ..., folder: _Optional[str] = ..., code_services: _Optional[_Iterable[str]] = ..., detach: _Optional[bool] = ..., ask_seconds: _Optional[int] = ..., choice: _Optional[int] = ..., key: _Optional[str] = ..., reads_only: _Optional[bool] = ..., answer: _Optional[str] = ..., account: _Optional[str] = ...) -> None: ...
 
 class RevertRequest(_message.Message):
     __slots__ = ("action_id", "verb", "detach", "ask_seconds", "also", "regardless", "key")

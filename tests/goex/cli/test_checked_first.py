@@ -83,6 +83,7 @@ def test_where_nothing_is_to_be_done_nothing_is_asked_for(daemon: Daemon) -> Non
         (("vault", "put", "slack", "--origin", "https://more.example"), "https://more.example, https://slack.com"),
         (("auth", "login", "github", "--bearer"), "https://api.github.com"),
         (("db", "add", "shop", "postgresql://me@db.example.org/x"), "db.example.org:5432, by TLS"),
+        (("db", "add", "shop", "postgresql://me@127.0.0.1/x"), "127.0.0.1:5432, unencrypted, on this machine"),
     ],
 )
 def test_where_it_will_go_is_said_before_it_is_typed(daemon: Daemon, command: tuple[str, ...], place: str) -> None:

@@ -89,6 +89,12 @@ def test_a_task_is_proposed_as_json_for_an_agent(desk: Scene) -> None:
     with desk.daemon.terminal("task", str(file), "--agent", desk.agent) as terminal:
         terminal.expect("“From me”")
         terminal.expect(r"\[no\]: ")
+        terminal.type("?")
+        terminal.expect("change: what the lines of the task allow")
+        said = terminal.expect(r"(?s).*?Risk").group()
+        assert "What is done in it is undone together" in said
+        assert "goex undo --task" in said
+        assert "only reads" not in said
         terminal.type("y")
         if terminal.expect("Approval passphrase: |Done|done|begun")[0].startswith("Approval"):
             terminal.type(APPROVAL_PASSPHRASE)
