@@ -1,13 +1,14 @@
 """GraphQL schemas, as SDL or as the answer to an introspection query: root fields as methods of a service.
 
-Rules: a root field of Query is a read unless its name says otherwise, one of Mutation changes something; each is a
-permission of its own, and is sent as the one document that is printed here, with its arguments as variables.
-Subscriptions aren't imported. A schema names no server: whoever imports it says where it is.
+Rules: a root field of Query is a read unless its name, words or arguments say otherwise, one of Mutation changes
+something; each is a permission of its own, and is sent as the one document that is printed here, with its arguments as
+variables. Subscriptions aren't imported. A schema names no server: whoever imports it says where it is.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from mapper.importing.graphql_types import Argument, Field, Schema, read_schema
 from mapper.importing.import_report import BadPart
 from mapper.importing.pointers import Pointers
 from mapper.importing.risks import risk_of
+from mapper.importing.safe_methods import risk
 from mapper.importing.schema_import import Shapes
 from mapper.store.import_rows import Document, DocumentMethod, DocumentScope
 from mapper.store.service_names import MAX_METHOD_NAME, METHOD_NAME
@@ -125,22 +127,28 @@ class _Reader:
         document = self._documents.document(operation, root, tuple(arguments.values()))
         if operation_of(document) != operation:
             raise BadPart(f"makes a document of more than {MAX_DOCUMENT:,} characters")
-        risk = risk_of("GET", root.name) if operation == "query" else max(Risk.WRITE, risk_of("POST", root.name))
+        properties = {one.name: self._property(one, root) for one in arguments.values()}
         return DocumentMethod(
             origin_id=f"{operation}.{root.name}",
             name=name,
             description=plain(root.said, 400),
             http="POST",
             path=self._path,
-            risk=risk,
+            risk=self._risk(operation, root, properties),
             scopes=(name,),
-            properties={one.name: self._property(one, root) for one in arguments.values()},
+            properties=properties,
             required=tuple(one.name for one in arguments.values() if one.needed),
             locations=dict.fromkeys(arguments, "variable"),
             body="json",
             document=document,
             unsupported=unsupported,
         )
+
+    def _risk(self, operation: str, root: Field, properties: Mapping[str, dict[str, Any]]) -> Risk:
+        """A query reads unless its own words or arguments say that it changes something, as of a GET."""
+        if operation == "query":
+            return risk("GET", root.name, said=(root.said,), parameters=properties.items())
+        return max(Risk.WRITE, risk_of("POST", root.name))
 
     def _property(self, one: Argument, root: Field) -> dict[str, Any]:
         raw = self._raw(one)

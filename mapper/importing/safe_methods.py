@@ -308,8 +308,9 @@ def _in_parameter(wire: str, schema: Mapping[str, Any], item: bool) -> list[str]
     choices = [str(one) for one in schema.get("enum", ()) or ()]
     if verb in _ACTIONS and not more:
         return [base for one in choices for word in words(one)[:1] if (base := _base(word)) in _CHANGES]
-    flag = schema.get("type") == "boolean" or bool({one.lower() for one in choices} & {"true", "1", "yes"})
-    flag = flag or "set to 1" in described.lower()
+    types = schema.get("type")
+    flag = "boolean" in (types if isinstance(types, list) else [types]) or "set to 1" in described.lower()
+    flag = flag or not {"true", "1", "yes"}.isdisjoint(one.lower() for one in choices)
     found = [verb] if flag and verb in _FLAGS and not _WARNING.search(described) else []
     if item and any(f"un{one}" in choices for one in choices):
         found.append("set")

@@ -29,6 +29,7 @@ from runtimes.code.run import CodeRunner, Run
 from runtimes.code.undo import assess_undo, reversed_
 from runtimes.gateway.contract import Gateway
 from runtimes.rest.dryrun import dry_run
+from runtimes.rest.path_owner import learn_paths
 from runtimes.rest.plans import assess_commit
 from runtimes.rest.run import Runner
 from runtimes.rest.undo import COMMITTED, planned_steps
@@ -69,6 +70,7 @@ class CodeRuntime:
         image = await self.sandbox.image_id(profile)
         self.sandbox.prepare(profile)  # while it is being decided on
         accounts = accounts_of(action, context.accounts)
+        await learn_paths(self.catalog, (service for service, _ in accounts))
         seen = await self._reader.read(action.language, action.program, context.agent)
         looked = await _aside(len(action.program), look, action, accounts, self.catalog, seen)
         return assess_code(action, looked, context, self.catalog, profile, image, self.reversions)
@@ -177,7 +179,7 @@ class CodeRuntime:
         return self.profiles(action.profile) if self.profiles else replace(self.profile, image=action.profile)
 
     def _runner(self, action: Code) -> CodeRunner:
-        return CodeRunner(self.sandbox, self.gateway, self.catalog, self._profile_of(action))
+        return CodeRunner(self.sandbox, self.gateway, self.catalog, self._profile_of(action), self.reversions)
 
     def _begin(self, plan: Plan, context: Context) -> Run:
         action = _program(plan)

@@ -3,16 +3,19 @@
 `/files/{id}` with the id "trash" is `/files/trash`, where an API may empty the trash. A path is another method's where
 that one has a word and ours has a slot, however a server reads upper and lower case, an ending like `.json` or an
 encoded slash. It counts for requests of the same HTTP method, and of any where the other method may do more harm.
-The templates of a service's paths are kept until its catalog changes.
+The templates of a service's paths are kept until its catalog changes, and found by their words: a service may have
+100,000 of them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from threading import Lock
 from urllib.parse import unquote
 
@@ -26,15 +29,18 @@ _SLASH = re.compile(r"[/\\]")
 _DECODED = 3  # times that a server may decode a path
 _SERVICES = 32  # whose paths are kept
 _WORD, _PARTLY, _FREE = 2, 1, 0  # what a template says of a segment
+_DOTLESS = {0x130: "i", 0x131: "i"}  # the only letters that, normalised, are an ASCII one's but for case
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Template:
-    """A method's path. `exact`: of each segment, how much it says; `many`: the one that stands for several, or -1."""
+    """A method's path. `parts`: each segment as a pattern; `words`: as a value is spelled (`_key`) that fits it alone,
+    or None; `exact`: how much it says; `many`: the one that stands for several, or -1."""
 
     name: str
     http: str
-    pattern: re.Pattern[str]
+    parts: tuple[str, ...]
+    words: tuple[str | None, ...]
     exact: tuple[int, ...]
     many: int
     slot: str  # the argument of `many`
@@ -43,28 +49,37 @@ class _Template:
     def of(cls, name: str, http: str, path: str) -> _Template | None:
         """None for a path that can be divided in several ways."""
         parts: list[str] = []
+        words: list[str | None] = []
         exact: list[int] = []
         many, slot = -1, ""
         # Of what can't be called a path stands as its document has it, perhaps encoded and with a query behind it.
         alone = re.split(r"[?#]", re.sub(r"\{[?&#][^{}]*\}", "", path))[0]
         for place, segment in enumerate(part for part in alone.split("/") if part):
-            hole = HOLE.fullmatch(segment)
+            word: str | None = None
+            hole = HOLE.fullmatch(segment) if "{" in segment else None
             if hole is not None and hole["several"]:
                 if many >= 0:
                     return None
                 many, slot = place, hole["name"]
                 parts.append("(?P<many>.+)" + re.escape(hole["end"]))
                 exact.append(_PARTLY if hole["end"] else _FREE)
-            elif len(texts := re.split(r"(?:\{[^{}]*\})+", segment)) > 1:
+            elif "{" in segment and len(texts := re.split(r"(?:\{[^{}]*\})+", segment)) > 1:
                 first, *inner, last = map(_word, texts)
                 # Whatever stands between two names is found where it comes first: no value has a matcher try them all.
                 parts.append(first + "".join(f"(?>[^\n]+?{text})" for text in inner) + f"[^\n]+{last}")
                 exact.append(_PARTLY if first or inner or last else _FREE)
             else:
-                parts.append(_word(segment))
+                text = _spelled(segment)
+                word = _key(text) if text.isascii() and "\n" not in text else None
+                parts.append(re.escape(text))
                 exact.append(_WORD)
-        pattern = re.compile("\n".join(parts), re.IGNORECASE | re.DOTALL)
-        return cls(name, http, pattern, tuple(exact), many, slot)
+            words.append(word)
+        return cls(name, http, tuple(parts), tuple(words), tuple(exact), many, slot)
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        # Made when a path may fit: of 100,000 templates most never are.
+        return re.compile("\n".join(self.parts), re.IGNORECASE | re.DOTALL)
 
     def said(self, segments: Sequence[str]) -> tuple[int, ...]:
         """How much the template says of each segment of a path that fits it."""
@@ -77,27 +92,69 @@ class _Template:
     def fits(self, segments: Sequence[str]) -> re.Match[str] | None:
         if len(segments) < len(self.exact) or (self.many < 0 and len(segments) != len(self.exact)):
             return None
+        if self.many >= 0:
+            behind = len(self.words) - self.many - 1
+            fixed = [*zip(self.words[: self.many], segments, strict=False)]
+            fixed += zip(self.words[self.many + 1 :], segments[len(segments) - behind :], strict=True)
+            if any(word is not None and word != _key(segment) for word, segment in fixed):
+                return None
         return self.pattern.fullmatch("\n".join(segments))
 
 
 def _word(text: str) -> str:
-    """A fixed text of a path as a pattern, spelled as `_spellings` has a value."""
-    return re.escape(visible(unicodedata.normalize("NFKC", unquote(text))))
+    """A fixed text of a path as a pattern."""
+    return re.escape(_spelled(text))
+
+
+def _spelled(text: str) -> str:
+    """A fixed text of a path, spelled as `_spellings` has a value."""
+    return visible(unicodedata.normalize("NFKC", unquote(text)))
+
+
+def _key(segment: str) -> str:
+    """What spellings of a word in ASCII have in common that differ in case."""
+    return (segment if segment.isascii() else segment.translate(_DOTLESS)).lower()
+
+
+@dataclass(slots=True)
+class _Branch:
+    """The templates that begin with the same segments: those that go on with a word, with something else, and those
+    that end here."""
+
+    words: dict[str, _Branch] = field(default_factory=dict)
+    other: _Branch | None = None
+    ends: list[_Template] = field(default_factory=list)
 
 
 class _Paths:
-    """The templates of a service, those with as many segments as a path beside those that may have any number."""
+    """The templates of a service as a tree of segments, beside those that may have any number of them."""
 
     def __init__(self, templates: Iterable[_Template | None]) -> None:
-        self._sized: dict[int, list[_Template]] = {}
+        self._tree = _Branch()
         self._any: list[_Template] = []
         for template in templates:
-            if template is not None:
-                (self._any if template.many >= 0 else self._sized.setdefault(len(template.exact), [])).append(template)
+            if template is None:
+                continue
+            if template.many >= 0:
+                self._any.append(template)
+                continue
+            at = self._tree
+            for word in template.words:
+                if word is None:
+                    at.other = at.other or _Branch()
+                    at = at.other
+                else:
+                    at = at.words.setdefault(word, _Branch())
+            at.ends.append(template)
 
     def fitting(self, segments: Sequence[str]) -> Iterator[tuple[_Template, re.Match[str]]]:
         """The templates that fit a path, and how."""
-        for template in (*self._sized.get(len(segments), ()), *self._any):
+        branches = [self._tree]
+        for segment in segments:
+            key = _key(segment)
+            both = [(branch.words.get(key), branch.other) for branch in branches]
+            branches = [branch for pair in both for branch in pair if branch is not None]
+        for template in (*(each for branch in branches for each in branch.ends), *self._any):
             if (found := template.fits(segments)) is not None:
                 yield template, found
 
@@ -108,6 +165,11 @@ class _Known:
     def __init__(self) -> None:
         self._lock = Lock()
         self._kept: OrderedDict[tuple[int, str], tuple[Catalog, int, _Paths]] = OrderedDict()
+
+    def has(self, catalog: Catalog, service: str) -> bool:
+        with self._lock:
+            known = self._kept.get((id(catalog), service))
+        return known is not None and known[1] == catalog.generation_of(service)
 
     def of(self, catalog: Catalog, service: str) -> _Paths:
         key, generation = (id(catalog), service), catalog.generation_of(service)
@@ -124,6 +186,14 @@ class _Known:
 
 
 _KNOWN = _Known()
+
+
+async def learn_paths(catalog: Catalog, services: Iterable[str]) -> None:
+    """Read the paths of these services in a thread, where they aren't known yet: that of 100,000 methods takes
+    seconds, and others are served meanwhile. What the catalog doesn't have is passed over."""
+    for service in sorted({*services} & catalog.services.keys()):
+        if not _KNOWN.has(catalog, service):
+            await asyncio.to_thread(_KNOWN.of, catalog, service)
 
 
 def check_path_owner(catalog: Catalog, service: Service, method: Method, path: Sequence[str]) -> None:

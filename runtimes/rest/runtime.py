@@ -21,6 +21,7 @@ from runtimes.rest import records as record
 from runtimes.rest.dryrun import dry_run, undo_of
 from runtimes.rest.footprint import footprint
 from runtimes.rest.outcomes import forward
+from runtimes.rest.path_owner import learn_paths
 from runtimes.rest.plans import assess_calls, assess_commit, assess_redo, assess_undo
 from runtimes.rest.records import CallRecord
 from runtimes.rest.references import refs_in
@@ -52,6 +53,7 @@ class RestRuntime:
             raise InvalidInput(f"An action of kind {action.kind!r} isn't made of calls.")
         image = await self.sandbox.image_id(self.profile)
         self.sandbox.prepare(self.profile)  # while it is being decided on
+        await learn_paths(self.catalog, (call.service for call in action.calls))
         return assess_calls(action, context, self.catalog, self.profile, image, self.reversions)
 
     async def dry_run(self, plan: Plan, context: Context) -> DryRun:

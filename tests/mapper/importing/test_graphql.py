@@ -59,6 +59,28 @@ def test_root_fields_become_methods(tmp_path: Path) -> None:
     assert (left.where, left.what) == ("Subscription", "its subscriptions (2) aren't imported: GoEx follows none")
 
 
+@pytest.mark.promise(12)
+def test_a_query_that_says_that_it_changes_something_is_no_read(tmp_path: Path) -> None:
+    schema = """type Query {
+      "Sends the invoice to the customer and marks it as sent."
+      sendInvoice(id: ID!): Boolean
+      "Marks notifications as read."
+      markNotificationsRead: Boolean
+      revokeToken(id: ID!): Boolean
+      thing(id: ID!, delete: Boolean): String
+      "A list of releases."
+      releases(first: Int, includeDeleted: Boolean): [String]
+      "Look up an archive."
+      archive(id: ID!): String
+    }"""
+    _, catalog = put(tmp_path, schema)
+    service = catalog.service("tracker")
+    assert {name: believed_risk(service, method) for name, method in service.methods.items()} == {
+        "sendInvoice": Risk.WRITE, "markNotificationsRead": Risk.WRITE, "revokeToken": Risk.ADMIN,
+        "thing": Risk.DELETE, "releases": Risk.READ, "archive": Risk.READ,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("text", [TRACKER, SHOP, READER], ids=["tracker", "shop", "reader"])
 @pytest.mark.parametrize("bare", [False, True])
 def test_an_introspection_says_the_same(tmp_path: Path, text: str, bare: bool) -> None:

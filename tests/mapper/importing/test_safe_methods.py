@@ -28,6 +28,7 @@ CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [
     ("doIt", "/it", "This endpoint allows you to delete the account.", {}, Risk.DELETE),
     ("readMail", "/mail/{id}", "Returns a message and marks it as read.", {}, Risk.WRITE),
     ("getJob", "/jobs/{id}", "Get a job", {"delete": {"type": "boolean"}}, Risk.DELETE),
+    ("getJob", "/jobs/{id}", "Get a job", {"delete": {"type": ["boolean", "null"]}}, Risk.DELETE),
     ("getTag", "/tag/{id}", "Retrieve tag information, set muted status, recheck all in tag.", {}, Risk.WRITE),
     ("getTag", "/tag/{id}", "Get single tag", {"muted": {"enum": ["muted", "unmuted"]}}, Risk.WRITE),
     ("listWatches", "/watch", "List all", {"recheck_all": {"type": "string", "enum": ["1"]}}, Risk.WRITE),

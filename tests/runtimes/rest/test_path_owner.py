@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+import re
+import sys
+import unicodedata
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,9 +21,9 @@ from policies.actions import ApiCalls, Call
 from policies.errors import InvalidInput
 from runtimes.gateway.plan import GatewayPlan, PlannedRequest
 from runtimes.gateway.plan_check import check_opening
-from runtimes.gateway.routes import without_suffix
+from runtimes.gateway.routes import visible, without_suffix
 from runtimes.rest import requests
-from runtimes.rest.path_owner import _Template
+from runtimes.rest.path_owner import _DOTLESS, _Paths, _Template
 from runtimes.rest.planner import plan_calls
 from runtimes.rest.records import Answer
 from runtimes.rest.requests import check_values
@@ -266,3 +270,49 @@ def test_many_names_in_one_part_of_a_path_keep_nobody_busy(between: str) -> None
     template = _Template.of("m", "GET", "/a/v" + between.join(f"{{n{n}}}" for n in range(40)) + "x")
     assert template is not None and not template.fits(["a", "v" + "-" * 5_000])
     assert template.fits(["a", "v" + "-" * 5_000 + "x"])
+
+
+def by_pattern(template: _Template, path: list[str]) -> bool:
+    spare = len(path) - len(template.exact)
+    return (spare >= 0 if template.many >= 0 else spare == 0) and bool(template.pattern.fullmatch("\n".join(path)))
+
+
+def test_the_tree_finds_what_each_template_by_itself_would() -> None:
+    some = random.Random(11)
+    plain = "items Items ıtems İtems a ß é É σ ς v1 x%0Ay"
+    words = f"{plain} {{id}} {{id}}.json {{a}}:{{b}} pre{{id}} {{x}}{{y}} {{+name}} {{+n}}.x".split()
+    values = ["items", "ITEMS", "ıtems", "İTEMS", "a", "A", "ß", "ẞ", "é", "É", "σ", "Σ", "ς", "x\ny", "7.json", "a:b"]
+    found = 0
+    for _ in range(400):
+        rows = [(f"m{n}", "GET", "/".join(some.choices(words, k=some.randint(1, 4)))) for n in range(12)]
+        templates = [_Template.of(*row) for row in rows]
+        for _ in range(10):
+            path = some.choices(values, k=some.randint(1, 5))
+            each = {t.name for t in templates if t is not None and by_pattern(t, path)}
+            assert {template.name for template, _ in _Paths(templates).fitting(path)} == each, (rows, path)
+            found += len(each)
+    assert found > 500
+
+
+def test_no_other_letter_is_an_ascii_one_but_for_case() -> None:
+    """What the tree's words are found by; the patterns behind it know each such letter."""
+    alike = re.compile("[a-z]", re.IGNORECASE)
+    letters = map(chr, (code for code in range(128, sys.maxunicode + 1) if not 0xD800 <= code < 0xE000))
+    plain = (each for each in letters if alike.match(each) and visible(unicodedata.normalize("NFKC", each)) == each)
+    assert {ord(each) for each in plain} == {*_DOTLESS}
+
+
+@pytest.mark.promise(16)
+def test_of_many_templates_few_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    fits = _Template.fits
+
+    def counted(self: _Template, path: list[str]) -> re.Match[str] | None:
+        compared.append(self.name)
+        return fits(self, path)
+
+    monkeypatch.setattr(_Template, "fits", counted)
+    rows = [(f"m{n}", "GET", f"/things{n}/{{id}}/parts/{{part}}/sub-{n % 97}") for n in range(5_000)]
+    paths = _Paths(_Template.of(*row) for row in rows)
+    assert [each.name for each, _ in paths.fitting(["THINGS5", "a", "parts", "b", "sub-5"])] == ["m5"]
+    assert compared == ["m5"]
