@@ -1,8 +1,8 @@
 """`goex undo --to`, `redo --to`, `commit --to`: back to a point, again from there, or kept for good up to there.
 
 Rules: the whole way is shown before its first step, with what stays and why; each step is an action of its own, which
-is decided on and compared as ever; at the first that fails the rest stays, and it is said what that is. Run again it
-goes on from there.
+is decided on and compared as ever. What somebody changed since is left, with what it stands on, and the rest is undone;
+at any other failure the rest stays. Either way it is said what that is.
 """
 
 from __future__ import annotations
@@ -87,16 +87,18 @@ def _meant(verb: str, count: int, out: Output) -> bool:
     terminal = None if out.as_json else Terminal.find()
     if terminal is None:
         return True
-    said = terminal.ask(f"{_ASKS[verb]} {counted(count, 'action')} (yes or no) [no]: ")
-    return (said or "no").lower() in ("y", "yes")
+    return terminal.agrees(f"{_ASKS[verb]} {counted(count, 'action')} (yes or no) [no]: ")
 
 
 def each(client: Client, verb: str, steps: list[pb.WayStep], out: Output) -> int:
-    """Take these steps, each as an action of its own, up to the first that fails. Returns the exit status."""
+    """Take these steps, each as an action of its own: an undo passes over those that somebody changed since, anything
+    else that fails is the last. Returns the first failure's exit status."""
     from goex.cli.follow import exit_code, follow
     from goex.cli.missing_accounts import offer
     from goex.rpc import goex_pb2 as pb
 
+    left: list[str] = []
+    status = ExitStatus.OK
     for number, step in enumerate(steps):
         if not out.as_json:
             out.say(shown(f"{number + 1} of {len(steps)}: {step.action.id}"), "bold")
@@ -104,13 +106,19 @@ def each(client: Client, verb: str, steps: list[pb.WayStep], out: Output) -> int
         ended = follow(client, client.revert(request), out)
         while offer(client, ended, out):
             ended = follow(client, client.revert(request), out)
-        code = exit_code(ended)
-        if code:
-            left = [one.action.id for one in steps[number:]]
-            done = f"{number} of {len(steps)} {_DONE[verb]}"
-            out.progress(f"Stopped: {done}, {', '.join(left)} not. Run it again to go on.")
-            return code
-    return int(ExitStatus.OK)
+        code = ExitStatus(exit_code(ended))
+        if code is ExitStatus.OK:
+            continue
+        status = status or code
+        if code is not ExitStatus.CONFLICT or verb != "undo":
+            left += [one.action.id for one in steps[number:]]
+            break
+        left.append(step.action.id)
+    if left:
+        done = f"{len(steps) - len(left)} of {len(steps)} {_DONE[verb]}, {', '.join(left)} not."
+        again = f"goex {verb} ID says what stands in the way of one, and tries it again."
+        out.progress(f"{done} {again if status is ExitStatus.CONFLICT else 'Run it again to go on.'}")
+    return int(status)
 
 
 def _commit(client: Client, steps: list[pb.WayStep], out: Output) -> int:

@@ -70,11 +70,19 @@ def _stays(fake: Fake) -> None:
 
 
 def _stops(fake: Fake) -> None:
-    fake.scripts = [[finished()], [finished(action=view(state="failed"), problem=problem("conflict", 6))]]
+    fake.scripts = [
+        [finished()],
+        [finished(action=view(state="failed"), problem=problem("conflict", 6))],
+        [finished(action=view(state="failed"), problem=problem("denied", 3))],
+    ]
 
 
 def _altered(fake: Fake) -> None:
     fake.verify = pb.VerifyLogReply(good=False, rows=7, problem="Row 3 isn't what was written.")
+
+
+def _lost(fake: Fake) -> None:
+    fake.verify.problem = "3 sealed records can't be opened, since the vault has no key for them."
 
 
 def _sealed(fake: Fake) -> None:
@@ -248,6 +256,7 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "what stays": _stays,
     "one that fails": _stops,
     "altered": _altered,
+    "what is sealed lost": _lost,
     "sealed": _sealed,
     "absent": _absent,
     "empty": _empty,

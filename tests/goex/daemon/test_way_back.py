@@ -70,6 +70,25 @@ def test_a_terminal_goes_back_to_a_point_and_says_what_stays(daemon: Daemon, fol
     assert names(folder) == [] and names(other) == []
 
 
+def test_what_somebody_changed_since_stays_and_the_rest_goes_back(daemon: Daemon, folder: Path, other: Path) -> None:
+    first, below = ran(daemon, folder, "echo 1 > one.txt"), ran(daemon, other, "echo 2 > two.txt")
+    changed = ran(daemon, other, "cat two.txt > three.txt")
+    (other / "three.txt").write_text("mine\n")
+    with daemon.terminal("undo", "--to", first, "--everyone") as terminal:
+        terminal.expect(r"Take back 3 actions \(yes or no\) \[no\]: ")
+        terminal.type("yes")
+        terminal.expect("Someone changed what this action had changed")
+        terminal.expect(f"later actions depend on it.*{changed}")
+        terminal.expect(QUESTION)
+        terminal.type("once")
+        if terminal.expect("passphrase[^:]*: |as it was before the action")[0].startswith("passphrase"):
+            terminal.type(APPROVAL_PASSPHRASE)
+        terminal.expect(f"1 of 3 taken back, {changed}, {below} not")
+        assert terminal.wait() == 6
+    assert names(folder) == [] and names(other) == ["three.txt", "two.txt"]
+    assert (other / "three.txt").read_text() == "mine\n"
+
+
 def test_an_independent_action_is_taken_back_out_of_order(daemon: Daemon, folder: Path, other: Path) -> None:
     first, second = ran(daemon, folder, "echo 1 > one.txt"), ran(daemon, other, "echo 2 > two.txt")
     assert Journey(daemon, undo(first), person=True).approve().action.state == "done"
