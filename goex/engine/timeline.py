@@ -100,11 +100,12 @@ class Timeline:
         can = all(each.row.state is not State.COMMITTED for each in found)
         if agent != PERSON and any(each.row.agent != agent or agent == ANONYMOUS for each in found):
             raise Conflict(f"{target.id} can't be {back} by itself: a later action stands on it.")
+        steps = [f"To undo them as well: goex undo --to {target.id}"] if can and revert.verb == "undo" else []
+        if agent == PERSON or not steps:
+            steps.append(f"To {revert.verb} this one alone: goex {revert.verb} {target.id} --regardless")
         raise Conflict(
-            f"{target.id} can't be {back} by itself: later actions depend on it ({names}{more}).",
-            next_step=f"To undo them as well: goex undo --to {target.id}"
-            if can and revert.verb == "undo"
-            else f"To do it all the same: goex {revert.verb} {target.id} --regardless",
+            f"{target.id} can't be {back} by itself: later actions may depend on it ({names}{more}).",
+            next_step="; ".join(steps),
             difference=tuple(f"{each.row.id}: {each.why}" for each in found),
         )
 

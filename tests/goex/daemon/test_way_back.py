@@ -78,7 +78,7 @@ def test_what_somebody_changed_since_stays_and_the_rest_goes_back(daemon: Daemon
         terminal.expect(r"Take back 3 actions \(yes or no\) \[no\]: ")
         terminal.type("yes")
         terminal.expect("Someone changed what this action had changed")
-        terminal.expect(f"later actions depend on it.*{changed}")
+        terminal.expect(f"later actions may depend on it.*{changed}")
         terminal.expect(QUESTION)
         terminal.type("once")
         if terminal.expect("passphrase[^:]*: |as it was before the action")[0].startswith("passphrase"):
