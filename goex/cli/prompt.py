@@ -21,40 +21,42 @@ from __future__ import annotations
 
 import atexit
 import os
-import re
 import select
 import signal
 import sys
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from goex.cli.question_text import UNDO_WORDS as UNDO_WORDS
-from goex.cli.question_text import WIDTH_WORDS as WIDTH_WORDS
-from goex.cli.question_text import YOURS as YOURS
-from goex.cli.question_text import Line as Line
-from goex.cli.question_text import Style as Style
-from goex.cli.question_text import answers, answers_line, meaning, short, words
-from goex.cli.question_text import choices as choices
-from goex.cli.question_text import describe as describe
-from goex.cli.question_text import offered as offered
+from goex.cli.grant_bounds import TRIES, narrow, narrowed
+from goex.cli.question_text import (
+    Line,
+    answers,
+    answers_line,
+    choices,
+    describe,
+    folded,
+    offered,
+    short,
+)
 from policies.display_text import escape
 from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
-    from goex.client import Client, Refused
+    from google.protobuf.message import Message
+
+    from goex.client import Client, Refused, Reply
     from goex.rpc import goex_pb2 as pb
 
 Gone = Callable[[], str]
 T = TypeVar("T")
 
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "warn": "\x1b[1;33m", "added": "\x1b[32m", "removed": "\x1b[31m"}
-TRIES = 3
 _PASSKEY_SECONDS = 300.0  # that a call waits for a passkey at most
 _LEAST_WIDTH = 30
 _LATE_SECONDS = 60.0  # that a prompt stays which came to nothing while somebody may have been typing
@@ -145,6 +147,14 @@ class Terminal:
             self.write(Line(""))
             return None
         return data.decode("utf-8", "replace").strip()
+
+    def agrees(self, question: str) -> bool:
+        """Whether the answer is a yes; anything else, like end of input, is a no."""
+        return (self.ask(question) or "").lower() in ("y", "yes")
+
+    def agrees_to(self, lines: Iterable[Line], question: str) -> bool:
+        """Show these lines of ours folded and to their end, whatever else is printed where, and ask."""
+        return self.show(list(folded(lines, self.size[0]))) and self.agrees(question)
 
     def secret(self, question: str, gone: Gone = lambda: "") -> str:
         """A line that isn't echoed, without its newline. Raises InvalidInput at end of input, TooLate as soon as
@@ -251,11 +261,11 @@ def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone
         return Verdict.LATER
     if answer.startswith("once "):
         answer, _, rest = answer.partition(" ")
-        if not _narrowed(terminal, rest, request):
+        if not narrowed(terminal, rest, request):
             return Verdict.LATER
     if answer in offered(approval):
         request.approve, request.width = True, answer
-        if answer != "once" and not _narrow(terminal, approval, request):
+        if answer != "once" and not narrow(terminal, approval, request):
             return Verdict.LATER
         try:
             with_presence(
@@ -315,6 +325,26 @@ def with_presence(
         if not passphrase:
             break
     raise Denied("Without the approval passphrase nothing was changed.", next_step="Try again when you have it.")
+
+
+def call_with_presence(
+    client: Client,
+    method: str,
+    request: Message,
+    reply: type[Reply],
+    terminal: Terminal | None = None,
+    *,
+    seconds: float = 60.0,
+) -> Reply:
+    """A call whose request holds the approval passphrase, by the rules of `with_presence`."""
+    # A request that holds another passphrase, too, calls this one so.
+    field = "approval_passphrase" if hasattr(request, "approval_passphrase") else "passphrase"
+
+    def call(passphrase: str) -> Reply:
+        setattr(request, field, passphrase)
+        return client.call(method, request, reply, seconds=seconds)
+
+    return with_presence(call, terminal)
 
 
 def _confirmed(call: Callable[[str], T], refused: Refused, terminal: Terminal | None, gone: Gone) -> T:
@@ -407,57 +437,3 @@ def _answer(terminal: Terminal, approval: pb.Approval, gone: Gone) -> str:
             wrong += 1
             terminal.write(Line("That isn't one of the answers; ? shows what each means.", "warn"))
     return "no"
-
-
-def _narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest) -> bool:
-    """Bounds of a standing grant, the narrowest by default; first what it means. False: the person left it."""
-    for line in meaning(approval, request.width, terminal.size[0]):
-        terminal.write(line)
-    if request.width == "arguments" and not _let_go(terminal, approval, request):
-        return False
-    said = terminal.ask("It ends after (like 12h or 7d) [the usual time]: ")
-    if said is None:
-        return False
-    if said:
-        match = re.fullmatch(r"(\d{1,4}) ?([hd])", said)
-        if match is None or int(match[1]) == 0:
-            terminal.write(Line("That isn't a time like 12h or 7d; it stays undecided.", "warn"))
-            return False
-        request.expires_seconds = int(match[1]) * {"h": 3600, "d": 86_400}[match[2]]
-    return True
-
-
-def _narrowed(terminal: Terminal, said: str, request: pb.DecideRequest) -> bool:
-    """A task's lines and time, made smaller: `2=1 3=0 10m`. False: it wasn't understood, and stays undecided."""
-    for word in said.split():
-        if match := re.fullmatch(r"(\d{1,2})=(\d{1,4})", word):
-            request.narrowed.add(line=max(int(match[1]) - 1, 0), times=int(match[2]))
-        elif match := re.fullmatch(r"(\d{1,3})m", word):
-            request.expires_seconds = max(int(match[1]), 1) * 60
-        else:
-            terminal.write(Line("To narrow a task write like: y 2=1 3=0 10m. It stays undecided.", "warn"))
-            return False
-    return True
-
-
-def _let_go(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest) -> bool:
-    """Which of the values needn't be the same. False: the person left it."""
-    if not approval.arguments:
-        return True
-    names = ", ".join(escape(name) for name in approval.arguments)
-    for line in words(f"It holds for these very values of: {names}.", terminal.size[0]):
-        terminal.write(line)
-    said = terminal.ask("Which of them may be anything? (names with commas) [none]: ")
-    if said is None:
-        return False
-    free = {name.strip() for name in said.split(",") if name.strip()} - {"none"}
-    wrong = free - set(approval.arguments)
-    if wrong:
-        terminal.write(Line(f"There is no {escape(', '.join(sorted(wrong)))}; it stays undecided.", "warn"))
-        return False
-    bound = [name for name in approval.arguments if name not in free]
-    if not bound:
-        terminal.write(Line("That leaves no value to hold it to, which is permanent; it stays undecided.", "warn"))
-        return False
-    request.bind_arguments.extend(bound)
-    return True

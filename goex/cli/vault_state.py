@@ -42,7 +42,9 @@ def offer(client: Client, out: Output, found: pb.StatusReply | None = None) -> b
 def unseal(client: Client, found: pb.StatusReply, descriptor: int = -1, *, accept_log: bool = False) -> pb.VaultStatus:
     """Open the vault. A wrong passphrase that was typed is asked for again. `accept_log` goes on with a log that isn't
     the one that the vault knows, for which the approval passphrase is asked. Raises GoexError."""
-    from goex.cli.prompt import TRIES, Line, Terminal, with_presence
+    from goex.cli.grant_bounds import TRIES
+    from goex.cli.prompt import Terminal, with_presence
+    from goex.cli.question_text import Line
     from goex.cli.secretinput import read_passphrase
     from goex.client import Refused
     from goex.rpc import goex_pb2 as pb

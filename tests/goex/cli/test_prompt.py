@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from goex.cli.grant_bounds import TRIES
 from goex.cli.output import Output
-from goex.cli.prompt import choices, describe, offered
-from goex.cli.question_text import answers_line, short, summary
+from goex.cli.question_text import answers_line, choices, describe, offered, short, summary
 from goex.rpc import goex_pb2 as pb
 from tests.goex.cli.conftest import GOEX, Goex
 from tests.goex.cli.fake import PASSPHRASE, Fake, approval, finished, mapped, problem, state
@@ -414,13 +414,36 @@ def test_a_bound_that_isnt_understood_approves_nothing(
 ) -> None:
     with on_terminal("approve") as screen:
         answer(screen, "arguments")
-        screen.terminal.expect(r"\[none\]: ")
-        screen.terminal.type(first)
-        if second is not None:
+        for _ in range(TRIES if second is None else 1):
+            screen.terminal.expect(r"\[none\]: ")
+            screen.terminal.type(first)
+        for _ in range(TRIES if second is not None else 0):
             screen.terminal.expect(r"usual time\]: ")
-            screen.terminal.type(second)
+            screen.terminal.type(str(second))
         screen.terminal.expect("Left open")
     assert fake.decided == []
+
+
+def test_a_bound_that_isnt_understood_is_asked_for_again(on_terminal: Callable[..., object], fake: Fake) -> None:
+    with on_terminal("approve") as screen:
+        answer(screen, "arguments")
+        for said in ("texst", "text"):
+            screen.terminal.expect(r"\[none\]: ")
+            screen.terminal.type(said)
+        for said in ("7 days", "7d"):
+            screen.terminal.expect(r"usual time\]: ")
+            screen.terminal.type(said)
+        screen.terminal.expect("Allowed")
+    (decided,) = fake.decided
+    assert (list(decided.bind_arguments), decided.expires_seconds) == (["channel"], 7 * 86_400)
+
+
+def test_the_usual_end_is_said(on_terminal: Callable[..., object], fake: Fake) -> None:
+    until = pb.WidthView(name="session", words=["Everything."], until="2027-03-04T05:06:07+00:00")
+    fake.pending = [approval(choices=[until])]
+    with on_terminal("approve") as screen:
+        answer(screen, "session")
+        screen.terminal.expect(r"It ends after \(like 12h or 7d\) \[2027-03-0[345] \d\d:06")
 
 
 def test_a_no_is_for_the_identical_ones_that_were_shown_and_says_so(
