@@ -11,7 +11,9 @@ import os
 import sys
 from collections.abc import Callable
 
-from goex.cli.prompt import TRIES, Line, Terminal
+from goex.cli.grant_bounds import TRIES
+from goex.cli.prompt import Terminal
+from goex.cli.question_text import Line
 from policies.errors import InvalidInput
 from vault.secret import Secret
 
@@ -69,12 +71,11 @@ def read_passphrase(
     *,
     what: str,
     confirm: bool = False,
-    empty: bool = False,
     descriptor: int = -1,
     rule: Rule = lambda _: None,
 ) -> str:
     """The next line of `descriptor` where one is given, or of stdin when it is piped; else typed without echo: with
-    `confirm` twice, a new one that keeps `rule`. `empty` allows none. Raises InvalidInput.
+    `confirm` twice, a new one that keeps `rule`. Raises InvalidInput.
     """
     if descriptor >= 0:
         value = _line(descriptor, what)
@@ -85,8 +86,6 @@ def read_passphrase(
         if confirm:
             return typed_twice(terminal, question, what, rule)
         value = terminal.secret(question).encode("utf-8")
-    if empty and not value:
-        return ""
     try:
         said = _checked(value, what).reveal().decode("utf-8")
     except UnicodeDecodeError:
