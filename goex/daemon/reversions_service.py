@@ -17,6 +17,7 @@ from goex.rpc import reversions_pb2 as pb
 from goex.rpc import reversions_pb2_grpc as rpc
 from mapper import pair_proposals, pairs
 from mapper.catalog import Catalog
+from policies.actions import ApiCalls, Code
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 from policies.limits import Confinement, described
@@ -161,14 +162,27 @@ class ReversionsService(PersonCalls, rpc.ReversionsServicer):
     def _used_views(self, shown: set[str]) -> Iterator[pb.PairView]:
         """Pairs of the catalog that were used: which they are is told by the actions that used them."""
         used = {use.use.pair for use in self._reversions.uses()} - shown
-        services = {row.method.partition(".")[0] for row in self._reversions.all_added()}
-        for name in (*self._bundled(), *services):
+        services = {row.method.partition(".")[0] for row in self._reversions.all_added()} | self._used_on(used)
+        for name in (*self._bundled(), *sorted(services & self._catalog.services.keys())):
             for pair in self._of_catalog(name):
                 if pair.hash in used:
                     used.discard(pair.hash)
                     yield self._view(pair, None)
         for hash in sorted(used):
             yield self._counted(pb.PairView(hash=hash, standing=self._reversions.standing(hash).value))
+
+    def _used_on(self, hashes: set[str]) -> set[str]:
+        """The services of the actions that these pairs took back."""
+        actions = self._person.engine.core.actions
+        undos = actions.those(one.use.action for one in self._reversions.uses() if one.use.pair in hashes)
+        found: set[str] = set()
+        for row in actions.those(undo.target for undo in undos.values()).values():
+            match row.action():
+                case ApiCalls(calls=calls):
+                    found |= {call.service for call in calls}
+                case Code(services=services):
+                    found |= {service.partition("/")[0] for service in services}
+        return found
 
     def _bundled(self) -> Iterable[str]:
         return [name for name, service in self._catalog.services.items() if service.source == "bundled"]

@@ -110,6 +110,7 @@ def test_from_derived_to_proven_to_strict(fresh: Daemon, notes: Notes) -> None:
     name = f"notes.{method(fresh, 'PATCH /notes/{id}')}"
     view = pair_of(fresh, name)
     assert (view.source, view.standing, view.worked) == ("derived", "proven", 1)
+    assert [(one.method, one.standing) for one in set_(fresh, "ListPairs").pairs] == [(name, "proven")]
     fresh.configure('[undo]\nstrict_agents = ["bot*"]\n')
     fresh.restart()
     assert pair_of(fresh, name).standing == "proven"
