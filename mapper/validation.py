@@ -8,7 +8,9 @@ its form alone, since the value isn't known yet; its path may filter (`policies.
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -27,6 +29,8 @@ from policies.stages import is_each, wrong_each
 MAX_ARGUMENTS = 200_000  # bytes of canonical JSON
 MAX_CALLS = 20  # in one action, as it is asked for
 MAX_CHOICES = 20_000  # that are looked at for one call's arguments
+
+_SHORT = 40  # characters of a value that is said back
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "true or false"),
@@ -159,7 +163,7 @@ def check(method: Method, arguments: JsonObject, validator: Draft202012Validator
     if problems:
         worst = min(problems, key=lambda error: ([str(part) for part in error.absolute_path], str(error.validator)))
         kind = WrongForm if worst.validator == "pattern" else InvalidArguments
-        made = kind(f"{method.id}: {_words(worst)}.", next_step=_usage(method))
+        made = kind(f"{method.id}: {_words(worst)}.", next_step=f"{_usage(method)}{_as_json(worst)}")
         if isinstance(made, WrongForm) and worst.absolute_path:
             made.argument = str(worst.absolute_path[0])
         raise made
@@ -219,6 +223,18 @@ def _words(error: ValidationError) -> str:
         case "maximum":
             return f"{name} must be at most {wanted}, but is {got}"
     return f"{name} doesn't fit ({error.validator}), it is {got}"
+
+
+def _as_json(error: ValidationError) -> str:
+    """How a terminal writes what isn't text, where text stands for it."""
+    value, place = error.instance, [*error.absolute_path]
+    if error.validator != "type" or not isinstance(value, str) or len(place) != 1:
+        return ""
+    try:
+        json.loads(value[:_SHORT])
+    except ValueError:
+        return f" In a terminal JSON is written {place[0]}:='…'."
+    return f" In a terminal JSON is written like {place[0]}:={shlex.quote(value)}." if len(value) <= _SHORT else ""
 
 
 def _list(names: Any) -> str:

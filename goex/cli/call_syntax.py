@@ -5,7 +5,8 @@
 Rules: what follows `--call SERVICE.METHOD` up to the next option belongs to it. `key=value` is text, whatever it
 looks like; `key:=json` is a JSON value (`limit:=5`, `draft:=true`); `key=@0.$.path` takes the value at that path in
 the answer to call 0 (calls count from 0, and only earlier ones can be referred to). Text that happens to look like
-such a reference is written as JSON: `key:='"@0.$.path"'`. A key stands once.
+such a reference is written as JSON: `key:='"@0.$.path"'`. `body.title=…` is the member `title` of the object `body`,
+as `goex catalog show` lists it. A key stands once.
 """
 
 from __future__ import annotations
@@ -65,9 +66,14 @@ def _call(index: int, words: Sequence[str], account: str) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     for word in words[1:]:
         key, value = _pair(index, word)
-        if key in arguments:
+        inside, *names = key.split(".") if key.startswith("body.") else [key]
+        at = arguments
+        for name in names:
+            at = at.setdefault(inside, {}) if isinstance(at, dict) else at
+            inside = name
+        if not isinstance(at, dict) or inside in at:
             raise InvalidInput(f"The argument {key} of {words[0]} stands twice.", next_step="Leave one out.")
-        arguments[key] = value
+        at[inside] = value
     return {"service": match[1], "method": match[2], "arguments": arguments, "account": account}
 
 

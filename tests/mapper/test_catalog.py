@@ -134,6 +134,13 @@ def test_an_id_that_isnt_one_is_found_by_the_list_of_its_things(bad: Call, found
     assert caught.value.next_step.partition("Find it")[1:] == tuple(found.partition("Find it")[1:])
 
 
+@pytest.mark.parametrize(("value", "said"), [("5", "limit:=5."), ("five", "limit:='…'."), ("$(x)", "limit:='…'.")])
+def test_text_where_json_is_wanted_says_how_a_terminal_writes_it(value: str, said: str) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        CATALOG.validate(call("slack.conversations.list", limit=value))
+    assert caught.value.next_step.endswith(said)
+
+
 def test_deep_arguments_are_refused() -> None:
     deep: Any = "x"
     for _ in range(5000):

@@ -42,6 +42,12 @@ def test_values(pair: str, value: object) -> None:
     assert calls("--call", "s.m", pair)[0]["arguments"] == {"a": value}
 
 
+def test_members_of_a_body_are_written_as_they_are_listed() -> None:
+    made = calls("--call", "s.m", "id=7", "body.title=hi", "body.at.city=Bern", "body.at.zip:=3011", "fields.x=1")
+    body = {"title": "hi", "at": {"city": "Bern", "zip": 3011}}
+    assert made[0]["arguments"] == {"id": "7", "body": body, "fields.x": "1"}
+
+
 def test_a_reference_to_an_earlier_answer() -> None:
     made = calls("--call", "s.m", "--call", "s.n", "ts=@0.$.message.ts")
     assert made[1]["arguments"] == {"ts": {"$from": 0, "path": "$.message.ts"}}
@@ -58,6 +64,10 @@ def test_a_reference_to_an_earlier_answer() -> None:
         ("--call", "s.m", 'a:={"x": 1, "x": 2}'),
         ("--call", "s.m", "a:=NaN"),
         ("--call", "s.m", "a=1", "a=2"),
+        ("--call", "s.m", "body.a=1", "body.a=2"),
+        ("--call", "s.m", "body=1", "body.a=2"),
+        ("--call", "s.m", "body.a=1", "body.a.b=2"),
+        ("--call", "s.m", "body.a=1", "body:={}"),
         ("--call", "s.m", "a=@0.$.x"),
         ("--call", "s.m", "--call", "s.n", "a=@1.$.x"),
         ("--call", "s.m", "--call", "s.n", "a=@0.$..x"),
