@@ -6,7 +6,7 @@ and nobody learns more from either. Rows that a statement gives back are kept up
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 
 from policies.errors import Conflict
 from policies.jsonvalue import JsonValue
@@ -28,28 +28,46 @@ def stepped(rows: int) -> int:
         step *= 10
 
 
-def at_most(statement: Statement, size: Callable[[str], int]) -> int:
-    """A bound that is known without a look at what its condition finds; `size` gives that of a table."""
-    if statement.most is not None:
-        return statement.most
-    if statement.verb != "insert":
-        return size(statement.table)
-    if not statement.sources:
-        return UNCOUNTED
-    number = 1
-    for name in statement.sources:
-        number = min(number * max(1, size(name)), MOST)
-    return number
+class Sizes(ABC):
+    """How many rows tables have, and what few conditions of statements may be asked for. Each is asked for once."""
 
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
 
-def counted(statement: Statement, size: Callable[[str], int], count: Callable[[str], int | None]) -> int:
-    """The same, or what `count` (of `count_sql`) gives where that is less: only of a table that isn't large, so that it
-    ends soon. `count` gives None where it fails, and why isn't said."""
-    bound = at_most(statement, size)
-    if statement.most is not None or not statement.count_sql or bound > EXACT:
-        return bound
-    found = count(statement.count_sql)
-    return bound if found is None else min(found, bound)
+    def of(self, table: str) -> int:
+        """All rows of a table: exactly, where it isn't large. What may take any time isn't asked, like a view."""
+        if table not in self._known:
+            self._known[table] = self._size(table)
+        return self._known[table]
+
+    def at_most(self, statement: Statement) -> int:
+        """A bound that is known without a look at what its condition finds."""
+        if statement.most is not None:
+            return statement.most
+        if statement.verb != "insert":
+            return self.of(statement.table)
+        if not statement.sources:
+            return UNCOUNTED
+        number = 1
+        for name in statement.sources:
+            number = min(number * max(1, self.of(name)), MOST)
+        return number
+
+    def counted(self, statement: Statement) -> int:
+        """The same, or what `count_sql` gives where that is less: only of a table that isn't large, so that it ends
+        soon."""
+        bound = self.at_most(statement)
+        if statement.most is not None or not statement.count_sql or not 0 < bound <= EXACT:
+            return bound
+        found = self._number(statement.count_sql)
+        return bound if found is None else min(found, bound)
+
+    @abstractmethod
+    def _size(self, table: str) -> int: ...
+
+    @abstractmethod
+    def _number(self, sql: str) -> int | None:
+        """What a query of one number gives; None where it fails, or takes too long, which isn't told apart."""
 
 
 def beyond(rows: int) -> Conflict:

@@ -338,9 +338,6 @@ class Session(Protocol):
 class Driver(Protocol):
     """One kind of database."""
 
-    @property
-    def dialect(self) -> Dialect: ...
-
     def open(self, place: Place, password: Secret, limits: Limits) -> Session:
         """Connect. Raises Unavailable (nobody there, wrong password: said without quoting either), and Unsupported
         for a user that may do more than GoEx can hold it to (superuser, FILE, pg_execute_server_program, …), with the

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from policies.errors import InvalidInput
 from runtimes.sql.contract import Dialect, Driver, Limits, Place, Session
 from vault.secret import Secret
 
@@ -24,8 +23,6 @@ def driver_of(dialect: Dialect, protected: tuple[Path, ...] = ()) -> Driver:
 class PostgresDriver:
     """PostgreSQL: one session, one connection, one action at a time."""
 
-    dialect = Dialect.POSTGRESQL
-
     def open(self, place: Place, password: Secret, limits: Limits) -> Session:
         """See `Driver.open`."""
         from runtimes.sql.postgres.link import Link
@@ -37,13 +34,11 @@ class PostgresDriver:
         except BaseException:
             link.close()
             raise
-        return PostgresSession(link, limits)
+        return PostgresSession(link)
 
 
 class MariaDbDriver:
     """Servers from MariaDB 10.5 on, by PyMySQL."""
-
-    dialect = Dialect.MARIADB
 
     def open(self, place: Place, password: Secret, limits: Limits) -> Session:
         """See `Driver.open`."""
@@ -55,17 +50,13 @@ class MariaDbDriver:
 class SqliteDriver:
     """The person's own file, through apsw. `protected` are GoEx's own folders, where nothing is opened."""
 
-    dialect = Dialect.SQLITE
-
     def __init__(self, protected: Sequence[Path] = ()) -> None:
         self._protected = tuple(protected)
 
     def open(self, place: Place, password: Secret, limits: Limits) -> Session:
         """See `Driver.open`. A file has no password; whoever may write to it may open it."""
-        if place.dialect is not Dialect.SQLITE:
-            raise InvalidInput(f"This isn't a SQLite database: {place.dialect}.")
         from runtimes.sql.sqlite import location
         from runtimes.sql.sqlite.connection import Connection
         from runtimes.sql.sqlite.session import SqliteSession
 
-        return SqliteSession(Connection(location.find(place.path, protected=self._protected), limits), limits)
+        return SqliteSession(Connection(location.find(place.path, protected=self._protected), limits))

@@ -255,12 +255,10 @@ def tally(ran: Ran, verb: str = "") -> str:
 # ---- dry runs
 
 
-def dry_lines(ran: Ran, warnings: Iterable[str] = (), verb: str = "") -> Iterator[DryLine]:
+def dry_lines(ran: Ran, verb: str = "") -> Iterator[DryLine]:
     """What a trial found: counts, then rows as they were and would be. `verb`: of a revert."""
     for line in changes(ran, verb):
         yield DryLine("change", line)
-    for warning in warnings:
-        yield DryLine("warning", escape(warning))
     for result in ran.results:
         yield DryLine("same", escape(" | ".join(result.columns)))
         for row in result.rows:

@@ -66,7 +66,7 @@ def plan(
     needs = _needs(action.database, program, reached, policy)
     if departs:
         needs += (_special(action.database, OTHERWISE, dict.fromkeys(one.sql for one in program.statements)),)
-    tables = {*(use.table for one in program.statements for use in one.uses), *_names(reached)}
+    tables = {*(use.table for one in program.statements for use in one.uses), *(one.table for one in reached)}
     if pair is not None:
         undo_program = program_from_json(pair["undo"])
         tables |= {use.table for one in undo_program.statements for use in one.uses}
@@ -171,19 +171,24 @@ def _needs(database: str, program: Program, reached: Iterable[Reached], policy: 
         if key not in statements:  # only a cascade or a trigger does it
             statements[key], risks[key] = dict(everything), RISKS[one.verb]
     needs = [
-        Need(
-            service=SERVICE,
-            account=database,
-            scope=f"{table}:{verb}",
-            risk=risks[table, verb],
-            methods=(verb,),
-            arguments=tuple({"statement": sql} for sql in texts),
-        )
+        _rows_need(database, table, verb, *({"statement": sql} for sql in texts), risk=risks[table, verb])
         for (table, verb), texts in statements.items()
     ]
     if policy == "pairs" and not program.reads_only:
         needs.append(_special(database, PAIRS, everything))
     return tuple(needs)
+
+
+def _rows_need(database: str, table: str, verb: str, *arguments: JsonObject, risk: Risk | None = None) -> Need:
+    """What is done to one table. `risk`: where it is another than the verb's own."""
+    return Need(
+        service=SERVICE,
+        account=database,
+        scope=f"{table}:{verb}",
+        risk=RISKS[verb] if risk is None else risk,
+        methods=(verb,),
+        arguments=arguments,
+    )
 
 
 def _special(database: str, scope: str, statements: Iterable[str]) -> Need:
@@ -233,14 +238,7 @@ def revert_plan(
         revert,
         target,
         needs=tuple(
-            Need(
-                service=SERVICE,
-                account=action.database,
-                scope=f"{table}:{verb}",
-                risk=RISKS[verb],
-                methods=(verb,),
-                arguments=({"verb": revert.verb, "target": revert.target},),
-            )
+            _rows_need(action.database, table, verb, {"verb": revert.verb, "target": revert.target})
             for table, verb in needs
         ),
         lines=(f"Database: {plan_text.where(action.database, place)}", says, *lines),
@@ -272,14 +270,7 @@ def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Pl
             revert,
             target,
             needs=tuple(
-                Need(
-                    service=SERVICE,
-                    account=action.database,
-                    scope=f"{one['table']}:{one['verb']}",
-                    risk=RISKS[one["verb"]],
-                    methods=(one["verb"],),
-                    arguments=({"verb": "commit", "target": revert.target},),
-                )
+                _rows_need(action.database, one["table"], one["verb"], {"verb": "commit", "target": revert.target})
                 for one in target.resolved["reached"]
             ),
             lines=(
@@ -326,10 +317,6 @@ def reverting(
         lines=lines,
         undo={"policy": target.undo.get("policy", "")},
     )
-
-
-def _names(reached: Iterable[Reached]) -> set[str]:
-    return {one.table for one in reached}
 
 
 # ---- programs and limits, as a plan holds them

@@ -25,7 +25,6 @@ from runtimes.sql.contract import (
     WRITES,
     Dialect,
     Doubtful,
-    Driver,
     Job,
     Limits,
     Place,
@@ -76,7 +75,6 @@ class SqlRuntime:
     limits: Limits = field(default_factory=Limits)
     protected: tuple[Path, ...] = ()
     pairs: Pairs | None = None
-    driver: Callable[[Dialect, tuple[Path, ...]], Driver] = driver_of
     kind: str = "sql"
 
     # ---- the action
@@ -265,7 +263,7 @@ class SqlRuntime:
             place = place_of(lease.account)
             job = self._job(plan, context)
             if verb == "commit":
-                held = _holds(plan) and (await self._state(lease, job)).state == "held"
+                held = _holds(plan) and (await self._in(lease, lambda session: session.settle(job))).state == "held"
                 return plans.commit_plan(revert, plan, place, held=held)
 
             if (pair := self._pair(plan, job)) is not None:
@@ -364,14 +362,11 @@ class SqlRuntime:
 
     # ---- inside
 
-    async def _state(self, lease: Lease, job: Job) -> Settled:
-        return await self._in(lease, lambda session: session.settle(job))
-
     async def _in(self, lease: Lease, work: Callable[[Session], T]) -> T:
         place = place_of(lease.account)
 
         def opened() -> Session:
-            return self.driver(place.dialect, self.protected).open(reachable(place), lease.secret, self.limits)
+            return driver_of(place.dialect, self.protected).open(reachable(place), lease.secret, self.limits)
 
         return await in_session(opened, work)
 

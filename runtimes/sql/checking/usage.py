@@ -29,9 +29,6 @@ class Source:
     table: Table | None = None
 
 
-Written = tuple[tuple[Use, ...], tuple[str, ...] | None]  # uses, and the columns that RETURNING gives
-
-
 @dataclass(slots=True)
 class Scope:
     sources: dict[str, Source] = field(default_factory=dict)

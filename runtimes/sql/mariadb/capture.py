@@ -117,7 +117,7 @@ class Capture:
                 for columns in self._uniques(table):
                     values = {form.value(line, columns) for line in put}
                     values = {one for one in values if NULL not in one}
-                    for some in _some(values):
+                    for some in rows.batches(values):
                         where = form.among(columns, some)
                         sql = f"SELECT {form.ended()} FROM {quoted(table.name)} WHERE {where}"
                         found.update(select(past, form, sql, self.most + SPARE))
@@ -215,7 +215,7 @@ class Capture:
         form, above = self._form(child), self._form(parent)
         values = {above.value(line, link.parent_columns) for line in lines}
         keys: set[str] = set()
-        for some in _some(one for one in values if NULL not in one):
+        for some in rows.batches(one for one in values if NULL not in one):
             sql = f"SELECT {form.ended()} FROM {quoted(child.name)} WHERE {form.among(link.columns, some)}"
             found = select(by, form, sql, self.most + SPARE, LOCK if by is self.wire else "")
             keys.update(found)
@@ -421,14 +421,3 @@ def check_link(parent: Table, child: Table, link: ForeignKey) -> None:
                 f"What {child.name} would lose with {parent.name} can't be kept: {link.name} joins unlike columns.",
                 next_step="Use --policy versioning.",
             )
-
-
-def _some(values: Iterable[tuple[str, ...]]) -> Iterable[list[tuple[str, ...]]]:
-    waiting: list[tuple[str, ...]] = []
-    for one in values:
-        waiting.append(one)
-        if len(waiting) >= rows.BATCH:
-            yield waiting
-            waiting = []
-    if waiting:
-        yield waiting

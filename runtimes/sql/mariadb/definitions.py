@@ -23,16 +23,12 @@ from policies.errors import Conflict, GoexError, Unsupported
 from runtimes.base import Records
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Job, Policy, Ran, Reached, Schema, Settled, Statement, Table, turned
-from runtimes.sql.mariadb import errors, settle
+from runtimes.sql.mariadb import built_on, errors, settle
+from runtimes.sql.mariadb import definitions_foreseen as foreseen
+from runtimes.sql.mariadb.definitions_foreseen import BACKUP, shown
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.records import Note
 from runtimes.sql.mariadb.wire import ServerError, Wire
-
-_COPY = "goex_try"
-_COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
-_FOREIGN_KEY = re.compile(r"  CONSTRAINT `(?:[^`]|``)*` FOREIGN KEY ")
-_BACKUP = "Leave it to somebody with a backup."
-_MISSING = 1146
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +40,10 @@ class Definition:
     lost: str
     lock: bool  # whether undo locks it: a view has no rows
     tried: bool = False  # both ways, on an empty copy
-    expected: str = ""  # the definition that it is going to leave, but for foreign keys; "": not known
+    expected: str = ""  # the definition that it is going to leave; "": not known, or not yet
     was: str = ""  # the name that a table has before it is renamed; "": it isn't
+    view: bool = False  # it makes one: what it leaves can be foreseen afterwards alone
+    names: tuple[str, ...] = ()  # that undo takes away, a table's own first; (): none that others can stand on
 
 
 def planned(wire: Wire, schema: Schema, statements: tuple[Statement, ...], policy: Policy) -> Definition:
@@ -62,8 +60,10 @@ def planned(wire: Wire, schema: Schema, statements: tuple[Statement, ...], polic
     (tree,) = read(only.sql, Dialect.MARIADB)
     found = _inverse(wire, tree, only, schema)
     if found is None:
-        raise Unsupported(f"MariaDB commits {verb} at once, and it can't be taken back exactly.", next_step=_BACKUP)
-    return replace(found, expected=_try(wire, tree, found) if found.tried else _foreseen(wire, tree, found.table))
+        raise Unsupported(f"MariaDB commits {verb} at once, and it can't be taken back exactly.", next_step=BACKUP)
+    if found.tried:
+        return replace(found, expected=foreseen.tried(wire, tree, found.table, found.undo))
+    return replace(found, expected=foreseen.untried(wire, tree, found.table, schema))
 
 
 def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema) -> Definition | None:
@@ -79,7 +79,8 @@ def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema) -
         linked = {key.columns[0].lower() for key in table.foreign_keys}
         if linked & set(columns[:1]):
             return None  # the server may drop the index that it made for the foreign key
-        return Definition(name, f"DROP INDEX {quoted(index.name)} ON {quoted(name)}", "", True, True)
+        undo = f"DROP INDEX {quoted(index.name)} ON {quoted(name)}"
+        return Definition(name, undo, "", True, True, names=(name, index.name))
     if isinstance(tree, exp.Drop):
         line = _line(wire, name, f"KEY {quoted(tree.args['tables'][0].name)} ")
         return Definition(name, f"ALTER TABLE {quoted(name)} ADD {line}", "", True, True) if line else None
@@ -88,17 +89,20 @@ def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema) -
     (action,) = tree.args["actions"]
     if isinstance(action, exp.RenameColumn) and not table.triggers:
         old, new = quoted(action.this.name), quoted(action.args["to"].name)
-        return Definition(name, f"ALTER TABLE {quoted(name)} RENAME COLUMN {new} TO {old}", "", True, True)
+        undo = f"ALTER TABLE {quoted(name)} RENAME COLUMN {new} TO {old}"
+        return Definition(name, undo, "", True, True, names=(name, action.args["to"].name))
     if isinstance(action, exp.ColumnDef) and _plain(action, table):
         column = quoted(action.name)
         # By value and by every byte: a collation may call different texts the same, and bytes alone round a float.
         same = f"{column} <=> DEFAULT({column}) AND CAST({column} AS BINARY) <=> CAST(DEFAULT({column}) AS BINARY)"
         lost = f"SELECT 1 FROM {quoted(name)} WHERE NOT ({same}) LIMIT 1"
-        return Definition(name, f"ALTER TABLE {quoted(name)} DROP COLUMN {column}", lost, True, True)
+        undo = f"ALTER TABLE {quoted(name)} DROP COLUMN {column}"
+        return Definition(name, undo, lost, True, True, names=(name, action.name))
     if isinstance(action, exp.AlterRename):
         new = action.this.name
         _free(new, schema)
-        return Definition(new, f"ALTER TABLE {quoted(new)} RENAME {quoted(name)}", "", False, was=name)
+        undo = f"ALTER TABLE {quoted(new)} RENAME {quoted(name)}"
+        return Definition(new, undo, "", False, was=name, names=(new,))
     if isinstance(action, exp.AddConstraint):
         return _linked(action, table)
     if isinstance(action, exp.ModifyColumn) and action.args.get("rename_from") is None:
@@ -154,15 +158,15 @@ _MOST_OF_TEXT = 16_383  # characters of four bytes in 64 kB
 
 def _line(wire: Wire, table: str, begins: str) -> str:
     """The line of a table's definition that begins so, as the server writes it; "": there is none."""
-    lines = (line.strip().removesuffix(",") for line in _shown(wire, table).split("\n"))
+    lines = (line.strip().removesuffix(",") for line in shown(wire, table).split("\n"))
     return next((line for line in lines if line.startswith(begins)), "")
 
 
 def _written(wire: Wire, tree: exp.Expr, table: str, column: str) -> tuple[str, str, str]:
     """Type, collation and nullability that a column has after a statement, seen on an empty copy."""
-    with _copied(wire, table):
-        wire.run(write(_of_copy(tree, table), Dialect.MARIADB))
-        for name, kind, collation, nullable, *_ in wire.rows(f"SHOW FULL COLUMNS FROM {quoted(_COPY)}"):
+    with foreseen.copied(wire, table):
+        wire.run(write(foreseen.of_copy(tree, table), Dialect.MARIADB))
+        for name, kind, collation, nullable, *_ in wire.rows(f"SHOW FULL COLUMNS FROM {quoted(foreseen.COPY)}"):
             if str(name) == column:
                 return str(kind), str(collation or ""), str(nullable)
     return "", "", ""
@@ -174,13 +178,13 @@ def _created(tree: exp.Create, name: str, schema: Schema) -> Definition | None:
     if tree.args.get("replace"):
         raise Unsupported("CREATE OR REPLACE can't be taken back.", next_step="Choose another name, and CREATE it.")
     if kind == "VIEW":
-        return Definition(name, f"DROP VIEW {quoted(name)}", "", False)
+        return Definition(name, f"DROP VIEW {quoted(name)}", "", False, view=True, names=(name,))
     engine, like = tree.find(exp.EngineProperty), tree.find(exp.LikeProperty)
     if like is not None and schema.tables[like.this.name].facts["engine"] != "InnoDB":
         return None
     if tree.args.get("expression") is not None or (engine is not None and engine.name.upper() != "INNODB"):
         return None
-    return Definition(name, f"DROP TABLE {quoted(name)}", f"SELECT 1 FROM {quoted(name)} LIMIT 1", True)
+    return Definition(name, f"DROP TABLE {quoted(name)}", f"SELECT 1 FROM {quoted(name)} LIMIT 1", True, names=(name,))
 
 
 def _free(name: str, schema: Schema) -> None:
@@ -209,87 +213,6 @@ _CONSTRAINTS = (
 )
 
 
-def _try(wire: Wire, tree: exp.Expr, found: Definition) -> str:
-    """Run it and what takes it back on an empty copy, and compare: the definition in between. Raises Unsupported."""
-    with _copied(wire, found.table):
-        before = _shown(wire, _COPY)
-        wire.run(write(_of_copy(tree, found.table), Dialect.MARIADB))
-        between = _shown(wire, _COPY)
-        wire.run(
-            found.undo.replace(f"ALTER TABLE {quoted(found.table)}", f"ALTER TABLE {quoted(_COPY)}", 1).replace(
-                f" ON {quoted(found.table)}", f" ON {quoted(_COPY)}", 1
-            )
-        )
-        same = _shown(wire, _COPY) == before
-    if not same:
-        raise Unsupported(f"{found.table} wouldn't be defined exactly as it was after an undo.", next_step=_BACKUP)
-    return _renamed(between, found.table)
-
-
-def _foreseen(wire: Wire, tree: exp.Expr, table: str) -> str:
-    """The definition of a table that is made or renamed; "" for others, and where no temporary one can be made. Raises
-    ServerError for columns and keys that no table can have."""
-    if isinstance(tree, exp.Alter) and isinstance(tree.args["actions"][0], exp.AlterRename):
-        was = _shown(wire, tree.this.name)
-        return was.replace(quoted(tree.this.name), quoted(table), 1)
-    if not isinstance(tree, exp.Create) or str(tree.args.get("kind")).upper() != "TABLE":
-        return ""
-    copy = _of_copy(tree, table)
-    properties = copy.args.get("properties")
-    written = [exp.TemporaryProperty(), *(properties.expressions if properties else ())]
-    copy.set("properties", exp.Properties(expressions=written))
-    try:
-        wire.run(write(copy, Dialect.MARIADB))
-        try:
-            return _renamed(_shown(wire, _COPY), table)
-        finally:
-            wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(_COPY)}")
-    except (ServerError, Unsupported) as error:
-        if isinstance(error, ServerError) and error.number in errors.OF_COLUMNS:
-            raise
-        return ""
-
-
-def _renamed(shown: str, table: str) -> str:
-    """The definition of the copy as the table's own."""
-    return re.sub(rf"\ACREATE TEMPORARY TABLE {re.escape(quoted(_COPY))}", f"CREATE TABLE {quoted(table)}", shown)
-
-
-@contextlib.contextmanager
-def _copied(wire: Wire, table: str) -> Iterator[None]:
-    """Inside, an empty temporary copy of the table is there. Raises Unsupported for what the server refuses of it."""
-    try:
-        wire.run(f"CREATE TEMPORARY TABLE {quoted(_COPY)} LIKE {quoted(table)}")
-        try:
-            yield
-        finally:
-            with contextlib.suppress(GoexError, ServerError):
-                wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(_COPY)}")
-    except ServerError as error:
-        raise Unsupported(
-            f"Taking it back was tried on an empty copy, and failed: {error.said.message}", next_step=_BACKUP
-        ) from None
-
-
-def _of_copy(tree: exp.Expr, table: str) -> exp.Expr:
-    copy = tree.copy()
-    for node in copy.find_all(exp.Table):
-        if node.name.lower() == table.lower():
-            node.set("this", exp.to_identifier(_COPY, quoted=True))
-    return copy
-
-
-def _shown(wire: Wire, name: str) -> str:
-    """The definition as the server writes it, without the counter; "": there is none."""
-    try:
-        row = wire.one(f"SHOW CREATE TABLE {quoted(name)}")
-    except ServerError as error:
-        if error.number == _MISSING:
-            return ""
-        raise
-    return _COUNTER.sub("", str(row[1]))
-
-
 # ---- run
 
 
@@ -312,16 +235,19 @@ def run(wire: Wire, job: Job, found: Definition) -> Ran:
                 "undo": found.undo,
                 "lost": found.lost,
                 "lock": found.lock,
-                "before": _shown(wire, found.table),
+                "before": shown(wire, found.table),
                 "expected": found.expected,
                 "after": "",
-                "was": _shown(wire, found.was) if found.was else "",
+                "was": shown(wire, found.was) if found.was else "",
+                "view": statement.sql if found.view else "",
+                "names": list(found.names),
+                "standing": dict(built_on.standing(wire, found.names, (found.table, found.was))),
             },
         )
         note.put(job.records)
         _do(wire, statement.sql, note)
         with _committed(wire):
-            note = replace(note, at="committed", definition={**note.definition, "after": _shown(wire, found.table)})
+            note = replace(note, at="committed", definition={**note.definition, "after": shown(wire, found.table)})
             note.put(job.records)
     return note.ran
 
@@ -375,17 +301,33 @@ def look(wire: Wire, note: Note, records: Records) -> Settled:
     """See `Session.settle`: what the definition says."""
     names = _names(wire, note)
     table, now, before, after = (getattr(names[0], part) for part in ("name", "now", "before", "after"))
-    if all(one.now == one.before for one in names):
+    was_noted = bool(after)
+    if not was_noted:
+        after = _expected(wire, note, now)
+    unchanged = all(one.now == one.before for one in names)
+    if unchanged and after and foreseen.same(before, after):  # it says the same of both
+        if not was_noted:
+            said = f"{table} is defined after it as it was before, and GoEx wasn't told whether it ran"
+            return Settled(state="unknown", evidence=(said,))
+        return Settled(state="done", ran=note.ran)
+    if unchanged:
         return Settled(state="undone" if note.reverting else "nothing")
-    if after and now == after:
+    if foreseen.same(now, after):
+        if not was_noted:
+            replace(note, at="committed", definition={**note.definition, "after": now}).put(records)
         return Settled(state="done", ran=note.ran)
-    if not after and _is_expected(now, str(note.definition.get("expected", "")), before):
-        note = replace(note, at="committed", definition={**note.definition, "after": now})
-        note.put(records)
-        return Settled(state="done", ran=note.ran)
-    if not after:
+    if not was_noted:
         return Settled(state="unknown", evidence=(f"{table} isn't defined as it was before, and GoEx wasn't told why",))
     return Settled(state="done", ran=note.ran, evidence=(f"{table} was defined otherwise since",))
+
+
+def _expected(wire: Wire, note: Note, now: str) -> str:
+    """The definition that it was going to leave; "": not known. Of a view it is seen on another, made for a moment."""
+    view = str(note.definition.get("view", ""))
+    if not view:
+        return str(note.definition.get("expected", ""))
+    scratch = f"{foreseen.COPY}_{note.connection}_{note.started}"
+    return foreseen.of_view(wire, view, str(note.definition["table"]), scratch) if now else ""
 
 
 _RENAMES = re.compile(r"ALTER TABLE `(?:[^`]|``)*` RENAME `((?:[^`]|``)*)`")
@@ -404,27 +346,14 @@ class _Named:
 def _names(wire: Wire, note: Note) -> list[_Named]:
     """The table, and where it was renamed also the name that it had."""
     table, before, after = (str(note.definition[part]) for part in ("table", "before", "after"))
-    found = [_Named(table, _shown(wire, table), before, after)]
+    found = [_Named(table, shown(wire, table), before, after)]
     renamed = _RENAMES.fullmatch(str(note.definition["undo"]))
     if renamed is not None:
         old = renamed[1].replace("``", "`")
-        now = _shown(wire, old)
+        now = shown(wire, old)
         was = str(note.definition.get("was") or now or "not noted")
         found.append(_Named(old, now, was, ""))
     return found
-
-
-def _is_expected(now: str, expected: str, before: str) -> bool:
-    """Whether a definition is the one that was foreseen: a copy has no foreign keys, so these have to be as before."""
-    keys, rest = _parted(now)
-    return bool(expected) and rest == _parted(expected)[1] and keys == _parted(before)[0]
-
-
-def _parted(shown: str) -> tuple[list[str], list[str]]:
-    """The lines of a definition that are foreign keys, and the others, without the commas between them."""
-    lines = [line.removesuffix(",") for line in shown.split("\n")]
-    keys = [line for line in lines if _FOREIGN_KEY.match(line)]
-    return keys, [line for line in lines if line not in keys]
 
 
 def compare(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> Ran:
@@ -437,7 +366,7 @@ def compare(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> Ran:
 def revert(wire: Wire, job: Job, note: Note, verb: Literal["undo", "redo"]) -> Ran:
     """See `Session.revert`. Raises Conflict."""
     found = Definition(*(note.definition[part] for part in ("table", "undo", "lost", "lock")))
-    there = bool(_shown(wire, found.table))
+    there = bool(shown(wire, found.table))
     with _locked(wire, found if there else None):
         if _is_so(wire, note, verb):
             return Ran(reached=(), notes=("It is so already: nothing was changed.",))
@@ -466,6 +395,13 @@ def _is_so(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> bool:
                     f"{one.name}: {'is gone' if not one.now else 'is defined otherwise' if wanted else 'is there now'}",
                 ),
             )
+    theirs = _built_since(wire, note) if verb == "undo" else []
+    if theirs:
+        raise Conflict(
+            f"{table} is used by what was made since, and undo would break it. Nothing was changed.",
+            next_step="Look at these, and drop them first if they aren't needed.",
+            difference=tuple(f"{one}: was made, or made anew, since" for one in theirs),
+        )
     if verb == "undo" and lost and wire.rows(lost):
         raise Conflict(
             f"{table} holds what was written since, and undo would lose it. Nothing was changed.",
@@ -473,3 +409,11 @@ def _is_so(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> bool:
             difference=(f"{table}: has rows, or values, of its own",),
         )
     return False
+
+
+def _built_since(wire: Wire, note: Note) -> list[str]:
+    """The triggers and views that stand on what undo takes away, and didn't when it was made."""
+    names = tuple(str(one) for one in note.definition.get("names", ()))
+    before: dict[str, str] = note.definition.get("standing", {})
+    now = built_on.standing(wire, names, (str(note.definition["table"]),))
+    return sorted(name for name, digest in now.items() if before.get(name) != digest)

@@ -8,13 +8,13 @@ when it comes back. What such rows point to can't be put in under reversal: undo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from policies.errors import Unsupported
 from runtimes.sql.contract import ForeignKey, Schema, Table
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.kept import Kept
-from runtimes.sql.mariadb.rows import NULL, Form, select
+from runtimes.sql.mariadb.rows import NULL, Form, batches, select
 from runtimes.sql.mariadb.wire import Wire
 
 Values = set[tuple[str, ...]]
@@ -33,7 +33,10 @@ def dangling(wire: Wire, kept: Mapping[str, Kept], schema: Schema, *, held: bool
         for link in table.foreign_keys:
             values = _left(one, link.columns, before=True)
             values -= _left(kept[link.parent], link.parent_columns, before=True) if link.parent in kept else set()
-            if missing := {value for some in _some(values) for value in _missing(wire, one.form, link, some, schema)}:
+            missing: Values = set()
+            for some in batches(sorted(values), _AT_ONCE):
+                missing |= _missing(wire, one.form, link, some, schema)
+            if missing:
                 found.setdefault(name, {})[link.name] = missing
         for child in schema.tables.values() if not held else ():
             for link in child.foreign_keys:
@@ -77,7 +80,7 @@ def _refuse_found(wire: Wire, kept: Mapping[str, Kept], table: Table, child: Tab
     form = Form.of(child)
     known = kept.get(child.name)
     ours = {key for key, was, now in known.changed() if was != now} if known is not None and form.key else set()
-    for some in _some(_left(kept[table.name], link.parent_columns, before=False)):
+    for some in batches(sorted(_left(kept[table.name], link.parent_columns, before=False)), _AT_ONCE):
         where = form.among(link.columns, some)
         lines = select(wire, form, f"SELECT {form.ended()} FROM {quoted(child.name)} WHERE {where}", 10**9)
         if set(lines) - ours and (form.key or known is None):
@@ -86,9 +89,3 @@ def _refuse_found(wire: Wire, kept: Mapping[str, Kept], table: Table, child: Tab
                 f" couldn't take it out ({link.name}). Nothing was changed.",
                 next_step=f"Mend those rows of {child.name} first, or use --policy versioning.",
             )
-
-
-def _some(values: Iterable[tuple[str, ...]]) -> Iterable[list[tuple[str, ...]]]:
-    listed = sorted(values)
-    for start in range(0, len(listed), _AT_ONCE):
-        yield listed[start : start + _AT_ONCE]

@@ -37,11 +37,6 @@ class Grants:
         return False
 
 
-def fitting(place: Place) -> str:
-    """The statement that makes a user who fits."""
-    return f"GRANT {NEEDED} ON {quoted(place.database)}.* TO {quoted(place.user)}@'%'"
-
-
 def read(wire: Wire, place: Place) -> Grants:
     """The grants of this session. Raises Unsupported for a user who may do more than GoEx can hold it to."""
     lines = [str(row[0]) for row in wire.rows("SHOW GRANTS")]

@@ -27,6 +27,7 @@ class Note:
     started: int
     exact: bool  # whether there is an image
     reverting: Literal["", "undo", "redo"] = ""  # the last one that was begun
+    ended: bool = False  # and whether it is known to have been committed
     reached: tuple[Reached, ...] = ()
     counters: tuple[str, ...] = ()
     definition: JsonObject = field(default_factory=dict)  # of a statement that defines: see `definitions`
@@ -40,6 +41,7 @@ class Note:
                 "started": self.started,
                 "exact": self.exact,
                 "reverting": self.reverting,
+                "ended": self.ended,
                 "counters": list(self.counters),
                 "reached": reached_to_json(self.reached),
                 **({"definition": self.definition} if self.definition else {}),
@@ -53,7 +55,7 @@ class Note:
 
     def begin(self, verb: Literal["undo", "redo"], records: Records, *, connection: int, started: int) -> Note:
         """Note who reverts it, before that takes effect: whoever looks later ends that connection first."""
-        made = replace(self, reverting=verb, connection=connection, started=started)
+        made = replace(self, reverting=verb, ended=False, connection=connection, started=started)
         made.put(records)
         return made
 
@@ -72,6 +74,7 @@ def get(records: Records) -> Note | None:
             started=int(found["started"]),
             exact=bool(found["exact"]),
             reverting=found["reverting"],
+            ended=bool(found.get("ended", False)),
             counters=tuple(found["counters"]),
             reached=reached_from_json(found["reached"]),
             definition=dict(found.get("definition", {})),

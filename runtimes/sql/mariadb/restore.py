@@ -10,6 +10,7 @@ is every row that was set. Statements on tables with triggers fire them: what th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -154,7 +155,7 @@ def compare(wire: Wire, image: Image, schema: Schema, lock: str = "") -> Compare
     for rows in image:
         form = rows.form
         table = schema.tables.get(form.table)
-        if table is None or str(table.facts["digest"]) != form.digest:
+        if table is None or not form.fits(table):
             return Compared("other", (f"the table {form.table} was {'dropped' if table is None else 'altered'} since",))
         if not form.key:
             found = select_all(wire, form, WHOLE + len(rows.expect), lock)
@@ -196,6 +197,7 @@ def _difference(form: Form, key: str, recorded: str | None, found: str | None) -
 def restore(wire: Wire, image: Image, schema: Schema) -> None:
     """Set the wanted rows, in the open transaction, after `compare` with a lock found the expected ones. Raises
     Conflict; whoever called rolls back."""
+    counts = [_counted(wire, rows) for rows in image]
     wire.run(f"SET SESSION sql_mode = '{LENIENT}', check_constraint_checks = 0")
     try:
         _take_out(wire, image, schema)
@@ -206,7 +208,7 @@ def restore(wire: Wire, image: Image, schema: Schema) -> None:
             _refuse_taken(wire, rows, schema.tables[rows.form.table])
             _insert(wire, rows)
         wire.run("SET SESSION foreign_key_checks = 1")
-        _check(wire, image, schema)
+        _check(wire, image, counts, schema)
     except ServerError as error:
         if error.number == errors.DUPLICATE:
             raise _taken() from None
@@ -225,7 +227,7 @@ def _refuse_taken(wire: Wire, rows: Rows, table: Table) -> None:
         if len(names) < len(index) or not set(names) <= set(form.columns):
             continue
         values = {form.value(line, names) for line in rows.want.values() if line is not None}
-        for some in _some(one for one in values if NULL not in one):
+        for some in batches(one for one in values if NULL not in one):
             if wire.rows(f"SELECT 1 FROM {quoted(table.name)} WHERE {form.among(names, some)} LIMIT 1"):
                 raise _taken()
 
@@ -261,7 +263,7 @@ def _pointed(wire: Wire, rows: Rows, gone: list[str], schema: Schema) -> bool:
         if not set(link.parent_columns) <= set(rows.form.columns):
             return True
         form = Form.of(child)
-        for some in batches(gone, 1000):
+        for some in batches(gone):
             values = {rows.form.value(str(rows.expect[key]), link.parent_columns) for key in some}
             values = {one for one in values if NULL not in one}
             if not values:
@@ -309,10 +311,23 @@ def _insert(wire: Wire, rows: Rows) -> None:
         wire.run(head + ",".join(waiting))
 
 
-def _check(wire: Wire, image: Image, schema: Schema) -> None:
-    """Every row is as wanted, and every foreign key holds for what was set."""
-    now = compare(wire, [Rows(rows.form, rows.want, rows.expect) for rows in image], schema, LOCK)
-    if now.state != "expected":
+def _counted(wire: Wire, rows: Rows) -> Counter[str] | None:
+    """How often each line is there, of rows without a key: others may have taken away, or added, equal ones."""
+    if rows.form.key:
+        return None
+    return Counter(select_all(wire, rows.form, WHOLE + len(rows.expect), LOCK).values())
+
+
+def _check(wire: Wire, image: Image, counts: list[Counter[str] | None], schema: Schema) -> None:
+    """Every row is as wanted, or of rows without a key as many as wanted; every foreign key holds for what was set."""
+    now = compare(wire, [Rows(rows.form, rows.want, rows.expect) for rows in image if rows.form.key], schema, LOCK)
+    wrong = now.state != "expected"
+    for rows, before in zip(image, counts, strict=True):
+        if before is not None:
+            before.update(line for line in rows.want.values() if line is not None)
+            before.subtract(line for line in rows.expect.values() if line is not None)
+            wrong = wrong or _counted(wire, rows) != before
+    if wrong:
         raise Conflict(
             "What would come back wouldn't be exactly as it was. Nothing was changed.",
             next_step="Look at the triggers and the columns of the table.",
@@ -340,7 +355,7 @@ def _check_parents(wire: Wire, rows: Rows, table: Table, link: ForeignKey) -> No
     joined = " AND ".join(
         f"c.{quoted(below)} = p.{quoted(above)}" for below, above in zip(link.columns, link.parent_columns, strict=True)
     )
-    for some in _some(new):
+    for some in batches(new):
         if wire.rows(
             f"SELECT 1 FROM {quoted(table.name)} c LEFT JOIN {parent} p ON {joined}"
             f" WHERE {form.among(link.columns, some, 'c')} AND p.{quoted(link.parent_columns[0])} IS NULL"
@@ -368,7 +383,7 @@ def _check_children(wire: Wire, rows: Rows, table: Table, child: Table, link: Fo
     joined = " AND ".join(
         f"p.{quoted(above)} = c.{quoted(under)}" for under, above in zip(link.columns, link.parent_columns, strict=True)
     )
-    for some in _some(left):
+    for some in batches(left):
         if wire.rows(
             f"SELECT 1 FROM {quoted(child.name)} c LEFT JOIN {quoted(table.name)} p ON {joined}"
             f" WHERE {below.among(link.columns, some, 'c')} AND p.{quoted(link.parent_columns[0])} IS NULL"
@@ -386,12 +401,6 @@ def _children(schema: Schema, name: str) -> Iterator[tuple[Table, ForeignKey]]:
         for link in child.foreign_keys:
             if link.parent == name:
                 yield child, link
-
-
-def _some(values: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:
-    listed = list(values)
-    for start in range(0, len(listed), 1000):
-        yield listed[start : start + 1000]
 
 
 def _meanwhile() -> Conflict:

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
+from typing import TypeVar
 
 from policies.errors import Conflict, Unsupported
 from policies.jsonvalue import JsonObject
@@ -48,7 +50,7 @@ class Form:
     kinds: tuple[tuple[str, str], ...]  # of each: data type, character set
     stored: frozenset[str]  # generated ones that are kept: they are compared, never written
     key: tuple[str, ...]
-    digest: str  # of the table's definition
+    shape: str  # a digest of the table's definition, as far as rows depend on it
     filled: frozenset[str] = frozenset()  # columns that are never NULL, as far as that is known
 
     @classmethod
@@ -67,9 +69,15 @@ class Form:
             kinds=tuple((forms[name][0], forms[name][1]) for name in columns),
             stored=frozenset(name for name in kept if forms[name][3] == "stored"),
             key=key,
-            digest=str(table.facts["digest"]),
+            shape=str(table.facts["shape"]),
             filled=frozenset(column.name for column in table.columns if not column.nullable),
         )
+
+    def fits(self, table: Table) -> bool:
+        """Whether its rows are still written down so, and named so: other indexes and foreign keys may be there."""
+        whole = [[name for name, part in index if part is None] for index in table.facts["uniques"].values()]
+        defined = (table.facts["shape"], table.facts["digest"])
+        return self.shape in defined and (not self.key or list(self.key) in whole)
 
     # ---- reading
 
@@ -138,7 +146,7 @@ class Form:
 
     def by_keys(self, keys: Iterable[str]) -> Iterator[str]:
         """Conditions for rows of those keys, some at a time."""
-        for some in batches(keys, BATCH):
+        for some in batches(keys):
             yield self.among(self.key, [tuple(key.split(",")) for key in some])
 
     @cached_property
@@ -187,7 +195,7 @@ class Form:
             "kinds": [list(kind) for kind in self.kinds],
             "stored": sorted(self.stored),
             "key": list(self.key),
-            "digest": self.digest,
+            "shape": self.shape,
         }
 
     @classmethod
@@ -198,11 +206,12 @@ class Form:
             kinds=tuple((kind[0], kind[1]) for kind in kept["kinds"]),
             stored=frozenset(kept["stored"]),
             key=tuple(kept["key"]),
-            digest=str(kept["digest"]),
+            shape=str(kept.get("shape") or kept["digest"]),  # which older versions kept instead
         )
 
 
 Lines = dict[str, str]
+T = TypeVar("T")
 
 
 def keyed(form: Form, lines: Sequence[str]) -> Lines:
@@ -261,15 +270,10 @@ def too_many(most: int) -> Conflict:
     )
 
 
-def batches(items: Iterable[str], size: int) -> Iterator[list[str]]:
-    waiting: list[str] = []
-    for item in items:
-        waiting.append(item)
-        if len(waiting) >= size:
-            yield waiting
-            waiting = []
-    if waiting:
-        yield waiting
+def batches(items: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
+    left = iter(items)
+    while some := list(islice(left, size)):
+        yield some
 
 
 def _read(column: str, kind: str) -> str:

@@ -4,7 +4,7 @@
 key, else a unique key without NULL; [] none), `forms` (column: [data type, character set, collation, kind of
 generation]), `uniques` (name: [[column, prefix length], …]), `moving` (columns with ON
 UPDATE CURRENT_TIMESTAMP), `triggers` ([timing, event, name, body, sql_mode]),
-`digest` (of all that this table is).
+`digest` (of all that this table is), `shape` (a digest of it without indexes and foreign keys).
 """
 
 # ruff: noqa: S608 (names are quoted, and values are literals made of recorded bytes)
@@ -153,12 +153,10 @@ def _table(
         )
         for constraint, parts in sorted(shown.items())
     )
-    digest = canonical(
-        [
-            [[str(cell) if cell is not None else None for cell in row] for row in part]
-            for part in ([about], columns, indexes, keys, triggers, checks)
-        ]
-    )
+    parts = [
+        [[str(cell) if cell is not None else None for cell in row] for row in part]
+        for part in ([about], columns, triggers, checks, indexes, keys)
+    ]
     return Table(
         name=name,
         kind="view" if "VIEW" in kind else "table" if kind in ("BASE TABLE", "SYSTEM VERSIONED") else "other",
@@ -178,6 +176,7 @@ def _table(
             "uniques": uniques,
             "moving": [str(row[0]) for row in columns if "on update" in str(row[4]).lower()],
             "triggers": [[str(part) for part in trigger[:5]] for trigger in triggers],
-            "digest": hashlib.sha256(digest).hexdigest(),
+            "shape": hashlib.sha256(canonical(parts[:4])).hexdigest(),
+            "digest": hashlib.sha256(canonical(parts)).hexdigest(),
         },
     )

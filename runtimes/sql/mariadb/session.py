@@ -174,6 +174,7 @@ class MariaDbSession:
         try:
             self._wire.calm()
             self._wire.run(f"XA COMMIT {xid.sql}")
+            note.now("committed", job.records)
         except (ServerError, GoexError):
             self._wire.drop()
             raise errors.doubtful() from None
@@ -295,13 +296,15 @@ class MariaDbSession:
             with wire.deadline():
                 if not self._set(image, note, verb):
                     self._abandon(xid) if held_again else self._wire.rollback()
+                    if committed:  # by somebody else: from here on it is undone, or done again, all the same
+                        replace(note, reverting=verb, ended=True).put(job.records)
                     return Ran(reached=(), notes=(_already(verb),))
                 if held_again:
                     running = replace(note, at="running")
                     running.begin(verb, job.records, connection=wire.id, started=settle.started(wire))
                     wire.run(f"XA END {xid.sql}")
                 else:
-                    note.begin(verb, job.records, connection=wire.id, started=settle.started(wire))
+                    note = note.begin(verb, job.records, connection=wire.id, started=settle.started(wire))
         except BaseException as error:
             self._abandon(xid) if held_again else self._wire.rollback()
             if isinstance(error, ServerError):
@@ -314,6 +317,7 @@ class MariaDbSession:
             try:
                 wire.calm()
                 wire.run("COMMIT")
+                replace(note, ended=True).put(job.records)
             except GoexError:
                 wire.drop()
                 raise errors.doubtful() from None
@@ -358,6 +362,8 @@ class MariaDbSession:
             if not self._decide(xid, "COMMIT"):
                 note.put(job.records)  # or the next look would take it for committed
                 raise _not_held()
+            with contextlib.suppress(GoexError):  # what isn't listed any more was committed
+                note.now("committed", job.records)
 
     def roll_back(self, job: Job) -> Settled:
         with self._plainly():

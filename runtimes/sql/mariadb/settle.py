@@ -47,16 +47,21 @@ def look(wire: Wire, database: str, job: Job, *, was_held: bool = False) -> Sett
 def _by_rows(wire: Wire, job: Job, note: Note, was_held: bool) -> Settled:
     """Nothing is prepared: what the rows and the note say."""
     compared, named = None, True
+    if note.ended or (note.at == "committed" and not note.reverting):  # whatever others wrote since
+        return Settled(state="undone" if note.reverting == "undo" and note.reached else "done", ran=note.ran)
     if note.exact and has_image(job.records, "rows"):
         image = restore.unpack(job.records, "undo")
         named = restore.named(image)
         with wire.reading():
             compared = restore.compare(wire, image, schema.read(wire))
     if note.at in ("committing", "committed"):
+        evidence = compared.differences if compared else ()
+        if note.reverting and (compared is None or compared.state == "other"):  # it was begun, and may have ended
+            return Settled(state="unknown", ran=note.ran, evidence=evidence)
         sure = named or note.reverting != ""  # a revert that was begun stood on the other side
         if compared is not None and compared.state == "wanted" and note.reached and sure:
             return Settled(state="undone", ran=note.ran)
-        return Settled(state="done", ran=note.ran, evidence=compared.differences if compared else ())
+        return Settled(state="done", ran=note.ran, evidence=evidence)
     if note.at == "ending":
         if compared is not None and compared.state == "expected" and note.reached:
             return Settled(state="done", ran=note.ran)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from policies.errors import Conflict, Unsupported
-from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
+from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.checking.functions import FUNCTIONS, MARIADB_GEOMETRIES, MARIADB_SINCE
 from runtimes.sql.checking.nodes import names
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
@@ -26,7 +26,6 @@ from runtimes.sql.mariadb.steps import Step, steps
 from runtimes.sql.mariadb.wire import ServerError, Wire
 
 _HOLD = "Use --policy versioning: it is held until you commit or undo it."
-_REVERSE = "Use --policy reversal."
 # Strings and comments; a name in quotes first, which may hold what looks like one. `1--2` is no comment.
 _BOUND = re.compile(
     r"(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|--(?=[\x00-\x20]|\Z)[^\n]*|#[^\n]*|/\*.*?\*/",
@@ -126,14 +125,14 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
             found.tables[step.statement.table] = None
             return found
         assert step.table is not None
-        for table, event in _closure(schema, step):
+        for table, _ in _closure(schema, step):
             found.tables[table.name] = None
             read |= {word.strip("`") for trigger in table.facts["triggers"] for word in _WORD.findall(str(trigger[3]))}
             _refuse_engine(table)
             if not rights.may(table.name, "TRIGGER"):
                 raise privileges.no_trigger_right(wire.place, table.name)
             if policy == "versioning":
-                _refuse_triggers_held(wire, schema, table, event, found)
+                _refuse_triggers_held(wire, schema, table, found)
         try:
             _refuse_reversal(wire, schema, step, len(writing))
         except Unsupported as error:
@@ -318,7 +317,7 @@ def _known_calls(text: str) -> bool:
     return all(name.upper() in allowed | _NOT_CALLS for name in _CALL.findall(text))
 
 
-def _refuse_triggers_held(wire: Wire, schema: Schema, table: Table, event: Verb, found: Looked) -> None:
+def _refuse_triggers_held(wire: Wire, schema: Schema, table: Table, found: Looked) -> None:
     """A held transaction rolls back what its triggers write, where all of those tables roll back."""
     for _, _, name, body, mode in table.facts["triggers"]:
         if stays_in_row(str(body), str(mode)):
@@ -425,27 +424,15 @@ def _read(wire: Wire, step: Step) -> None:
             wire.run("SET @goex_read = NULL")
 
 
-class _Sizes:
-    """How many rows tables have, and what few conditions of statements may be asked for. Each is asked for once."""
-
+class _Sizes(Sizes):
     def __init__(self, wire: Wire, schema: Schema) -> None:
+        super().__init__()
         self._wire, self._schema = wire, schema
-        self._known: dict[str, int] = {}
-
-    def at_most(self, statement: Statement) -> int:
-        return at_most(statement, self.of)
-
-    def counted(self, statement: Statement) -> int:
-        return counted(statement, self.of, self._number)
-
-    def of(self, name: str) -> int:
-        """All rows of a table: exactly, where it isn't large. A view isn't asked: it may take any time."""
-        if name not in self._known:
-            table = self._schema.tables.get(name)
-            self._known[name] = self._size(name) if table is not None and table.kind == "table" else UNCOUNTED
-        return self._known[name]
 
     def _size(self, name: str) -> int:
+        table = self._schema.tables.get(name)
+        if table is None or table.kind != "table":
+            return UNCOUNTED
         rows = self._number(f"SELECT COUNT(*) FROM (SELECT 1 FROM {quoted(name)} LIMIT {EXACT + 1}) goex_rows")
         if rows is not None and rows <= EXACT:
             return rows
@@ -460,7 +447,6 @@ class _Sizes:
         return max(4 * guessed, bytes_ // _ROW_BYTES, EXACT + 1)
 
     def _number(self, sql: str) -> int | None:
-        """What a query of one number gives; None where it fails, or takes too long, which isn't told apart."""
         try:
             return int(self._wire.one(f"SET STATEMENT max_statement_time = {COUNT_SECONDS} FOR {sql}")[0])
         except ServerError as error:

@@ -121,7 +121,6 @@ class Running:
     counts: dict[str, Counts] = field(default_factory=dict)
     truncated: dict[str, int] = field(default_factory=dict)
     _lines: dict[tuple[int, str], int] = field(default_factory=dict)
-    _rows: int = 0
 
     @property
     def relations(self) -> list[Relation]:
@@ -162,7 +161,7 @@ class Running:
 
     def _run(self, statement: Statement, giving: bool) -> Iterator[bytes]:
         if statement.verb == "select":
-            self.results.append(self._select(statement))
+            self.results.append(select(self.link, statement.sql, self.job))
             return
         if statement.verb == "truncate" and statement.table in self.strategy.tables:
             yield from self._truncate(statement)
@@ -193,9 +192,6 @@ class Running:
             gathered = Gathered(cursor, self.job.limits)
             gathered.take(cursor)
             self.results.append(gathered.result())
-
-    def _select(self, statement: Statement) -> Result:
-        return select(self.link, statement.sql, self.job)
 
     def _truncate(self, statement: Statement) -> Iterator[bytes]:
         relation = self.catalog.relations[statement.table]

@@ -12,14 +12,15 @@ from runtimes.sql.records import decoded, put_state, ran_from_json, ran_to_json
 from runtimes.sql.records import read_state as read_record
 
 STEPS = "db.steps"
+IMAGE = "rows"
 Did = Literal["run", "hold", "commit", "undo", "redo"]
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """Written before the first effect becomes durable. `tables` are numbered by their place; `shapes` are what their
-    rows' text can be read back by; `made` is a table that was created, and the digest of its definition; `loose` are
-    CHECKs (table, name, definition) that its rows may have broken."""
+    rows' text can be read back by; `made` is a table that was created, with the digests of its `definition` and of its
+    `belongings` ("" in older records); `loose` are CHECKs (table, name, definition) that its rows may have broken."""
 
     tables: tuple[str, ...]
     shapes: tuple[str, ...]
@@ -29,6 +30,7 @@ class State:
     why: str = ""  # why there is no image
     made: str = ""
     definition: str = ""
+    belongings: str = ""
     loose: tuple[tuple[str, str, str], ...] = ()
 
 
@@ -54,6 +56,7 @@ def keep_state(records: Records, state: State) -> None:
             "why": state.why,
             "made": state.made,
             "definition": state.definition,
+            "belongings": state.belongings,
             "loose": [list(each) for each in state.loose],
         },
     )
@@ -72,6 +75,7 @@ def read_state(records: Records) -> State | None:
             why=str(found["why"]),
             made=str(found["made"]),
             definition=str(found["definition"]),
+            belongings=str(found.get("belongings", "")),
             loose=tuple((str(table), str(name), str(text)) for table, name, text in found.get("loose", ())),
         ),
     )

@@ -16,12 +16,11 @@ from runtimes.sql.postgres.capture import Books
 from runtimes.sql.postgres.errors import Again, Locked
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.reach import Reach
+from runtimes.sql.postgres.records import IMAGE
 from runtimes.sql.postgres.relations import BEFORE, UPDATE, Catalog, Relation, calls
 from runtimes.sql.postgres.restore import Loose, Restoring, replaceable
 from runtimes.sql.postgres.strategy import Strategy
 from runtimes.sql.records import read_image
-
-IMAGE = "rows"
 
 
 def doubtful(catalog: Catalog, strategy: Strategy) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from policies.jsonvalue import canonical
+from policies.jsonvalue import JsonValue, canonical
 from runtimes.sql.contract import Column, Schema
 from runtimes.sql.postgres.helpers import Function
 
@@ -97,6 +97,7 @@ class Relation:
     triggers: tuple[Trigger, ...]
     checks: tuple[Check, ...]
     computes: tuple[Function, ...]  # that its defaults, computed columns and CHECKs call, and they call
+    composites: str  # a digest of the fields of row types that its columns hold; "": none do
     judged: bool  # a column's type (a domain, a row type) may have conditions of its own
     definition: str  # a digest of columns, constraints, indexes, triggers and rules
 
@@ -107,7 +108,8 @@ class Relation:
     @property
     def shape(self) -> str:
         """What a row's text can be read back by."""
-        return hashlib.sha256(canonical([[column.name, column.type] for column in self.columns])).hexdigest()
+        columns: list[JsonValue] = [[column.name, column.type] for column in self.columns]
+        return hashlib.sha256(canonical([*columns, *([self.composites] if self.composites else [])])).hexdigest()
 
     @property
     def firing(self) -> tuple[Trigger, ...]:

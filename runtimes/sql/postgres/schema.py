@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from policies.jsonvalue import canonical
+from policies.jsonvalue import JsonValue, canonical
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
 from runtimes.sql.postgres import helpers
 from runtimes.sql.postgres.helpers import Function
@@ -78,6 +78,18 @@ SELECT pg_catalog.json_build_object(
     JOIN rel ON rel.oid = a.attrelid JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
     LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem
     WHERE a.attnum > 0 AND NOT a.attisdropped AND (t.typtype IN ('c', 'd') OR e.typtype IN ('c', 'd'))),
+ 'composites', (WITH RECURSIVE used(relation, type) AS (
+      SELECT a.attrelid, a.atttypid FROM pg_catalog.pg_attribute a JOIN rel ON rel.oid = a.attrelid
+        WHERE a.attnum > 0 AND NOT a.attisdropped
+      UNION SELECT used.relation, inner_.type FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type
+        CROSS JOIN LATERAL (SELECT t.typelem AS type UNION SELECT t.typbasetype
+          UNION SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid
+          UNION SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid
+            AND t.typtype = 'c' AND a.attnum > 0 AND NOT a.attisdropped) inner_ WHERE inner_.type <> 0)
+    SELECT pg_catalog.json_agg(pg_catalog.json_build_array(used.relation::pg_catalog.int8, t.oid::pg_catalog.int8,
+      a.attname, a.attnum, pg_catalog.format_type(a.atttypid, a.atttypmod)) ORDER BY used.relation, t.oid, a.attnum)
+    FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type AND t.typtype = 'c'
+    JOIN pg_catalog.pg_attribute a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped),
  'shadows', (SELECT pg_catalog.json_agg(DISTINCT p.proname) FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public'
     AND EXISTS (SELECT 1 FROM pg_catalog.pg_proc o WHERE o.proname = p.proname
@@ -130,6 +142,7 @@ class _Parts:
     checks: list[Check] = field(default_factory=list)
     computes: tuple[Function, ...] = ()
     judged: bool = False
+    composites: list[JsonValue] = field(default_factory=list)
 
 
 def load(link: Link) -> Catalog:
@@ -156,6 +169,8 @@ def load(link: Link) -> Catalog:
     foreign = []
     for oid in found["judged"] or ():
         parts[oid].judged = True
+    for oid, *attribute in found["composites"] or ():
+        parts[oid].composites.append(attribute)
     for oid, kind, name, parent, on_delete, on_update, columns, parents, text, inherited, valid, comment in (
         found["constraints"] or []
     ):
@@ -196,7 +211,7 @@ def load(link: Link) -> Catalog:
         parts[oid].computes = functions.reached(oids=some)
     made = [_relation(row, names[row[0]], parts[row[0]]) for row in relations]
     by_name = {each.name: each for each in made}
-    tables = {each.name: _table(each, parts[each.oid], foreign) for each in made if each.seen}
+    tables = {each.name: _table(each, parts[each.oid]) for each in made if each.seen}
     digest = hashlib.sha256(
         canonical(
             [[each.name, each.definition] for each in made]
@@ -299,6 +314,7 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         checks=tuple(parts.checks),
         computes=parts.computes,
         judged=parts.judged,
+        composites=hashlib.sha256(canonical(parts.composites)).hexdigest() if parts.composites else "",
         definition=hashlib.sha256(text).hexdigest(),
     )
 
@@ -313,7 +329,7 @@ def _sequence(column: list[Any]) -> str:
     return ""
 
 
-def _table(relation: Relation, parts: _Parts, foreign: list[Foreign]) -> Table:
+def _table(relation: Relation, parts: _Parts) -> Table:
     return Table(
         name=relation.name,
         kind="table" if relation.kind in "rp" else "view" if relation.kind == "v" else "other",
@@ -322,15 +338,5 @@ def _table(relation: Relation, parts: _Parts, foreign: list[Foreign]) -> Table:
         unique=relation.unique,
         foreign_keys=tuple(parts.keys),
         triggers=tuple(trigger.name for trigger in relation.triggers),
-        facts={
-            "indexes": sorted(parts.indexes),
-            "partitioned": relation.kind == "p",
-            "partition": relation.partition,
-            "temporary": relation.persistence == "t",
-            "unlogged": relation.persistence == "u",
-            "row_security": relation.row_security,
-            "foreign": relation.kind == "f",
-            "materialized": relation.kind == "m",
-            "rules": len(relation.rules),
-        },
+        facts={"indexes": sorted(parts.indexes)},
     )

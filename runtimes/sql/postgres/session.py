@@ -26,14 +26,14 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.postgres import held, records, schema, survey
+from runtimes.sql.postgres import belongings, held, records, schema, survey
 from runtimes.sql.postgres.capture import Books, Running, select
 from runtimes.sql.postgres.errors import Again, Locked, Lost
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.records import Did, Step
+from runtimes.sql.postgres.records import IMAGE, Did, Step
 from runtimes.sql.postgres.rehearsal import doubtful, loose, rehearse
 from runtimes.sql.postgres.relations import Catalog, literal
-from runtimes.sql.postgres.settle import IMAGE, Settling, recorded_rows, server
+from runtimes.sql.postgres.settle import Settling, recorded_rows, server
 from runtimes.sql.postgres.strategy import choose
 from runtimes.sql.records import write_image
 
@@ -45,8 +45,8 @@ _ALREADY = "It was so already."
 class PostgresSession:
     """See `runtimes.sql.contract.Session`."""
 
-    def __init__(self, link: Link, limits: Limits) -> None:
-        self._link, self._limits = link, limits
+    def __init__(self, link: Link) -> None:
+        self._link = link
         self._stopped = False
         self._seen: Catalog | None = None  # what `schema` read last
 
@@ -211,16 +211,20 @@ class PostgresSession:
         for name in names:
             # Before this transaction sees anything: rows that come after its first look would go uncaught.
             self._link.do(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
-        catalog = schema.load(self._link)
-        if catalog.schema.hash != job.schema_hash:
-            raise Conflict("The database's tables changed since this was planned.", next_step="Ask for it again.")
+        catalog = self._planned_with(job)
         strategy = choose(catalog, job.program, job.policy)
         return Running(self._link, catalog, strategy, job, Books.open(self._link))
 
+    def _planned_with(self, job: Job) -> Catalog:
+        """The catalog in this transaction. Raises Conflict where it isn't the one that was planned with."""
+        catalog = schema.load(self._link)
+        if catalog.schema.hash != job.schema_hash:
+            raise Conflict("The database's tables changed since this was planned.", next_step="Ask for it again.")
+        return catalog
+
     def _read(self, job: Job) -> Ran:
         self._link.begin("READ ONLY")
-        if schema.load(self._link).schema.hash != job.schema_hash:
-            raise Conflict("The database's tables changed since this was planned.", next_step="Ask for it again.")
+        self._planned_with(job)
         return Ran(reached=(), results=tuple(select(self._link, one.sql, job) for one in job.program.statements))
 
     def _run(self, job: Job) -> Ran:
@@ -235,7 +239,7 @@ class PostgresSession:
                     pass
         if kept and job.policy != "versioning" and doubtful(running.catalog, strategy):
             rehearse(self._link, running.catalog, strategy, job)
-        made, definition = self._check_definitions(running, job)
+        made, definition, belonging = self._check_definitions(running, job)
         ran = self._ran(running, job)
         relations = running.relations
         records.keep_state(
@@ -249,6 +253,7 @@ class PostgresSession:
                 why="" if kept or made else "Its rows were not kept, only its transaction was.",
                 made=made,
                 definition=definition,
+                belongings=belonging,
                 loose=tuple(sorted(loose(relations))) if kept else (),
             ),
         )
@@ -278,20 +283,21 @@ class PostgresSession:
             notes=said,
         )
 
-    def _check_definitions(self, running: Running, job: Job) -> tuple[str, str]:
-        """Of a program without definitions: none changed on the way. Of a CREATE TABLE under reversal: what it made."""
+    def _check_definitions(self, running: Running, job: Job) -> tuple[str, str, str]:
+        """Of a program without definitions: none changed on the way. Of a CREATE TABLE under reversal: the table that
+        it made, and the digests of its definition and belongings."""
         strategy = running.strategy
         if strategy.definitions:
             if job.policy == "versioning":
-                return "", ""
+                return "", "", ""
             name = job.program.statements[0].table
             made = schema.load(self._link).relations.get(name)
             if made is None:
                 raise Conflict("The table wasn't made. Nothing was touched.")
-            return name, made.definition
+            return name, made.definition, belongings.digest(self._link, made)
         if strategy.triggers and schema.load(self._link).schema.hash != job.schema_hash:
             raise Conflict("A trigger changed the database's definitions on the way. Nothing was touched.")
-        return "", ""
+        return "", "", ""
 
     def _hold(self, job: Job, did: Did) -> None:
         gid = held.gid_of(job.id)
@@ -358,7 +364,9 @@ class PostgresSession:
         held = verb == "redo" and job.policy == "versioning" and not committed
         restoring = recorded_rows(self._link, job, state, verb, held=held)
         restoring.compare()
-        if restoring.done:
+        if restoring.done:  # by somebody else: from here on it is undone, or done again, all the same
+            self._step(job, verb)
+            self._finish("COMMIT")
             return restoring.ran((_ALREADY,))
         books = Books.open(self._link)
         restoring.apply(books)
@@ -389,6 +397,9 @@ class PostgresSession:
         if relation is None or relation.definition != state.definition:
             how = "is gone" if relation is None else "isn't defined as it was made"
             raise Conflict("The table was changed since. Nothing was touched.", difference=(f"{state.made}: {how}",))
+        if state.belongings and belongings.digest(self._link, relation) != state.belongings:
+            said = f"{state.made}: was granted, commented, or given policies, options or statistics since"
+            raise Conflict("What belongs to the table changed since. Nothing was touched.", difference=(said,))
         if self._link.ask(f"SELECT 1 FROM {relation.sql} LIMIT 1"):
             raise Conflict("The table has rows now. Nothing was touched.", difference=(f"{state.made}: has rows",))
 
@@ -405,7 +416,8 @@ class PostgresSession:
         else:
             self._link.do(job.program.statements[0].sql)
             again = schema.load(self._link).relations.get(state.made)
-            if again is None or again.definition != state.definition:
+            same = again is not None and again.definition == state.definition
+            if again is None or not same or state.belongings not in ("", belongings.digest(self._link, again)):
                 raise Conflict(f"{state.made} wouldn't be as it was. Nothing was touched.")
         self._step(job, verb)
         self._finish("COMMIT")

@@ -14,11 +14,10 @@ from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Job, Settled, State
 from runtimes.sql.postgres import held, records, schema
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.records import Step
+from runtimes.sql.postgres.records import IMAGE, Step
 from runtimes.sql.postgres.restore import Restoring, prepared_for
 from runtimes.sql.records import has_image, read_image
 
-IMAGE = "rows"
 _PATIENCE = 5.0  # seconds for a transaction that nobody waits for any more to end
 
 
@@ -114,7 +113,8 @@ class Settling:
         """The server says that the first transaction was committed. After a crash of the server that number may have
         been given to somebody else's: then the rows have to say it."""
         done = Settled(state="done", evidence=evidence, ran=state.ran)
-        if server(self.link) == step.server and step.did != "hold":
+        by_number = step.did != "hold" or not state.image  # of what was held the rows say more, where there are any
+        if by_number and server(self.link) == step.server:
             return done
         return self._by_rows(job, state, evidence, step)
 

@@ -94,11 +94,7 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     if definitions:
         _definitions(catalog, program)
         return Strategy("none", reaches, tables, True, False, tuple(notes), counters)
-    for table in tables:
-        _restorable(catalog, catalog.relations[table], {each.verb for each in reaches if each.table == table})
-    for statement in program.statements:
-        if statement.verb == "truncate":
-            _truncates(catalog, program, statement)
+    _refuse_unrestorable(catalog, program, reaches, tables)
     method = "returning" if _simple(catalog, program, reaches, bool(firing)) else "triggers"
     if method == "triggers":
         _catchable(catalog, tables)
@@ -232,14 +228,20 @@ def _held(
     if definitions or not _simple(catalog, program, reaches, bool(firing)):
         return "none"
     try:
-        for table in tables:
-            _restorable(catalog, catalog.relations[table], {each.verb for each in reaches if each.table == table})
-        for statement in program.statements:
-            if statement.verb == "truncate":
-                _truncates(catalog, program, statement)
+        _refuse_unrestorable(catalog, program, reaches, tables)
     except Unsupported:
         return "none"
     return "returning"
+
+
+def _refuse_unrestorable(
+    catalog: Catalog, program: Program, reaches: tuple[Reach, ...], tables: tuple[str, ...]
+) -> None:
+    for table in tables:
+        _restorable(catalog, catalog.relations[table], {each.verb for each in reaches if each.table == table})
+    for statement in program.statements:
+        if statement.verb == "truncate":
+            _truncates(catalog, program, statement)
 
 
 def _restorable(catalog: Catalog, relation: Relation, verbs: set[Verb]) -> None:

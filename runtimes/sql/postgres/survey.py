@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from policies.errors import GoexError, InvalidInput, Unsupported
-from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
+from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.contract import Policy, Program, Reached, Statement, Survey, Verb
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.reach import Why
@@ -137,34 +137,27 @@ def _direct(sizes: _Sizes, program: Program, found: list[int]) -> list[int]:
     return numbers
 
 
-class _Sizes:
-    """How many rows tables have, and what few conditions of statements may be asked for. Each is asked for once."""
+class _Sizes(Sizes):
+    """What isn't kept in pages here (a view, a table of another server) isn't asked."""
 
     def __init__(self, link: Link, catalog: Catalog) -> None:
+        super().__init__()
         self._link, self._catalog = link, catalog
-        self._known: dict[str, int] = {}
 
     def at_most(self, statement: Statement) -> int:
         if statement.verb in ("select", "create"):
             return 0
-        return at_most(statement, self.of)
+        return super().at_most(statement)
 
     def counted(self, statement: Statement) -> int:
         relation = self._catalog.relations.get(statement.table)
         if relation is None or relation.row_security or statement.verb not in ("update", "delete"):
             return self.at_most(statement)
-        return counted(statement, self.of, self._number)
+        return super().counted(statement)
 
     def partitioned(self, table: str) -> bool:
         relation = self._catalog.relations.get(table)
         return relation is not None and relation.kind == "p"
-
-    def of(self, table: str) -> int:
-        """All rows of a table: exactly, where it isn't large. What isn't kept in pages here (a view, a table of another
-        server) isn't asked: it may take any time."""
-        if table not in self._known:
-            self._known[table] = self._size(table)
-        return self._known[table]
 
     def _size(self, table: str) -> int:
         relation = self._catalog.relations.get(table)
@@ -187,7 +180,6 @@ class _Sizes:
         return UNCOUNTED if bytes_ is None else bytes_ // _ROW_BYTES
 
     def _number(self, sql: str) -> int | None:
-        """What a query of one number gives; None where it fails, or takes too long, which isn't told apart."""
         self._link.do("SAVEPOINT goex_count")
         try:
             self._link.do(f"SET LOCAL statement_timeout = {int(COUNT_SECONDS * 1000)}")

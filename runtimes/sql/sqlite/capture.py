@@ -19,7 +19,7 @@ import apsw
 from policies.errors import Conflict, GoexError, Unsupported
 from runtimes.sql.bounds import beyond
 from runtimes.sql.sqlite.errors import Row
-from runtimes.sql.sqlite.restore import Change, Identity, key_of, same
+from runtimes.sql.sqlite.restore import Change, Identity, identity_of, same
 from runtimes.sql.sqlite.schema import Shape
 
 _VERBS = {apsw.SQLITE_INSERT: "insert", apsw.SQLITE_UPDATE: "update", apsw.SQLITE_DELETE: "delete"}
@@ -90,16 +90,18 @@ class Recorder:
 
     def changes(self) -> list[Change]:
         """The rows that aren't what they were, each once."""
-        net: dict[tuple[str, Identity], list[Row | None]] = {}
+        known: dict[str, Shape] = {}
+        net: dict[tuple[str, Identity], list[Any]] = {}  # before and after, then the rowids
 
-        def went(table: str, identity: Identity, before: Row | None, after: Row | None) -> None:
+        def went(
+            table: str, identity: Identity, before: Row | None, after: Row | None, was_at: int | None, at: int | None
+        ) -> None:
             seen = net.get((table, identity))
             if seen is None:
-                net[table, identity] = [before, after]
+                net[table, identity] = [before, after, was_at, at]
             else:
-                seen[1] = after
+                seen[1], seen[3] = after, at
 
-        known: dict[str, Shape] = {}
         for table, rowid, rowid_new, old, new in self._caught:
             shape = known.get(table)
             if shape is None:
@@ -107,20 +109,20 @@ class Recorder:
                 assert found is not None, "a row of a table that isn't there"
                 shape = known[table] = found
             before, after = _values(shape, old), _values(shape, new)
-            was: Identity = rowid if shape.rowid else key_of(shape, before or ())
-            now: Identity = rowid_new if shape.rowid else key_of(shape, after or ())
+            was, now = identity_of(shape, rowid, before or ()), identity_of(shape, rowid_new, after or ())
             if before is not None and after is not None and was == now:
-                went(table, was, before, after)
+                went(table, was, before, after, rowid, rowid_new)
                 continue
             if before is not None:
-                went(table, was, before, None)
+                went(table, was, before, None, rowid, None)
             if after is not None:
-                went(table, now, None, after)
-        return [
-            Change(table, identity, before, after)
-            for (table, identity), (before, after) in net.items()
-            if not same(before, after)
-        ]
+                went(table, now, None, after, None, rowid_new)
+        changes = []
+        for (table, identity), (before, after, was_at, at) in net.items():
+            hidden = (was_at, at) if known[table].hidden and isinstance(identity, tuple) else (None, None)
+            if not same(before, after) or hidden[0] != hidden[1]:
+                changes.append(Change(table, identity, before, after, hidden))
+        return changes
 
 
 def _values(shape: Shape, row: tuple[Any, ...] | None) -> Row | None:

@@ -18,6 +18,7 @@ import apsw
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.contract import Limits
+from runtimes.sql.records import damaged
 from runtimes.sql.sqlite.connection import Connection
 from runtimes.sql.sqlite.errors import doubtful, locked
 
@@ -118,7 +119,7 @@ def decode(pieces: Iterable[bytes]) -> Pages:
             sides[side][number] = rest[place * page : (place + 1) * page]
         return Pages(page, tuple(facts["sizes"]), tuple(facts["digests"]), *sides)
     except (ValueError, KeyError, TypeError) as error:
-        raise Conflict("What undo needs isn't as it was written.", next_step="goex log --verify") from error
+        raise damaged() from error
 
 
 def rebuilt(pages: Pages, now: bytes, verb: str) -> bytes:
@@ -129,7 +130,7 @@ def rebuilt(pages: Pages, now: bytes, verb: str) -> bytes:
         content[number * pages.page : (number + 1) * pages.page] = data
     found = digest(bytes(content))
     if found != pages.digests[0 if verb == "undo" else 1]:
-        raise Conflict("What undo needs isn't as it was written.", next_step="goex log --verify")
+        raise damaged()
     return bytes(content)
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import apsw
 
-from policies.errors import Conflict
 from runtimes.sql.contract import RowChange
+from runtimes.sql.records import damaged
 from runtimes.sql.sqlite.errors import Row, Value, key_words, quoted, shown
 from runtimes.sql.sqlite.schema import Shape
 
@@ -28,12 +28,14 @@ Identity = int | Row
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row: before and after, None where there was none."""
+    """One row: before and after, None where there was none. `identity` is its rowid, or its key; `hidden` are the
+    rowids, before and after, of a row that is known by its key and has one that is no column of its own."""
 
     table: str
     identity: Identity
     before: Row | None
     after: Row | None
+    hidden: tuple[int | None, int | None] = (None, None)
 
     def sides(self, verb: str) -> tuple[Row | None, Row | None]:
         """What has to be there, and what will be."""
@@ -60,7 +62,7 @@ def encode(shapes: Iterable[Shape], changes: list[Change]) -> Iterator[bytes]:
         )
     parts = iter(changes)
     while part := list(islice(parts, _PART)):
-        yield _line([[numbers[c.table], c.identity, c.before, c.after] for c in part])
+        yield _line([[numbers[c.table], c.identity, c.before, c.after, *_told(c.hidden)] for c in part])
 
 
 def decode(pieces: Iterable[bytes]) -> tuple[dict[str, Shape], list[Change]]:
@@ -82,18 +84,23 @@ def decode(pieces: Iterable[bytes]) -> tuple[dict[str, Shape], list[Change]]:
                     )
                 )
                 continue
-            for number, identity, before, after in held:
+            for number, identity, before, after, *hidden in held:
                 changes.append(
                     Change(
                         shapes[number].table,
                         tuple(identity) if isinstance(identity, list) else identity,
                         None if before is None else tuple(before),
                         None if after is None else tuple(after),
+                        (hidden[0], hidden[1]) if hidden else (None, None),
                     )
                 )
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise Conflict("What undo needs isn't as it was written.", next_step="goex log --verify") from error
+        raise damaged() from error
     return {shape.table: shape for shape in shapes}, changes
+
+
+def _told(hidden: tuple[int | None, int | None]) -> tuple[int | None, ...]:
+    return () if hidden == (None, None) else hidden
 
 
 def _line(held: object) -> bytes:
@@ -125,9 +132,16 @@ class Mismatch(Exception):
 
 
 def compare(
-    db: apsw.Connection, shapes: dict[str, Shape], now: dict[str, Shape], changes: list[Change], verb: str
+    db: apsw.Connection,
+    shapes: dict[str, Shape],
+    now: dict[str, Shape],
+    changes: list[Change],
+    verb: str,
+    *,
+    already: bool = False,
 ) -> None:
-    """Raise Mismatch unless every row is what `verb` starts from."""
+    """Raise Mismatch unless every row is what `verb` starts from. `already`: it is asked whether the opposite was done;
+    then a row that is known by a hidden rowid alone, and isn't there, must not be anywhere else."""
     lines = []
     for name, shape in shapes.items():
         if name not in now:
@@ -139,12 +153,17 @@ def compare(
     left = 0
     for change in changes:
         shape = shapes[change.table]
-        wanted, _ = change.sides(verb)
+        wanted, other = change.sides(verb)
         try:
             found = _find(db, shape, change.identity)
         except UnicodeDecodeError:
             found = ()
-        if same(found, wanted):
+        if shape.hidden and isinstance(change.identity, int) and wanted is None and other is not None:
+            # Another row may have got its rowid meanwhile: it comes back with another one then. But a row that is there
+            # may also be the one that is looked for, changed.
+            if not same(found, other) and not (already and (found is not None or _is_anywhere(db, shape, other))):
+                continue
+        elif same(found, wanted):
             continue
         if len(lines) == _LISTED:
             left += 1
@@ -154,28 +173,52 @@ def compare(
         raise Mismatch((*lines, *((f"and {left} more rows",) if left else ())))
 
 
-def put_back(db: apsw.Connection, shapes: dict[str, Shape], changes: list[Change], verb: str) -> None:
+def put_back(
+    db: apsw.Connection, shapes: dict[str, Shape], changes: list[Change], verb: str
+) -> tuple[list[Change], int]:
     """Take away every row that `verb` starts from, then write every one that it ends at: so keys can change places.
     Triggers and foreign keys have to be off. OR ABORT, since without it a table's own ON CONFLICT REPLACE or IGNORE
-    would hold, and take away rows that others wrote. Raises apsw.Error."""
+    would hold, and take away rows that others wrote. Returns the changes as they can be found now, and how many rows
+    got another hidden rowid than they had. Raises apsw.Error."""
     for shape in shapes.values():
-        where = f"{quoted(shape.rowid)} = ?" if shape.rowid else _by_key(shape)
-        db.executemany(
-            f"DELETE FROM main.{quoted(shape.table)} WHERE {where}",  # noqa: S608
-            (_bound(c.identity) for c in changes if c.table == shape.table and c.sides(verb)[0] is not None),
-        )
+        gone = [c.identity for c in changes if c.table == shape.table and c.sides(verb)[0] is not None]
+        for where, kind in ((f"{quoted(shape.rowid)} = ?", int), (_by_key(shape), tuple)):
+            some = [_bound(one) for one in gone if isinstance(one, kind)]
+            if some:
+                db.executemany(f"DELETE FROM main.{quoted(shape.table)} WHERE {where}", some)  # noqa: S608
+    left, moved = [c for c in changes if c.sides(verb)[1] is None], 0
     for shape in shapes.values():
-        hidden = shape.rowid and shape.rowid not in shape.names
-        columns = f"{quoted(shape.rowid)}, {shape.columns}" if hidden else shape.columns
-        marks = ", ".join("?" * (len(shape.names) + bool(hidden)))
-        db.executemany(
-            f"INSERT OR ABORT INTO main.{quoted(shape.table)} ({columns}) VALUES ({marks})",  # noqa: S608
-            (
-                (c.identity, *row) if hidden else row
-                for c in changes
-                if c.table == shape.table and (row := c.sides(verb)[1]) is not None
-            ),
-        )
+        back = [c for c in changes if c.table == shape.table and c.sides(verb)[1] is not None]
+        if shape.hidden:
+            back, others = _with_rowids(db, shape, back, verb)
+            moved += others
+        else:
+            marks = ", ".join("?" * len(shape.names))
+            insert = f"INSERT OR ABORT INTO main.{quoted(shape.table)} ({shape.columns}) VALUES ({marks})"  # noqa: S608
+            db.executemany(insert, (row for c in back if (row := c.sides(verb)[1]) is not None))
+        left += back
+    return left, moved
+
+
+def _with_rowids(db: apsw.Connection, shape: Shape, back: list[Change], verb: str) -> tuple[list[Change], int]:
+    """Write those rows with the rowids that they had, and after them those whose rowid is another row's now."""
+    marks = ", ".join("?" * (len(shape.names) + 1))
+    columns = f"{quoted(shape.rowid)}, {shape.columns}"
+    insert = f"INSERT OR ABORT INTO main.{quoted(shape.table)} ({columns}) VALUES ({marks})"  # noqa: S608
+    had = {id(c): c.identity if isinstance(c.identity, int) else c.hidden[verb != "undo"] for c in back}
+    rowids = [one for one in had.values() if one is not None]
+    taken: set[object] = set()
+    for at in range(0, len(rowids), _PART):
+        some = rowids[at : at + _PART]
+        query = f"SELECT {quoted(shape.rowid)} FROM main.{quoted(shape.table)} WHERE {quoted(shape.rowid)} IN"  # noqa: S608
+        taken |= {row[0] for row in db.execute(f"{query} ({', '.join('?' * len(some))})", tuple(some))}
+    free = [c for c in back if had[id(c)] is not None and had[id(c)] not in taken]
+    db.executemany(insert, ((had[id(c)], *(c.sides(verb)[1] or ())) for c in free))
+    others = []
+    for c in (c for c in back if had[id(c)] is None or had[id(c)] in taken):
+        db.execute(insert, (None, *(c.sides(verb)[1] or ())))
+        others.append(replace(c, identity=db.last_insert_rowid()) if isinstance(c.identity, int) else c)
+    return free + others, len(others)
 
 
 def sample(shapes: dict[str, Shape], changes: list[Change]) -> tuple[RowChange, ...]:
@@ -195,13 +238,29 @@ def _named(shape: Shape, row: Row | None) -> dict[str, str | None] | None:
 
 
 def _find(db: apsw.Connection, shape: Shape, identity: Identity) -> Row | None:
-    where = f"{quoted(shape.rowid)} = ?" if shape.rowid else _by_key(shape)
+    by_rowid = isinstance(identity, int)
+    where = f"{quoted(shape.rowid)} = ?" if by_rowid else _by_key(shape)
     query = f"SELECT {shape.columns} FROM main.{quoted(shape.table)} WHERE {where}"  # noqa: S608
     found: Row | None = db.execute(query, _bound(identity)).fetchone()
     # A collation can take another key for this one.
-    if found is None or shape.rowid or same(key_of(shape, found), _bound(identity)):
+    if found is None or by_rowid or same(key_of(shape, found), _bound(identity)):
         return found
     return None
+
+
+def _is_anywhere(db: apsw.Connection, shape: Shape, row: Row) -> bool:
+    """Whether a row that holds the same is there, under any rowid."""
+    where = " AND ".join(f"{quoted(name)} IS ?" for name in shape.names)
+    query = f"SELECT {shape.columns} FROM main.{quoted(shape.table)} WHERE {where}"  # noqa: S608
+    return any(same(found, row) for found in db.execute(query, row))
+
+
+def identity_of(shape: Shape, rowid: int, row: Row) -> Identity:
+    """What a row is known by: its rowid where that is a column of its own, else its key, unless that holds NULL."""
+    if shape.rowid and not shape.hidden:
+        return rowid
+    key = key_of(shape, row)
+    return key if not shape.rowid or (key and None not in key) else rowid
 
 
 def _bound(identity: Identity) -> Row:

@@ -33,6 +33,12 @@ class Shape:
     reals: tuple[int, ...] = ()
 
     @property
+    def hidden(self) -> bool:
+        """Whether a row has a rowid that is no column of its own: VACUUM may give it another, and one that was given
+        up is given to another row."""
+        return bool(self.rowid) and self.rowid not in self.names
+
+    @property
     def columns(self) -> str:
         """The columns as SQL."""
         return ", ".join(quoted(name) for name in self.names)
@@ -41,8 +47,8 @@ class Shape:
 def read_schema(db: apsw.Connection) -> Schema:
     """Everything in the file. Raises apsw.Error."""
     kinds = {
-        str(name): (str(kind), bool(without), bool(strict))
-        for _, name, kind, _, without, strict in db.execute("PRAGMA main.table_list")
+        str(name): (str(kind), bool(without))
+        for _, name, kind, _, without, _ in db.execute("PRAGMA main.table_list")
         if not str(name).casefold().startswith("sqlite_")
     }
     rows = db.execute("SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY type, name").fetchall()
@@ -54,10 +60,8 @@ def read_schema(db: apsw.Connection) -> Schema:
         if kind == "trigger":
             triggers.setdefault(table.casefold(), []).append(name)
     tables = {
-        name: _table(
-            db, name, kind, tuple(triggers.get(name.casefold(), ())), definitions.get(name, ""), without, strict
-        )
-        for name, (kind, without, strict) in sorted(kinds.items())
+        name: _table(db, name, kind, tuple(triggers.get(name.casefold(), ())), definitions.get(name, ""), without)
+        for name, (kind, without) in sorted(kinds.items())
     }
     return Schema(
         dialect=Dialect.SQLITE,
@@ -67,9 +71,7 @@ def read_schema(db: apsw.Connection) -> Schema:
     )
 
 
-def _table(
-    db: apsw.Connection, name: str, kind: str, triggers: tuple[str, ...], sql: str, without: bool, strict: bool
-) -> Table:
+def _table(db: apsw.Connection, name: str, kind: str, triggers: tuple[str, ...], sql: str, without: bool) -> Table:
     # A table of a module that isn't in this SQLite can't be looked into.
     try:
         info = db.execute(f"PRAGMA main.table_xinfo({quoted(name)})").fetchall()
@@ -89,7 +91,7 @@ def _table(
         for _, column, declared, required, default, place, hidden in info
         if hidden != _HIDDEN
     )
-    facts: dict[str, JsonValue] = {"without_rowid": without, "strict": strict}
+    facts: dict[str, JsonValue] = {"without_rowid": without}
     if kind != "table":
         facts |= {"virtual": kind == "virtual", "shadow": kind == "shadow"}
         module = re.match(r"create\s+virtual\s+table\s.*?\susing\s+(\w+)", sql, re.IGNORECASE | re.DOTALL)

@@ -1,20 +1,21 @@
 """One connection to a SQLite file, for one action at a time.
 
-Order of `run`: BEGIN IMMEDIATE, the statements, the image into the records, "db.state" into the records, COMMIT. So a
-transaction that is committed always has its image, and one without an image never was committed: SQLite rolls it back
-when the file is opened next.
+Order of `run`: BEGIN IMMEDIATE, the statements, the image into the records, "db.state" into the records with a mark of
+the transaction, COMMIT, "db.state" again. So a transaction that is committed always has its image, and one without an
+image never was committed: SQLite rolls it back when the file is opened next. In between the mark tells it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 import apsw
 
 from policies.errors import Conflict, GoexError, InvalidInput
+from policies.jsonvalue import JsonObject
 from runtimes.sql.bounds import ResultRows, beyond
 from runtimes.sql.contract import (
     Job,
@@ -31,9 +32,10 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.records import ran_from_json, ran_to_json, write_image
+from runtimes.sql.records import put_state, ran_from_json, ran_to_json, write_image
 from runtimes.sql.sqlite import pages, records, restore, settle, survey, wholes
 from runtimes.sql.sqlite.capture import Recorder
+from runtimes.sql.sqlite.commit_mark import Marker
 from runtimes.sql.sqlite.connection import Connection
 from runtimes.sql.sqlite.errors import as_json, doubtful, refused_text, while_running
 from runtimes.sql.sqlite.pages import Pages
@@ -59,8 +61,8 @@ class _Done:
 class SqliteSession:
     """See `runtimes.sql.contract.Session`."""
 
-    def __init__(self, connection: Connection, limits: Limits) -> None:
-        self._connection, self._limits = connection, limits
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._db = connection.db
         self._seen: Schema | None = None  # what `schema` read last
 
@@ -90,15 +92,15 @@ class SqliteSession:
     def run(self, job: Job) -> Ran:
         def run() -> Ran:
             with self._connection.within(job.limits.seconds):
-                kind = "DEFERRED" if job.program.reads_only else "IMMEDIATE"
-                with self._connection.transaction(kind):
+                if job.program.reads_only:
+                    with self._connection.transaction("DEFERRED"):
+                        return self._perform(job).ran
+                marker = Marker(self._connection)
+                with self._connection.transaction("IMMEDIATE"):
+                    marker.begin()
                     done = self._perform(job)
-                    if not job.program.reads_only:
-                        self._keep(job, done)
-                        self._connection.check_same()
-                        self._connection.check_time()
-                        self._commit()
-                    return done.ran
+                    self._commit(job, self._keep(job, done), "done", marker)
+                return done.ran
 
         return self._translated(run)
 
@@ -163,7 +165,7 @@ class SqliteSession:
                 raise beyond(job.rows)
         reached = (*_reached(job.program, schema, recorder, reach.cascades), *virtual)
         changes = [] if copies else recorder.changes()
-        self._check_keys(schema, changes)
+        _check_keys(changes)
         names = {change.table for change in changes}
         used = {name: found for name in sorted(names) if (found := shape(name)) is not None}
         kept: list[bytes] = []
@@ -225,29 +227,45 @@ class SqliteSession:
             raise _prepared_or_running(error) from error
         return found.result()
 
-    def _check_keys(self, schema: Schema, changes: list[Change]) -> None:
-        """Every changed row can be found again by what it is known by."""
-        for change in changes:
-            if change.after is not None and isinstance(change.identity, tuple) and None in change.identity:
-                raise Conflict(f"A row of {change.table} has no key.", next_step="Give it one.")
-
-    def _keep(self, job: Job, done: _Done) -> None:
-        """Everything that undo needs, before the commit."""
+    def _keep(self, job: Job, done: _Done) -> JsonObject:
+        """Keep everything that undo needs, before the commit; returns the note of it."""
         pieces = restore.encode(done.shapes.values(), done.changes) if done.kind == "rows" else done.copied
         level = 0 if done.kind == "whole" else 1  # it is compressed already
         job.progress("Keeping what undo needs")
         write_image(job.records, records.IMAGE, pieces, most=job.limits.image_bytes, level=level)
-        records.put_note(
-            job.records, {"phase": "done", "kind": done.kind, "tables": done.written, "ran": ran_to_json(done.ran)}
-        )
+        return {"phase": "", "kind": done.kind, "tables": done.written, "ran": ran_to_json(done.ran)}
 
-    def _commit(self) -> None:
+    def _commit(self, job: Job, note: JsonObject, phase: str, marker: Marker) -> None:
+        """COMMIT: what is being done is noted before it, and that it is done after it. Raises GoexError, having left
+        things as `note` says, and Doubtful."""
+        put_state(job.records, records.committing(note, phase, marker.mark()))
         try:
+            self._connection.check_same()
+            self._connection.check_time()
             self._db.execute("COMMIT")
         except (apsw.BusyError, apsw.ConstraintError) as error:  # of a deferred key: the transaction is still open
+            self._note_again(job, note)
             raise while_running(error) from error
         except apsw.Error as error:
             raise doubtful() from error
+        except GoexError:
+            self._note_again(job, note)
+            raise
+        self._note_end(job, note, phase)
+        with suppress(apsw.Error):
+            marker.end()
+
+    @staticmethod
+    def _note_end(job: Job, note: JsonObject, phase: str) -> None:
+        try:
+            put_state(job.records, records.ended(note, phase))
+        except GoexError as error:  # it is done, and that is found out
+            raise doubtful() from error
+
+    @staticmethod
+    def _note_again(job: Job, note: JsonObject) -> None:
+        with suppress(GoexError):  # it is found out, too
+            put_state(job.records, note)
 
     # ---- taking back
 
@@ -266,9 +284,14 @@ class SqliteSession:
 
     def _check(self, job: Job, verb: str) -> tuple[Ran, dict[str, Shape], list[Change], Pages | None, bool]:
         """What a revert has to do: its rows or its pages, and whether there is anything left to do."""
-        note = records.noted(job.records)
-        if note is None:
+        note = settle.resolved(self._connection, job)
+        if note is None or not (note["phase"] or records.commit_under_way(note)):
             raise Conflict("It never changed anything.", next_step="goex show ID says what is known of it.")
+        if not note["phase"]:
+            raise Conflict(
+                "Whether this was committed isn't known, so what is there may be somebody else's. Nothing was touched.",
+                next_step="Look at the rows, and put them right yourself.",
+            )
         if note["phase"] == "committed":
             raise Conflict("It was committed, and can't be taken back.", next_step="goex log shows when.")
         ran = ran_from_json(note["ran"])
@@ -285,7 +308,8 @@ class SqliteSession:
             restore.compare(self._db, kept, now, changes, verb)
         except Mismatch as found:
             try:
-                restore.compare(self._db, kept, now, changes, "redo" if verb == "undo" else "undo")
+                opposite = "redo" if verb == "undo" else "undo"
+                restore.compare(self._db, kept, now, changes, opposite, already=True)
             except Mismatch:
                 raise _differs(found.lines) from found
             return _reverted(ran, (), verb, True), kept, changes, None, True
@@ -296,33 +320,47 @@ class SqliteSession:
 
     def _revert(self, job: Job, verb: str) -> Ran:
         db = self._db
-        note = records.noted(job.records)
         self._connection.writable()
+        marker = Marker(self._connection)
         with self._connection.within(job.limits.seconds):
             db.pragma("foreign_keys", False)
             db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)
             try:
                 with self._connection.transaction("IMMEDIATE"):
                     ran, kept, changes, image, ready = self._check(job, verb)
+                    note = records.noted(job.records)
                     assert note is not None
-                    records.put_note(job.records, {**note, "phase": verb})
-                    if not ready and image is None:
-                        self._put_back(kept, changes, verb)
-                    self._connection.check_same()
-                    self._connection.check_time()
-                    self._commit()
+                    if ready:
+                        put_state(job.records, records.ended(note, verb))
+                    elif image is None:
+                        marker.begin()
+                        moved = self._put_back(kept, changes, verb)
+                        if moved:
+                            said = f"{moved} rows have another rowid than they had: that is another row's now."
+                            ran = replace(ran, notes=(*ran.notes, said))
+                        self._commit(job, note, verb, marker)
                 if image is not None and not ready:
-                    pages.put_back(self._connection, image, verb, job.limits)
+                    self._put_pages_back(job, note, image, verb)
             finally:
                 db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
                 db.pragma("foreign_keys", True)
         return ran
 
-    def _put_back(self, kept: dict[str, Shape], changes: list[Change], verb: str) -> None:
+    def _put_pages_back(self, job: Job, note: JsonObject, image: Pages, verb: str) -> None:
+        put_state(job.records, records.committing(note, verb, None))
+        try:
+            pages.put_back(self._connection, image, verb, job.limits)
+        except Conflict:
+            self._note_again(job, note)
+            raise
+        self._note_end(job, note, verb)
+
+    def _put_back(self, kept: dict[str, Shape], changes: list[Change], verb: str) -> int:
+        """Set the rows; returns how many got another hidden rowid. Raises Conflict."""
         tables = survey.related(read_schema(self._db), set(kept))
         before = survey.broken(self._db, tables)
         try:
-            restore.put_back(self._db, kept, changes, verb)
+            changes, moved = restore.put_back(self._db, kept, changes, verb)
         except apsw.ConstraintError as error:
             raise _differs(("a value that has to be unique is taken by another row now",)) from error
         new = survey.broken(self._db, tables) - before
@@ -333,16 +371,19 @@ class SqliteSession:
             restore.compare(self._db, kept, shapes(self._db, list(kept)), changes, "redo" if verb == "undo" else "undo")
         except Mismatch as found:
             raise _differs(found.lines) from found
+        return moved
 
     def commit(self, job: Job) -> None:
         if job.policy != "versioning":
             return
-        note = records.noted(job.records)
-        if note is None:
+        state = self.settle(job).state
+        if state == "nothing":
             raise Conflict("It never changed anything.", next_step="goex show ID says what is known of it.")
-        if note["phase"] == "undo" and self.settle(job).state == "undone":
+        if state == "undone":
             raise Conflict("It was taken back.", next_step="goex redo ID first.")
-        records.put_note(job.records, {**note, "phase": "committed"})
+        note = records.noted(job.records)
+        if note is not None and note["phase"]:
+            put_state(job.records, records.ended(note, "committed"))
 
     # ---- ending
 
@@ -375,6 +416,13 @@ class SqliteSession:
             for name, value in sorted(now.items())
             if value != before.get(name, 0)
         )
+
+
+def _check_keys(changes: list[Change]) -> None:
+    """Every changed row can be found again by what it is known by."""
+    for change in changes:
+        if change.after is not None and isinstance(change.identity, tuple) and None in change.identity:
+            raise Conflict(f"A row of {change.table} has no key.", next_step="Give it one.")
 
 
 def _prepared_or_running(error: apsw.Error) -> GoexError:

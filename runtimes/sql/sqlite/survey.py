@@ -17,7 +17,7 @@ import apsw
 
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
-from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, at_most, counted
+from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.checking.parse import read
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
 from runtimes.sql.sqlite import wholes
@@ -145,7 +145,7 @@ def _fills(statement: Statement) -> bool:
 
 
 def _why_pages(connection: Connection, schema: Schema, writes: set[tuple[str, str]]) -> str:
-    if schema_encoding(connection) != "UTF-8":
+    if str(connection.db.pragma("encoding")) != "UTF-8":
         return "its text isn't kept as UTF-8"
     by_name = {name.casefold(): table for name, table in schema.tables.items()}
     names = {table for _, table in writes} | {table for _, table in cascades(schema, writes)}
@@ -159,23 +159,15 @@ def _why_pages(connection: Connection, schema: Schema, writes: set[tuple[str, st
             return f"{name} has columns that are computed when they are read"
         if _unnamed(table):
             return f"{name} has columns with the names of the rowid"
-    if _orphans(connection, schema, names):
+    if broken(connection.db, related(schema, names)):
         return "rows point to others that aren't there"
     return ""
-
-
-def schema_encoding(connection: Connection) -> str:
-    return str(connection.db.pragma("encoding"))
 
 
 def _unnamed(table: Table) -> bool:
     taken = {column.name.casefold() for column in table.columns}
     counts = any(column.counter for column in table.columns)
     return not table.facts.get("without_rowid") and not counts and {"rowid", "oid", "_rowid_"} <= taken
-
-
-def _orphans(connection: Connection, schema: Schema, names: set[str]) -> bool:
-    return bool(broken(connection.db, related(schema, names)))
 
 
 def related(schema: Schema, names: set[str]) -> list[str]:
@@ -220,10 +212,9 @@ def survey(connection: Connection, program: Program, policy: Policy, limits: Lim
             )
         why = f": {found.pages}" if found.pages else ""
         notes.append(f"Undo puts the whole file back, and works until anybody else writes to it{why}.")
-    sizes = _Sizes(connection, schema)
-    made = {use.table for s in program.statements for use in s.uses if use.verb == "create"}
-    sized = _reached(sizes, program, schema, found, lambda one: sizes.at_most(one, made))
-    reached = _reached(sizes, program, schema, found, lambda one: sizes.counted(one, made))
+    sizes = _Sizes(connection, schema, {u.table for s in program.statements for u in s.uses if u.verb == "create"})
+    sized = _reached(sizes, program, schema, found, sizes.at_most)
+    reached = _reached(sizes, program, schema, found, sizes.counted)
     tables = {table for _, table in found.all_writes}
     likely = sum(one.rows for one in reached)
     if any(
@@ -283,33 +274,22 @@ def _reached(
     return tuple(reached)
 
 
-class _Sizes:
-    """How many rows tables have, and what few conditions of statements may be asked for. Each is asked for once."""
+class _Sizes(Sizes):
+    """`made` are the tables that the program itself makes."""
 
-    def __init__(self, connection: Connection, schema: Schema) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, schema: Schema, made: set[str]) -> None:
+        super().__init__()
+        self._connection, self._made = connection, made
         self._kinds = {table.name.casefold(): table.kind for table in schema.tables.values()}
-        self._known: dict[str, int] = {}
 
-    def at_most(self, statement: Statement, made: set[str]) -> int:
-        return 0 if self._nothing(statement, made) else at_most(statement, self.of)
-
-    def counted(self, statement: Statement, made: set[str]) -> int:
-        return 0 if self._nothing(statement, made) else counted(statement, self.of, self._number)
-
-    @staticmethod
-    def _nothing(statement: Statement, made: set[str]) -> bool:
-        """Whether it writes no row that is there already, and none of its own."""
-        return statement.verb in ("create", "alter") or (statement.table in made and statement.verb != "insert")
-
-    def of(self, table: str) -> int:
-        """All rows of a table: exactly, where it isn't large. A view isn't asked: it may take any time."""
-        name = table.casefold()
-        if name not in self._known:
-            self._known[name] = UNCOUNTED if self._kinds.get(name) == "view" else self._size(table)
-        return self._known[name]
+    def at_most(self, statement: Statement) -> int:
+        if statement.verb in ("create", "alter") or (statement.table in self._made and statement.verb != "insert"):
+            return 0  # it writes no row that is there already, and none of its own
+        return super().at_most(statement)
 
     def _size(self, table: str) -> int:
+        if self._kinds.get(table.casefold()) == "view":
+            return UNCOUNTED
         db = self._connection.db
         rows = self._number(f"SELECT count(*) FROM (SELECT 1 FROM main.{quoted(table)} LIMIT {EXACT + 1})")  # noqa: S608
         if rows is not None and rows <= EXACT:
@@ -317,7 +297,6 @@ class _Sizes:
         return int(db.pragma("page_count")) * int(db.pragma("page_size")) // _ROW_BYTES
 
     def _number(self, sql: str) -> int | None:
-        """What a query of one number gives; None where it fails, or takes too long, which isn't told apart."""
         with suppress(apsw.Error), self._connection.reading(), self._connection.briefly(COUNT_SECONDS):
             row = self._connection.db.execute(sql).fetchone()
             return int(cast(int, row[0])) if row else 0

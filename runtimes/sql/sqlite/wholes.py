@@ -19,11 +19,11 @@ from contextlib import closing
 
 import apsw
 
-from policies.errors import Conflict
 from runtimes.sql.contract import Limits, Schema
-from runtimes.sql.sqlite.errors import quoted
+from runtimes.sql.records import damaged
+from runtimes.sql.sqlite.errors import Row, quoted
 from runtimes.sql.sqlite.pages import in_memory, memory, page_size
-from runtimes.sql.sqlite.restore import Change
+from runtimes.sql.sqlite.restore import Change, Identity, identity_of
 from runtimes.sql.sqlite.schema import Shape, shapes
 
 ROWS = 5000  # fewer are caught one by one
@@ -80,7 +80,7 @@ def sides(pieces: Iterable[bytes]) -> tuple[bytes, bytes]:
         for place, number in enumerate(facts["after"]):
             after[number * page : (number + 1) * page] = changed[place * page : (place + 1) * page]
     except (ValueError, KeyError, TypeError, IndexError, zlib.error) as error:
-        raise Conflict("What undo needs isn't as it was written.", next_step="goex log --verify") from error
+        raise damaged() from error
     return before, bytes(after)
 
 
@@ -92,15 +92,11 @@ def changes(
     found: list[Change] = []
     with closing(memory(before)) as db:
         db.execute("ATTACH ':memory:' AS later")
-        _attach_content(db, after)
+        db.deserialize("later", in_memory(after))
         kept = shapes(db, tables)
         for shape in kept.values():
             found += _differences(db, shape, most, moved=moved)
     return kept, found
-
-
-def _attach_content(db: apsw.Connection, after: bytes) -> None:
-    db.deserialize("later", in_memory(after))
 
 
 def _differences(db: apsw.Connection, shape: Shape, most: int, *, moved: bool) -> list[Change]:
@@ -114,16 +110,24 @@ def _differences(db: apsw.Connection, shape: Shape, most: int, *, moved: bool) -
     )
     width, limit = len(names), f"LIMIT {most}"
     both = f"main.{table} AS b JOIN later.{table} AS a ON a.{rowid} = b.{rowid}"
-    found = [
-        Change(shape.table, row[0], tuple(row[1 : 1 + width]), tuple(row[1 + width :]))
-        for row in db.execute(f"SELECT b.{rowid}, {old}, {new} FROM {both} WHERE {differs} {limit}")
-    ]
+    sides: tuple[dict[Identity, tuple[int, Row]], dict[Identity, tuple[int, Row]]] = ({}, {})
+
+    def add(side: int, at: int, row: Row) -> None:
+        sides[side][identity_of(shape, at, row)] = (at, row)
+
+    for row in db.execute(f"SELECT b.{rowid}, {old}, {new} FROM {both} WHERE {differs} {limit}"):
+        add(0, row[0], tuple(row[1 : 1 + width]))
+        add(1, row[0], tuple(row[1 + width :]))
     for mine, other, is_old in () if not moved else (("main", "later", True), ("later", "main", False)):
         rows = db.execute(
             f"SELECT o.{rowid}, {', '.join(f'o.{name}' for name in names)} FROM {mine}.{table} AS o WHERE NOT EXISTS"
             f" (SELECT 1 FROM {other}.{table} AS x WHERE x.{rowid} = o.{rowid}) {limit}"
         )
         for row in rows:
-            values = tuple(row[1:])
-            found.append(Change(shape.table, row[0], values if is_old else None, None if is_old else values))
+            add(0 if is_old else 1, row[0], tuple(row[1:]))
+    found = []
+    for identity in dict.fromkeys((*sides[0], *sides[1])):
+        (was_at, before), (at, after) = (side.get(identity, (None, None)) for side in sides)
+        known = shape.hidden and isinstance(identity, tuple)
+        found.append(Change(shape.table, identity, before, after, (was_at, at) if known else (None, None)))
     return found

@@ -263,6 +263,30 @@ INSERT INTO p VALUES (1, 'a', 1), (2, 'b', 2); INSERT INTO c VALUES (1, 1, 'x'),
         ("CREATE INDEX by_n ON p (n)", "CREATE INDEX by_n ON p (n, s)"),
         ("DROP INDEX by_s ON p", "ALTER TABLE p DROP COLUMN s"),
         ("ALTER TABLE p RENAME TO q", ""),
+        ("ALTER TABLE c RENAME TO q", ""),
+        ("ALTER TABLE c RENAME COLUMN p TO q", "ALTER TABLE c RENAME COLUMN p TO r"),
+        (
+            "CREATE VIEW v AS SELECT * FROM p WHERE n > 1 ORDER BY s",
+            "CREATE DEFINER='goex'@'%' VIEW v AS SELECT * FROM p WHERE n > 2 ORDER BY s",
+        ),
+        (
+            "CREATE VIEW v (a, v) AS SELECT id, CONCAT(s, 'it''s') FROM p UNION SELECT 1, 'x'",
+            "CREATE VIEW v (a, v) AS SELECT id, CONCAT(s, 'it''s') FROM p UNION SELECT 1, 'x'",  # of somebody else's
+        ),
+        (
+            "ALTER TABLE p ADD CONSTRAINT k FOREIGN KEY (ID) REFERENCES c (Id) ON DELETE RESTRICT ON UPDATE NO ACTION",
+            "ALTER TABLE p ADD CONSTRAINT k FOREIGN KEY (id) REFERENCES c (id) ON DELETE CASCADE ON UPDATE NO ACTION",
+        ),
+        (
+            "ALTER TABLE c ADD CONSTRAINT `k``k` FOREIGN KEY (id) REFERENCES c (id)",
+            "ALTER TABLE c ADD CONSTRAINT `k``k` FOREIGN KEY (id) REFERENCES p (id)",
+        ),
+        (
+            "CREATE TABLE more (id INT PRIMARY KEY REFERENCES p (id), o INT, CONSTRAINT k FOREIGN KEY (o) REFERENCES c"
+            " (id) ON DELETE SET NULL, FOREIGN KEY (o) REFERENCES more (id))",
+            "CREATE TABLE more (id INT PRIMARY KEY REFERENCES p (id), o INT, CONSTRAINT k FOREIGN KEY (o) REFERENCES c"
+            " (id) ON DELETE CASCADE, FOREIGN KEY (o) REFERENCES more (id))",
+        ),
     ],
 )
 def test_a_definition_of_which_nobody_lived_to_note_the_end(base: Base, sql: str, other: str) -> None:
@@ -287,19 +311,122 @@ def test_a_definition_of_which_nobody_lived_to_note_the_end(base: Base, sql: str
                 assert session.settle(job).state == "undone"
                 assert session.revert(job, "redo").reached
                 assert session.revert(job, "undo").reached
+        assert not base.run("SHOW TABLES LIKE 'goex%'")
 
 
 def undone(base: Base, sql: str) -> str:
     """What takes one of the statements back by hand."""
     if sql.startswith("CREATE TABLE"):
         return "DROP TABLE more"
+    if sql.startswith("CREATE VIEW"):
+        return "DROP VIEW v"
     return {
-        "ALTER TABLE c ADD": "ALTER TABLE c DROP COLUMN more",
+        "ALTER TABLE c REN": "ALTER TABLE c RENAME COLUMN q TO p",
+        "ALTER TABLE p ADD": "ALTER TABLE p DROP FOREIGN KEY k",
+        "ALTER TABLE c ADD": f"ALTER TABLE c DROP {'COLUMN more' if 'COLUMN' in sql else 'FOREIGN KEY `k``k`'}",
         "ALTER TABLE p REN": "ALTER TABLE p RENAME COLUMN m TO n",
         "ALTER TABLE p MOD": "ALTER TABLE p MODIFY COLUMN s VARCHAR(20)",
         "CREATE INDEX by_n": "DROP INDEX by_n ON p",
         "DROP INDEX by_s O": "CREATE INDEX by_s ON p (s)",
     }[sql[:17]]
+
+
+class Unbegun(Notes):
+    """Records of a process that dies right before its statement."""
+
+    def put(self, name: str, data: bytes) -> None:
+        super().put(name, data)
+        raise Killed
+
+
+@pytest.mark.promise(78)
+@pytest.mark.parametrize(
+    ("sql", "state"),
+    [
+        ("CREATE VIEW v AS SELECT id FROM p", "nothing"),
+        ("ALTER TABLE c ADD CONSTRAINT k FOREIGN KEY (id) REFERENCES p (id)", "nothing"),
+        ("CREATE TABLE more (id INT PRIMARY KEY REFERENCES p (id))", "nothing"),
+        ("ALTER TABLE p MODIFY COLUMN s VARCHAR(20)", "unknown"),  # it is defined after it as it was before
+    ],
+)
+def test_a_definition_that_was_about_to_be_made(base: Base, sql: str, state: str) -> None:
+    base.run(DEFINED)
+    job = replace(base.job(sql), records=Unbegun())
+    with base.session() as session, pytest.raises(Killed):
+        session.run(job)
+    with base.session() as session:
+        assert session.settle(job).state == session.settle(job).state == state
+
+
+@pytest.mark.promise(78)
+@pytest.mark.parametrize("ran", [False, True])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE VIEW v AS SELECT id FROM p",
+        "ALTER TABLE c ADD CONSTRAINT k FOREIGN KEY (id) REFERENCES p (id)",
+        "CREATE TABLE more (id INT PRIMARY KEY REFERENCES p (id))",
+    ],
+)
+def test_a_server_killed_at_the_moment_of_a_definition(base: Base, sql: str, ran: bool) -> None:
+    base.run(DEFINED)
+    before = defined(base)
+    job = base.job(sql)
+    with base.session() as session:
+        wire = session._wire  # type: ignore[attr-defined]
+        real = wire.run
+
+        def run(text: str) -> Any:
+            if not text.startswith(sql[:12]):
+                return real(text)
+            if ran:
+                real(text)
+            base.server.restart()
+            raise ServerError(2013, errors.lost())
+
+        wire.run = run
+        with pytest.raises(GoexError) as caught:
+            session.run(job)
+        assert isinstance(caught.value, Doubtful)
+    with base.session() as session:
+        assert session.settle(job).state == session.settle(job).state == ("done" if ran else "nothing")
+        assert (defined(base) != before) == ran
+        if ran:
+            assert session.revert(job, "undo").reached
+            assert session.settle(job).state == "undone"
+        assert defined(base) == before
+
+
+def defined(base: Base) -> list[str]:
+    """How each table and view is defined."""
+    return [str(base.run(f"SHOW CREATE TABLE `{name}`")[0][1]) for (name, *_) in base.run("SHOW TABLES")]
+
+
+def test_what_a_look_at_a_view_was_cut_off_at_is_dropped_by_the_next(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base.run(DEFINED)
+    records = Unnoted()
+    job = replace(base.job("CREATE VIEW v AS SELECT id FROM p"), records=records)
+    with base.session() as session, pytest.raises(Killed):
+        session.run(job)
+    job = replace(job, records=Notes(dict(records.kept)))
+    with base.session() as session:
+        wire = session._wire  # type: ignore[attr-defined]
+        real = wire.run
+
+        def cut(sql: str) -> Any:
+            if sql.startswith("DROP VIEW") and base.run("SHOW TABLES LIKE 'goex%'"):
+                raise Killed
+            return real(sql)
+
+        monkeypatch.setattr(wire, "run", cut)
+        with pytest.raises(Killed):
+            session.settle(job)
+    assert base.run("SHOW TABLES LIKE 'goex%'")
+    with base.session() as session:
+        assert session.settle(job).state == "done"
+    assert not base.run("SHOW TABLES LIKE 'goex%'")
 
 
 @pytest.mark.promise(78)

@@ -127,8 +127,8 @@ def test_one_statement_at_a_time_and_no_file_of_ours(base: Base, tmp_path: Path)
 
 
 def test_it_is_mariadb_and_closes_twice(base: Base) -> None:
-    assert MariaDbDriver().dialect is Dialect.MARIADB
     session = MariaDbDriver().open(base.place, Secret(PASSWORD), Limits())
+    assert session.schema().dialect is Dialect.MARIADB
     session.close()
     session.close()
     with pytest.raises(Unavailable):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Literal
 
 import pytest
@@ -143,6 +144,58 @@ def test_a_server_killed_anywhere_leaves_one_state_or_the_other(
             elif verb == "commit":
                 on.commit(work)
                 assert state(made)["public.t"] == ["(1,2)", "(3,4)", "(7,7)"], place
+
+
+@pytest.mark.promise(78)
+@pytest.mark.parametrize("verb", ["run", "commit"])
+@pytest.mark.parametrize(
+    "sql", ["CREATE VIEW v AS SELECT id FROM t", "ALTER TABLE t ADD CONSTRAINT own FOREIGN KEY (n) REFERENCES t (id)"]
+)
+def test_a_server_killed_while_a_definition_is_held_or_committed(
+    server: Postgres, made: Made, sql: str, verb: Literal["run", "commit"]
+) -> None:
+    fresh(made)
+    with session(made) as on:
+        before = on.schema().hash
+
+    def prepared(on: PostgresSession) -> Job:
+        work = job(on, sql, "versioning")
+        if verb == "commit":
+            on.run(work)
+        return work
+
+    def do(on: PostgresSession, work: Job) -> None:
+        on.run(work) if verb == "run" else on.commit(work)
+
+    with session(made) as on:
+        work = prepared(on)
+        with Killing(server, on, -1) as counted:
+            do(on, work)
+        on.roll_back(work)
+        back(made, sql)
+    for at in range(counted.seen - 1, counted.seen + 2):
+        with session(made) as on:
+            work = prepared(on)
+            with Killing(server, on, at), suppress(GoexError):
+                do(on, work)
+            on.close()
+            server.kill()
+            server.start()
+            found = on.settle(work)
+            assert found == on.settle(work)
+            assert found.state in {"run": ["nothing", "held"], "commit": ["held", "done"]}[verb], found
+            changed = on.schema().hash != before
+            assert changed == (found.state == "done")
+            if found.state == "held":
+                on.revert(work, "undo")
+                assert on.settle(work).state == "undone" and on.schema().hash == before
+            back(made, sql)
+
+
+def back(made: Made, sql: str) -> None:
+    """Take one of the definitions back by hand, where it is there."""
+    with made.connect() as other:
+        other.execute("DROP VIEW IF EXISTS v" if "VIEW" in sql else "ALTER TABLE t DROP CONSTRAINT IF EXISTS own")
 
 
 def test_a_number_that_somebody_else_got_after_a_crash_isnt_believed(server: Postgres, made: Made) -> None:

@@ -9,6 +9,7 @@ import pytest
 from policies.errors import Conflict, Unavailable, Unsupported
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Limits
+from runtimes.sql.postgres import held
 from tests.runtimes.sql.postgres.support import LIMITS, job, session, state
 from tests.services.postgres import Made, Postgres
 from tests.support.interrupting import interrupting
@@ -99,6 +100,33 @@ def test_after_undo_it_can_be_held_again_by_its_rows(made: Made) -> None:
         with pytest.raises(Unsupported, match="can't be done again"):
             on.revert(cascade, "redo")
     assert state(made) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE VIEW seen AS SELECT id FROM t",
+        "CREATE OR REPLACE VIEW looked AS SELECT id, n + 1 AS n FROM t",
+        "DROP VIEW looked",
+        "ALTER TABLE t ADD CONSTRAINT own FOREIGN KEY (n) REFERENCES t (id)",
+        "ALTER TABLE kid DROP CONSTRAINT kid_t_fkey",
+        "ALTER TABLE t ADD COLUMN m int; UPDATE t SET m = 1",
+    ],
+)
+def test_a_definition_that_somebody_ended_by_hand_is_known_by_its_number(postgres: Postgres, sql: str) -> None:
+    made = postgres.make(*_TABLES, "CREATE VIEW looked AS SELECT id, n FROM t")
+    for end, said in (("ROLLBACK", "nothing"), ("COMMIT", "done")):
+        with session(made) as on:
+            work = job(on, sql, "versioning")
+            on.run(work)
+            with made.connect() as other:
+                other.autocommit = True
+                other.execute(f"{end} PREPARED '{held.gid_of(work.id)}'")
+            assert on.settle(work).state == on.settle(work).state == said
+            if said == "done":
+                on.commit(work)  # so it was
+                with pytest.raises(Unsupported):
+                    on.revert(work, "undo")
 
 
 _SHAPES = (

@@ -1,0 +1,51 @@
+"""The triggers and views of a database that stand on a definition: the server lets it be taken from under them.
+
+A view stands on it where its text has the name of the table, and of the column or index if it is one. A trigger does
+where it is on the table and its text has the name of the column or index, and where its text has the table's name: it
+may mean all columns of a row. A text that can't be read may have any name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from runtimes.sql.mariadb.wire import Wire
+
+_NAMES = re.compile(r"`((?:[^`]|``)*)`|([\w$]+)")
+
+
+def standing(wire: Wire, names: tuple[str, ...], tables: tuple[str, ...]) -> dict[str, str]:
+    """Return what stands on `names`, the table's first, where the table is, or was, called as in `tables`: the name of
+    each as a person reads it, and the digest of its text. {} without names."""
+    found: dict[str, str] = {}
+    if not names:
+        return found
+    on = {one.lower() for one in tables}
+    for name, table, text in _rows(
+        wire,
+        "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, ACTION_STATEMENT FROM information_schema.TRIGGERS"
+        " WHERE TRIGGER_SCHEMA = DATABASE()",
+    ):
+        if (table.lower() in on and _has(text, names[1:])) or _has(text, names[:1]):
+            found[f"trigger {name}"] = _digest(text)
+    for name, _, text in _rows(
+        wire,
+        "SELECT TABLE_NAME, '', VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE()",
+    ):
+        if name.lower() != names[0].lower() and _has(text, names):
+            found[f"view {name}"] = _digest(text)
+    return found
+
+
+def _rows(wire: Wire, query: str) -> list[tuple[str, str, str]]:
+    return [(str(name), str(table), str(text or "")) for name, table, text in wire.rows(query)]
+
+
+def _has(text: str, names: tuple[str, ...]) -> bool:
+    held = {(quoted.replace("``", "`") or plain).lower() for quoted, plain in _NAMES.findall(text)}
+    return not text or all(name.lower() in held for name in names)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

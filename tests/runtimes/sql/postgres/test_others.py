@@ -1,0 +1,173 @@
+"""What somebody else did between an action and its undo or redo: none of it is lost, and it leaves no action that can
+neither be undone nor done again."""
+
+# SQL here is made of the tests' own names.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from policies.errors import Conflict
+from tests.runtimes.sql.postgres.support import job, session
+from tests.services.postgres import Postgres
+from tests.support.databases import PostgresGround
+
+CREATE = "CREATE TABLE made (id int PRIMARY KEY, n serial, t text CHECK (t <> ''))"
+
+
+@pytest.fixture
+def ground(shared: PostgresGround) -> PostgresGround:
+    shared.empty()
+    shared.execute(*(f"ALTER DEFAULT PRIVILEGES REVOKE ALL ON {kind} FROM PUBLIC" for kind in ("TABLES", "SEQUENCES")))
+    return shared
+
+
+@pytest.fixture(scope="module")
+def shared(postgres: Postgres) -> Iterator[PostgresGround]:
+    yield PostgresGround(postgres)
+
+
+@pytest.mark.promise(60)
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "GRANT SELECT ON made TO PUBLIC",
+        "GRANT SELECT (t) ON made TO PUBLIC",
+        "GRANT USAGE ON SEQUENCE made_n_seq TO PUBLIC",
+        "COMMENT ON TABLE made IS 'what it is for'",
+        "COMMENT ON COLUMN made.t IS 'text'",
+        "COMMENT ON CONSTRAINT made_t_check ON made IS 'why'",
+        "COMMENT ON INDEX made_pkey IS 'key'",
+        "CREATE POLICY mine ON made USING (id > 1)",
+        "ALTER TABLE made FORCE ROW LEVEL SECURITY",
+        "CREATE STATISTICS mine ON id, t FROM made",
+        "ALTER TABLE made SET (fillfactor = 70)",
+        "ALTER TABLE made SET (toast.autovacuum_enabled = off)",
+        "ALTER TABLE made ALTER COLUMN t SET STORAGE EXTERNAL",
+        "ALTER TABLE made ALTER COLUMN t SET STATISTICS 500",
+        "ALTER TABLE made ALTER COLUMN t SET (n_distinct = 5)",
+        "ALTER TABLE made REPLICA IDENTITY FULL",
+        "ALTER TABLE made CLUSTER ON made_pkey",
+        "CREATE PUBLICATION mine FOR TABLE made",
+    ],
+)
+def test_what_others_gave_a_table_that_was_made_keeps_it(ground: PostgresGround, theirs: str) -> None:
+    with session(ground.made) as on:
+        work = job(on, CREATE)
+        on.run(work)
+        with ground.made.admin() as admin:
+            admin.execute(theirs.encode())
+        left = ground.dump()
+        for asked in (on.compare, on.revert):
+            with pytest.raises(Conflict, match="belongs to the table") as caught:
+                asked(work, "undo")
+            assert caught.value.difference[0].startswith("made:")
+        assert ground.dump() == left and on.settle(work).state == "done"
+        with ground.made.admin() as admin:
+            admin.execute(b"DROP PUBLICATION IF EXISTS mine")
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        "CREATE TABLE other (id int); GRANT SELECT ON other TO PUBLIC; COMMENT ON TABLE other IS 'x'",
+        "ANALYZE made",
+        "VACUUM made",
+        "INSERT INTO made (id) VALUES (1); DELETE FROM made",
+        "ALTER DEFAULT PRIVILEGES GRANT SELECT ON SEQUENCES TO PUBLIC",
+    ],
+)
+def test_a_table_that_was_made_is_dropped_and_made_again_as_it_was(ground: PostgresGround, theirs: str) -> None:
+    ground.execute("ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO PUBLIC")
+    with session(ground.made) as on:
+        work = job(on, CREATE)
+        on.run(work)
+        after = ground.dump()["made"]
+        for statement in theirs.split("; ") if "SEQUENCES" not in theirs else ():
+            ground.execute(statement)
+        on.revert(work, "undo")
+        assert "made" not in ground.dump()
+        on.revert(work, "redo")
+        assert ground.dump()["made"] == after
+        on.revert(work, "undo")
+        if "SEQUENCES" in theirs:  # it would be granted to others now
+            ground.execute(theirs)
+            with pytest.raises(Conflict, match="wouldn't be as it was"):
+                on.revert(work, "redo")
+            assert "made" not in ground.dump()
+
+
+CHANGES = [
+    ("UPDATE t SET v = 2 WHERE id = 1", "UPDATE t SET v = 1 WHERE id = 1"),
+    ("INSERT INTO t VALUES (5, 5)", "DELETE FROM t WHERE id = 5"),
+    ("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (1, 1)"),
+]
+
+
+@pytest.mark.promise(60)
+@pytest.mark.parametrize(("text", "back"), CHANGES)
+def test_others_who_do_what_an_undo_or_a_redo_would_leave_both_possible(
+    ground: PostgresGround, text: str, back: str
+) -> None:
+    ground.execute("CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t VALUES (1, 1)")
+    before = ground.dump()
+    with session(ground.made) as on:
+        work = job(on, text)
+        on.run(work)
+        after = ground.dump()
+        ground.execute(back)
+        assert on.settle(work).state == "done"
+        assert on.revert(work, "undo").notes and on.settle(work).state == "undone"
+        on.revert(work, "redo")
+        assert ground.dump() == after and on.settle(work).state == "done"
+        on.revert(work, "undo")
+        ground.execute(text)
+        assert on.settle(work).state == "undone"
+        assert on.revert(work, "redo").notes and on.settle(work).state == "done"
+        on.revert(work, "undo")
+        assert ground.dump() == before and on.settle(work).state == "undone"
+
+
+@pytest.mark.promise(60)
+def test_rows_without_a_key_that_look_as_before_arent_taken_for_an_undo(ground: PostgresGround) -> None:
+    ground.execute("CREATE TABLE t (n int, t text)", "INSERT INTO t VALUES (1, 'x')")
+    with session(ground.made) as on:
+        work = job(on, "UPDATE t SET t = 'q' WHERE t = 'x'")
+        on.run(work)
+        ground.execute("UPDATE t SET t = 'z' WHERE t = 'q'", "INSERT INTO t VALUES (1, 'x')")
+        left = ground.dump()
+        for asked in (on.compare, on.revert):
+            with pytest.raises(Conflict, match="Nothing was touched"):
+                asked(work, "undo")
+        assert ground.dump() == left and on.settle(work).state == "done"
+        ground.execute("DELETE FROM t WHERE t = 'x'", "UPDATE t SET t = 'q' WHERE t = 'z'")
+        on.revert(work, "undo")
+        assert ground.rows("SELECT * FROM t") == [(1, "x")]
+
+
+@pytest.mark.promise(60)
+@pytest.mark.parametrize("type", ["pair", "pair[]", "outer_pair", "of_pair"])
+def test_fields_of_a_composite_that_were_taken_and_added_keep_their_values_apart(
+    ground: PostgresGround, type: str
+) -> None:
+    value = {"pair": "ROW(1, 2)", "pair[]": "ARRAY[ROW(1, 2)::pair]", "outer_pair": "ROW(ROW(1, 2), 3)"}
+    ground.execute(
+        "CREATE TYPE pair AS (x int, y int)",
+        "CREATE TYPE outer_pair AS (p pair, z int)",
+        "CREATE DOMAIN of_pair AS pair",
+        f"CREATE TABLE t (id int PRIMARY KEY, p {type})",
+        f"INSERT INTO t VALUES (1, {value.get(type, 'ROW(1, 2)')}::{type})",
+    )
+    before = ground.dump()
+    with session(ground.made) as on:
+        work = job(on, "DELETE FROM t WHERE id = 1")
+        on.run(work)
+        on.revert(work, "undo")
+        assert ground.dump() == before
+        on.revert(work, "redo")
+        ground.execute("ALTER TYPE pair DROP ATTRIBUTE x", "ALTER TYPE pair ADD ATTRIBUTE x int")
+        with pytest.raises(Conflict, match="Tables were changed since"):
+            on.revert(work, "undo")
+        assert ground.rows("SELECT count(*) FROM t") == [(0,)]
