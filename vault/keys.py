@@ -206,13 +206,12 @@ class KeyringProtector:
 
     keyed_by: KeyedBy = "keyring"
 
-    def __init__(self, timeout: float = 30.0, *, random: Random = os.urandom) -> None:
+    def __init__(self, timeout: float = 30.0) -> None:
         self._timeout = timeout
-        self._random = random
 
     def establish(self) -> Wrapping:
-        entry = self._random(16).hex()
-        key = new_key(self._random)
+        entry = os.urandom(16).hex()
+        key = new_key()
         keyring_client.store(_RING_SERVICE, f"vault {entry}", key, timeout=self._timeout)
         return self._wrapping(entry, key)
 

@@ -165,7 +165,8 @@ class Vault(Renewing):
             there = known is not None or any(each.names(account.service, account.name) for each in damage)
             if there and not replace:
                 raise AccountExists(
-                    f"There is an account {account.id} already.", next_step="Use --replace, or another account: --account NAME."
+                    f"There is an account {account.id} already.",
+                    next_step="Use --replace, or another account: --account NAME.",
                 )
             record_id, version = (known[0], known[1].version + 1) if known else (self._random(16).hex(), 1)
             at = self._clock().astimezone(UTC).isoformat()

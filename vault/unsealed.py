@@ -275,6 +275,16 @@ def make(path: Path, protector: Protector, approval_passphrase: Secret, *, cost:
     )
 
 
+def header_of(path: Path) -> Header:
+    """The header of the vault at `path`. Raises what opening and reading a vault's file does."""
+    file = VaultFile(path)
+    try:
+        with file.reading() as connection:
+            return read_header(connection)
+    finally:
+        file.close()
+
+
 def unlock_file(path: Path, protector: Protector, random: Random) -> Unsealed:
     """Open the file and its keys. What `Vault.unlock` raises."""
     file = VaultFile(path)
@@ -315,12 +325,7 @@ def discard_unused(path: Path, wrapping: Wrapping) -> None:
     """Forget a new wrapping after an error, unless the vault at `path` is wrapped by it by now: a write may be there
     although it was told as an error. Where that can't be read it stays: it may be the only key."""
     try:
-        file = VaultFile(path)
-        try:
-            with file.reading() as connection:
-                header = read_header(connection)
-        finally:
-            file.close()
+        header = header_of(path)
     except VaultAbsent:
         discard(wrapping)
     except GoexError as error:

@@ -84,10 +84,6 @@ class RuleBook:
         chosen, entities = self._chosen(question)
         return self._judged(question, chosen, entities)
 
-    def answer_unsliced(self, question: Question) -> Answer:
-        """As `answer`, over every policy: what leaving out must never differ from."""
-        return self._judged(question, tuple(range(len(self.policies))), self._chosen(question)[1])
-
     def verdicts(self, question: Question) -> tuple[tuple[Policy, Answer], ...]:
         """What each single rule says, for an explanation: those that say something, or can't."""
         chosen, entities = self._chosen(question)
@@ -292,9 +288,3 @@ def _entity(one: tuple[str, str], parents: tuple[tuple[str, str], ...]) -> dict[
 def default_text() -> str:
     """The rules that come with GoEx, as a file with its comments."""
     return (files("policies.rules") / DEFAULT_FILE).read_text(encoding="utf-8")
-
-
-@cache
-def default_book() -> RuleBook:
-    """The rules that come with GoEx, over no catalog."""
-    return RuleBook.of({})

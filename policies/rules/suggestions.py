@@ -14,7 +14,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, tzinfo
+from datetime import datetime
 from math import prod
 from typing import Literal
 
@@ -87,29 +87,27 @@ class Suggested:
         return _joined(one.text for one in self.rules)
 
 
-def suggested(
-    history: Iterable[Asked], files: Mapping[str, str], catalog: Catalogued, *, zone: tzinfo | None = None
-) -> Suggested:
+def suggested(history: Iterable[Asked], files: Mapping[str, str], catalog: Catalogued) -> Suggested:
     """What these questions suggest beside the rules in force (`files`). Raises BadRule where those can't be read."""
     every = tuple(one for one in history if isinstance(one.plan.action, ApiCalls))
     in_force = RuleBook.of(files, catalog)
-    asked = tuple(one for one in every if not _allowed(in_force, one, zone))
+    asked = tuple(one for one in every if not _allowed(in_force, one))
     groups: dict[_Group, list[_Example]] = {}
     for one in asked:
         if one.answer == "yes":
-            for group, example in _examples(one, catalog, zone):
+            for group, example in _examples(one, catalog):
                 groups.setdefault(group, []).append(example)
     kept = [made for group, examples in groups.items() if (made := _made(group, examples, free=True)) is not None]
-    kept = _without_denied(kept, [one for one in every if one.answer == "no"], catalog, zone)
+    kept = _without_denied(kept, [one for one in every if one.answer == "no"], catalog)
     rules = [one.suggestion for one in kept]
     if not rules:
         return _counted((), asked)
     beside = f"{files.get(FILE, '')}\n{_joined(one.text for one in rules)}"
-    answered = _answered(RuleBook.of({**files, FILE: beside}, catalog), asked, zone)
+    answered = _answered(RuleBook.of({**files, FILE: beside}, catalog), asked)
     used = [_used(one, asked, answered) for one in rules]
     best = sorted((one for one in used if one.answers >= LEAST), key=lambda one: (-one.answers, one.text))[:MOST_RULES]
     beside = f"{files.get(FILE, '')}\n{_joined(one.text for one in best)}"
-    answered = _answered(RuleBook.of({**files, FILE: beside}, catalog), asked, zone)
+    answered = _answered(RuleBook.of({**files, FILE: beside}, catalog), asked)
     return _counted(tuple(_used(one, asked, answered) for one in best), asked, answered)
 
 
@@ -146,7 +144,7 @@ class _Candidate:
     examples: tuple[_Example, ...] = field(compare=False)
 
 
-def _examples(one: Asked, catalog: Catalogued, zone: tzinfo | None) -> Iterable[tuple[_Group, _Example]]:
+def _examples(one: Asked, catalog: Catalogued) -> Iterable[tuple[_Group, _Example]]:
     """What a yes says: its one call, and what GoEx reads beside it for the call's undo."""
     plan = one.plan
     assert isinstance(plan.action, ApiCalls)
@@ -154,7 +152,7 @@ def _examples(one: Asked, catalog: Catalogued, zone: tzinfo | None) -> Iterable[
         return
     if plan.risk > Risk.WRITE or (plan.undo_class is UndoClass.IRREVERSIBLE and plan.risk > Risk.READ):
         return
-    for question in _questions(one, catalog, zone):
+    for question in _questions(one, catalog):
         method = question.method
         risk = max((plan.required[index].risk for index in question.needs), default=Risk.DELETE)
         values = leaves(method.parameters, question.arguments) if method is not None else None
@@ -175,7 +173,7 @@ def _made(group: _Group, examples: Sequence[_Example], *, free: bool) -> _Candid
     if len(fitting) < LEAST or any(len(each) > MOST_VALUES for each in values.values()):
         return None
     seen = {tuple(one.values[name] for name in values) for one in fitting}
-    text = _text(group, values, open_)
+    text = _text(group, values)
     if len(text) // 2 > MAX_TOKENS:
         return None
     made = Suggestion(
@@ -212,7 +210,7 @@ def _type(method: Method, name: Path) -> str:
     return str(kind["type"])
 
 
-def _text(group: _Group, values: Mapping[Path, tuple[str, ...]], open_: set[Path]) -> str:
+def _text(group: _Group, values: Mapping[Path, tuple[str, ...]]) -> str:
     held = [f"context.account == {quoted(group.account)}"]
     if group.risk > Risk.READ:
         held.append('context.undo != Undo::"irreversible"')
@@ -227,14 +225,12 @@ def _text(group: _Group, values: Mapping[Path, tuple[str, ...]], open_: set[Path
     return f"{head}{unless};"
 
 
-def _without_denied(
-    candidates: list[_Candidate], denied: Sequence[Asked], catalog: Catalogued, zone: tzinfo | None
-) -> list[_Candidate]:
+def _without_denied(candidates: list[_Candidate], denied: Sequence[Asked], catalog: Catalogued) -> list[_Candidate]:
     """The candidates of which none permits a call of a denied action: narrowed once, else left out."""
     wanted = [
         question
         for one in denied
-        for question in _questions(one, catalog, zone)
+        for question in _questions(one, catalog)
         if (question.resource[1], str(question.context["account"])) in _own(one)
     ]
     kept = candidates
@@ -259,19 +255,19 @@ def _own(one: Asked) -> set[tuple[str, str]]:
     return {(f"{call.service}.{call.method}", call.account) for call in one.plan.action.calls}
 
 
-def _questions(one: Asked, catalog: Catalogued, zone: tzinfo | None) -> tuple[Question, ...]:
-    return questions(one.plan, agent=one.agent, situation=Situation(zone=zone), now=one.at, catalog=catalog)
+def _questions(one: Asked, catalog: Catalogued) -> tuple[Question, ...]:
+    return questions(one.plan, agent=one.agent, situation=Situation(), now=one.at, catalog=catalog)
 
 
-def _allowed(rules: Rules, one: Asked, zone: tzinfo | None) -> tuple[str, ...]:
+def _allowed(rules: Rules, one: Asked) -> tuple[str, ...]:
     """The rules by which it runs unasked; () where it doesn't."""
-    request = Request(agent=one.agent, session="", digest="replayed", plan=one.plan, situation=Situation(zone=zone))
+    request = Request(agent=one.agent, session="", digest="replayed", plan=one.plan)
     decision = decide(request, (), rules, one.at)
     return decision.rules if isinstance(decision, Allow) else ()
 
 
-def _answered(rules: Rules, asked: Sequence[Asked], zone: tzinfo | None) -> list[tuple[str, ...]]:
-    return [_allowed(rules, one, zone) for one in asked]
+def _answered(rules: Rules, asked: Sequence[Asked]) -> list[tuple[str, ...]]:
+    return [_allowed(rules, one) for one in asked]
 
 
 def _used(one: Suggestion, asked: Sequence[Asked], answered: Sequence[tuple[str, ...]]) -> Suggestion:

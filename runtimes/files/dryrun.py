@@ -82,7 +82,7 @@ class Dry:
                 if why := workcopy.special(before):
                     raise Conflict(f"The folder isn't as it was when it was looked at: {why}.", difference=(why,))
                 handed = before
-            workcopy.lay_out(self.work, handed, original.contents, clone=original.clone, durable=False)
+            workcopy.lay_out(self.work, handed, original.contents, clone=original.clone)
             return before, handed
 
         return await in_thread(copy, saying="Copying the folder…", progress=self.context.progress)

@@ -106,7 +106,7 @@ class Large:
             goal.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.rename(goal)
             for above in (goal.parent, goal.parent.parent, self._objects, self._folder, self._folder.parent):
-                _sync(above)
+                fsync(above)
             return oid
         finally:
             os.close(file)
@@ -256,8 +256,9 @@ def _pieces(file: int, size: int) -> Iterator[bytes]:
         yield chunk
 
 
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+def fsync(path: Path) -> None:
+    """Bring a file or folder to the disk."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:

@@ -236,8 +236,7 @@ _CACHED = 300_000  # entries
 class Cache:
     """Manifests that were read or written last, by their object ids, up to a number of entries in all."""
 
-    def __init__(self, most: int = _CACHED) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._held: OrderedDict[str, tuple[Manifest, int]] = OrderedDict()
         self._lock = Lock()
 
@@ -253,5 +252,5 @@ class Cache:
         with self._lock:
             self._held[oid] = manifest, depth
             self._held.move_to_end(oid)
-            while sum(len(kept.entries) for kept, _ in self._held.values()) > self._most:
+            while sum(len(kept.entries) for kept, _ in self._held.values()) > _CACHED:
                 self._held.popitem(last=False)

@@ -18,8 +18,9 @@ from pathlib import Path
 
 from policies.errors import Unavailable
 from runtimes.files import plan_text
+from runtimes.files.large import fsync
 from runtimes.files.location import is_absolute
-from runtimes.files.snapshot import Repository, Room, fsync, plain
+from runtimes.files.snapshot import Repository, Room, plain
 
 _MARKS = "undone"
 _PART = re.compile(r"(.+)-[0-9]")  # as `several` names the part of one folder

@@ -14,11 +14,11 @@ Rules:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from policies.actions import Files, Outcome, Plan, Revert, UndoClass
 from policies.display_text import escape
@@ -35,6 +35,7 @@ from runtimes.files.workers import FolderLocks, in_thread
 from runtimes.sandbox.contract import WORK, Sandbox, SandboxFailed
 
 MOST = 8
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +125,8 @@ class Several:
             await _refuse_overlap([str(part["folder"]) for part in plan.resolved["parts"]])
             meeting = Meeting(self.runtime.sandbox, context.action_id, plan.resolved["names"])
             runtime = held.runtime.at(meeting)
-
-            async def one(number: int) -> Outcome:
-                try:
-                    return await runtime.execute(parts[number], _part(context, number))
-                finally:
-                    meeting.call_off()
-
-            done = await asyncio.gather(*(one(number) for number in range(len(parts))), return_exceptions=True)
+            runs = (runtime.execute(part, _part(context, number)) for number, part in enumerate(parts))
+            done = await _all_of(runs, meeting)
             return await held._ended(plan, context, done)
 
     async def _ended(self, plan: Plan, context: Context, done: Sequence[Outcome | BaseException]) -> Outcome:
@@ -192,14 +187,9 @@ class Several:
         parts = _parts(plan)
         meeting = Meeting(self.runtime.sandbox, context.action_id, plan.resolved["names"])
         runtime = self.runtime.at(meeting)
-
-        async def one(number: int) -> DryRun:  # each holds its folder while that is copied, and none while it runs
-            try:
-                return await runtime.dry_run(parts[number], _part(context, number))
-            finally:
-                meeting.call_off()
-
-        done = await asyncio.gather(*(one(number) for number in range(len(parts))), return_exceptions=True)
+        # Each holds its folder while that is copied, and none while it runs.
+        runs = (runtime.dry_run(part, _part(context, number)) for number, part in enumerate(parts))
+        done = await _all_of(runs, meeting)
         errors = [each for each in done if isinstance(each, BaseException)]
         if errors:
             told = [error for error in errors if not isinstance(error, SandboxFailed) or error.began]
@@ -373,6 +363,18 @@ def _parts(plan: Plan) -> list[Plan]:
         )
         for part, need in zip(plan.resolved["parts"], plan.needs, strict=True)
     ]
+
+
+async def _all_of(runs: Iterable[Awaitable[T]], meeting: Meeting) -> list[T | BaseException]:
+    """What each of the runs gave or raised. At the meeting nobody waits for one that has ended."""
+
+    async def one(run: Awaitable[T]) -> T:
+        try:
+            return await run
+        finally:
+            meeting.call_off()
+
+    return await asyncio.gather(*map(one, runs), return_exceptions=True)
 
 
 def _together(plan: Plan, outcomes: Mapping[int, Outcome]) -> Outcome:

@@ -31,7 +31,7 @@ from runtimes.files import manifest as manifests
 from runtimes.files.collect import collect, reclaimable, tidy
 from runtimes.files.content_ids import CHUNK, LARGE, hash_file, hasher, named, object_id
 from runtimes.files.gitprocess import Git, ended, stream_of
-from runtimes.files.large import ATTRIBUTES, POINTER, Large
+from runtimes.files.large import ATTRIBUTES, POINTER, Large, fsync
 from runtimes.files.manifest import Cache
 from runtimes.files.packs import COMMIT, TREE, PackWriter, stored
 from runtimes.files.tree import Manifest, Reader, Walk
@@ -474,12 +474,3 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & 0o077:
         folder.chmod(0o700)
-
-
-def fsync(path: Path) -> None:
-    """Bring a file or folder to the disk."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

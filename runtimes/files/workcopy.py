@@ -123,7 +123,7 @@ def hand_out(
     if kept is not None:
         with suppress(GoexError, OSError):
             return _renewed(work, goal, kept, repository)
-    lay_out(work, goal, repository.contents, durable=False)  # a crash gives the copy up
+    lay_out(work, goal, repository.contents)
     return goal, None
 
 
@@ -164,9 +164,8 @@ def lay_out(
     contents: Callable[[], AbstractContextManager[Copy]],
     *,
     clone: Callable[[str, int], bool] = lambda oid, file: False,
-    durable: bool = True,
 ) -> None:
-    """Make `work/tree` what `goal` says; see `Restore` for `clone` and `durable`. Raises OSError (disk full)."""
+    """Make `work/tree` what `goal` says; see `Restore` for `clone`. Raises OSError (disk full)."""
     make_private(work.parent)
     remove_path(work)
     make_private(work)
@@ -174,7 +173,8 @@ def lay_out(
     tree.mkdir(mode=0o700)
     with opened_path(tree) as root:
         now = Walk(bounds=Bounds()).run(root)
-        restore = Restore(root=root, now=now, goal=goal, name=_STAGE, contents=contents, clone=clone, durable=durable)
+        # Not durable: a crash gives the copy up.
+        restore = Restore(root=root, now=now, goal=goal, name=_STAGE, contents=contents, clone=clone, durable=False)
         todo = steps(now, goal)
         restore.stage(todo)
         restore.apply(todo)

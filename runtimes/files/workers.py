@@ -46,15 +46,15 @@ def translated(error: OSError) -> Unavailable:
     return Unavailable(f"The operating system refused: {error.strerror or error}.")
 
 
-def teller(progress: Callable[[str], None], *, clock: Callable[[], float] = time.monotonic) -> Callable[[str], None]:
+def teller(progress: Callable[[str], None]) -> Callable[[str], None]:
     """A `progress` that a thread may call as often as it likes: at most a line a second reaches the loop."""
     loop = asyncio.get_running_loop()
-    last = clock()
+    last = time.monotonic()
 
     def tell(text: str) -> None:
         nonlocal last
-        if clock() - last >= _SLOW:
-            last = clock()
+        if time.monotonic() - last >= _SLOW:
+            last = time.monotonic()
             loop.call_soon_threadsafe(progress, text)
 
     return tell

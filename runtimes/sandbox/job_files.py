@@ -27,11 +27,8 @@ class Scratch:
 
     def put(self, name: str, files: Mapping[str, bytes]) -> Path:
         """Write the files of one job; returns the folder to mount. Raises SandboxFailed when that can't be done."""
+        folder = self.empty(name)
         try:
-            _private(self.root)
-            _private(self._mine)
-            folder = self._mine / name
-            folder.mkdir(mode=0o700)
             fill(folder, files)
             folder.chmod(0o755)
         except OSError as error:

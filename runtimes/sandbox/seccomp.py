@@ -1,8 +1,5 @@
 """The system calls that a job may make, each with its reason; everything else fails with EPERM.
 
-`seccomp.json` beside this file is what the engine gets; it is generated from here (`python -I -m
-runtimes.sandbox.seccomp` prints it) and a test holds the two together.
-
 Rules: a call is on the list because ordinary programs need it, never because it seems harmless; an argument is
 filtered where one value of it is the attack; only the machine's own architecture is allowed (no 32-bit calls, which
 would come in by other numbers); a filter can't look behind a pointer, so a call that hides its flags there is
@@ -12,13 +9,9 @@ answered with ENOSYS, upon which libraries take the older call.
 from __future__ import annotations
 
 import errno
-import json
 import stat
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
-
-FILE = Path(__file__).with_name("seccomp.json")
 
 _CLONE_NAMESPACES = 0x7E020000  # every CLONE_NEW… flag that clone(2) takes
 _CREATES = 0o20000100  # O_CREAT | __O_TMPFILE
@@ -196,7 +189,3 @@ def profile(*, unix_sockets: bool = True, shared_memory: bool = False, own_kerne
         ],
         "syscalls": [rule.to_json() for rule in rules],
     }
-
-
-if __name__ == "__main__":
-    print(json.dumps(profile(), indent=1))

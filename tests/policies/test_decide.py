@@ -15,7 +15,7 @@ from policies.actions import ApiCalls, Call, Files, Need, Plan, Revert, UndoClas
 from policies.decisions import Allow, Ask, Deny, Request, Ruling, decide
 from policies.digest import digest
 from policies.grants import ANONYMOUS, Grant, Width
-from policies.rules.book import default_book
+from policies.rules.book import RuleBook
 from policies.services import Risk
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -41,7 +41,7 @@ PLAN = Plan(
     undo={"calls": ["delete"]},
 )
 DIGEST = digest(PLAN, agent="bot")
-RULES = default_book()
+RULES = RuleBook.of({})
 REQUEST = Request(agent="bot", session="s1", digest=DIGEST, plan=PLAN)
 
 

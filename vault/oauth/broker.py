@@ -21,7 +21,7 @@ import copy
 import functools
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -152,7 +152,13 @@ class LoginBroker:
         opened = self._vault.open_record(account.service, account.name)
         if given.family != _file_family(opened.secret):
             raise RecordReplaced(f"{account.id} was changed meanwhile.", next_step="Try again.")
-        access = given.access
+        lent = self._token_lease(opened, action_id, expires, given.access, scopes)
+        return replace(lent, scopes=lent.scopes if given.access.stated else (), file=shown)
+
+    def _token_lease(
+        self, opened: Opened, action_id: str, expires: datetime, access: Access, wanted: frozenset[str]
+    ) -> Lease:
+        """The lease of a token, until it or the action ends, which the vault takes note of."""
         until = min(expires, access.expires) if access.expires is not None else expires
         self._vault.note_lease(opened, action_id=action_id, expires=until)
         return Lease(
@@ -160,9 +166,8 @@ class LoginBroker:
             account=opened.account,
             secret=access.token,
             expires=until,
-            narrowed="token" if fits(access, scopes) else "gateway",
-            scopes=tuple(sorted(access.scopes)) if access.stated else (),
-            file=shown,
+            narrowed="token" if fits(access, wanted) else "gateway",
+            scopes=tuple(sorted(access.scopes)),
         )
 
     async def _file_access(
@@ -286,16 +291,7 @@ class LoginBroker:
             if self._read(opened, wanted).tokens.family != given.family:
                 raise RecordReplaced(f"{opened.account.id} was logged in to anew meanwhile.", next_step="Try again.")
             access = given.access
-        until = min(expires, access.expires) if access.expires is not None else expires
-        self._vault.note_lease(opened, action_id=action_id, expires=until)
-        return Lease(
-            action_id=action_id,
-            account=opened.account,
-            secret=access.token,
-            expires=until,
-            narrowed="token" if fits(access, wanted) else "gateway",
-            scopes=tuple(sorted(access.scopes)),
-        )
+        return self._token_lease(opened, action_id, expires, access, wanted)
 
     def _read(self, opened: Opened, wanted: frozenset[str]) -> State:
         """The login, when it lives and covers what is wanted. Raises LoginExpired, ConsentNeeded."""

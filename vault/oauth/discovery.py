@@ -67,9 +67,9 @@ def from_metadata(found: Mapping[str, Any], issuer: str, *, private: bool) -> Pr
         jwks_uri=_text(found, "jwks_uri"),
         iss_in_answer=found.get("authorization_response_iss_parameter_supported") is True,
         offline=isinstance(scopes := found.get("scopes_supported"), list) and "offline_access" in scopes,
-        auth_methods=_texts(found, "token_endpoint_auth_methods_supported"),
-        grant_types=_texts(found, "grant_types_supported"),
-        pkce_methods=_texts(found, "code_challenge_methods_supported"),
+        auth_methods=texts(found, "token_endpoint_auth_methods_supported"),
+        grant_types=texts(found, "grant_types_supported"),
+        pkce_methods=texts(found, "code_challenge_methods_supported"),
     )
     if not made.token_endpoint:
         raise AuthorizationServerBroken(f"The metadata of {quoted(issuer)} names no token endpoint.")
@@ -89,8 +89,9 @@ def _text(found: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _texts(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def texts(found: Mapping[str, Any], name: str, most: int = _LONGEST_LIST) -> tuple[str, ...]:
+    """A member of metadata that is a list of at most so many words. Raises AuthorizationServerBroken."""
     value = found.get(name, [])
-    if not isinstance(value, list) or len(value) > _LONGEST_LIST or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or len(value) > most or not all(isinstance(each, str) for each in value):
         raise AuthorizationServerBroken(f"The server's metadata has something else than a list of words as {name}.")
     return tuple(value)

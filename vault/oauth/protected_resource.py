@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from policies.accounts import Origin
 from policies.errors import InvalidInput
+from vault.oauth.discovery import texts
 from vault.oauth.errors import AuthorizationServerBroken, MixUp, quoted
 from vault.oauth.http import Http
 from vault.oauth.provider import check_url
@@ -57,7 +58,7 @@ def _read(found: Mapping[str, Any], url: str, *, private: bool) -> ProtectedReso
             f"The metadata of {quoted(url)} {other}.",
             next_step="A token for that could be used there. Don't log in.",
         )
-    issuers, scopes = _texts(found, "authorization_servers", _MOST), _texts(found, "scopes_supported", _MOST_SCOPES)
+    issuers, scopes = texts(found, "authorization_servers", _MOST), texts(found, "scopes_supported", _MOST_SCOPES)
     if not issuers:
         raise AuthorizationServerBroken(f"The metadata of {quoted(url)} names no authorization server.")
     try:
@@ -80,10 +81,3 @@ def _covers(resource: str, url: str, *, private: bool) -> bool:
         return False
     own, asked = (urlsplit(one).path.rstrip("/").split("/") for one in (resource, url))
     return asked[: len(own)] == own
-
-
-def _texts(found: Mapping[str, Any], name: str, most: int) -> tuple[str, ...]:
-    value = found.get(name, [])
-    if not isinstance(value, list) or len(value) > most or not all(isinstance(each, str) for each in value):
-        raise AuthorizationServerBroken(f"The server's metadata has something else than a list of words as {name}.")
-    return tuple(value)

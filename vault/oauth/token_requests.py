@@ -49,14 +49,12 @@ class Revoked:
     next_step: str = ""
 
 
-def client_credentials(
-    provider: Provider, client: Client, scopes: frozenset[str], http: Http, *, clock: Clock = utc_now
-) -> TokenSet:
+def client_credentials(provider: Provider, client: Client, scopes: frozenset[str], http: Http) -> TokenSet:
     """A login of the client itself, without a person (RFC 6749 section 4.4). Raises what `Http.ask` does."""
     check_login(provider, client, scopes, http)
     if not client.client_secret:
         raise InvalidInput("Client credentials are an id and a secret.", next_step="Give the client secret.")
-    now = clock()
+    now = utc_now()
     answer = _ask(provider, client, {"grant_type": "client_credentials"}, scopes, http)
     return begin(provider, client, "client_credentials", answer, scopes, http, now)
 
@@ -142,9 +140,7 @@ def refresh(tokens: TokenSet, http: Http, scopes: frozenset[str] | None = None, 
     return Refreshed(tokens=after, access=access)
 
 
-def exchange(
-    tokens: TokenSet, http: Http, scopes: frozenset[str], *, audience: str = "", clock: Clock = utc_now
-) -> Refreshed:
+def exchange(tokens: TokenSet, http: Http, scopes: frozenset[str], *, clock: Clock = utc_now) -> Refreshed:
     """Exchange the login's present access token for one with `scopes` alone (RFC 8693). The login stays as it is.
 
     Raises Refused, Unreachable, AuthorizationServerBroken.
@@ -156,8 +152,6 @@ def exchange(
         "subject_token_type": ACCESS_TOKEN_TYPE,
         "requested_token_type": ACCESS_TOKEN_TYPE,
     }
-    if audience:
-        form["audience"] = audience
     now = clock()
     answer = _ask(tokens.provider, tokens.client, form, scopes, http)
     return Refreshed(tokens=tokens, access=answer.access(now, scopes))
