@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -16,8 +15,8 @@ from typing import Any
 
 MOST = 24  # values that one place may have before it counts as unknown
 MOST_TEXT = 20_000  # characters of one text
-HEAVIEST = 3_000  # values within one value, counted as often as they are in it
-_HALF = re.compile(r"[\ud800-\udfff]")  # of a character
+HEAVIEST = 3_000  # values within one value, counted as often as they are in it, and pieces of their texts
+PIECE = 250  # characters of a text that weigh as much as a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,12 @@ class Text:
     """A text of which parts are known: a part that isn't is None, and a `Form` stands for its own text."""
 
     parts: tuple[str | Form | None, ...]
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        characters = sum(len(part) for part in self.parts if isinstance(part, str))
+        forms = sum(part.weight for part in self.parts if isinstance(part, Form))
+        object.__setattr__(self, "weight", len(self.parts) + forms + characters // PIECE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +140,10 @@ class Thing:
 
     kind: str
     facts: tuple[tuple[str, Any], ...] = ()
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", 1 + sum(_weight_of_fact(value) for _, value in self.facts))
 
     def __getitem__(self, name: str) -> Any:
         return next((value for key, value in self.facts if key == name), None)
@@ -174,6 +183,10 @@ class Method:
 
     of: Value
     name: str
+    weight: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weight", 1 + weight(self.of))
 
 
 Value = (
@@ -199,9 +212,17 @@ UNKNOWN = Unknown()
 
 def weight(value: Value) -> int:
     """How much there is to a value."""
-    if isinstance(value, Text):
-        return len(value.parts)
-    return value.weight if isinstance(value, Form | Json | Listed | Stream | Fields | OneOf) else 1
+    if isinstance(value, Lit):
+        return 1 + len(value.value) // PIECE if isinstance(value.value, str | bytes) else 1
+    if isinstance(value, Function):
+        return 1 + len(value.bound)
+    return 1 if isinstance(value, Unknown | Named | Class | Made) else value.weight
+
+
+def _weight_of_fact(fact: Any) -> int:
+    if isinstance(fact, tuple):
+        return sum(map(_weight_of_fact, fact))
+    return weight(fact) if isinstance(fact, Value) else 0
 
 
 def bounded(value: Value) -> Value:
@@ -210,19 +231,29 @@ def bounded(value: Value) -> Value:
 
 
 def text(parts: Iterable[str | Form | None]) -> Value:
-    """The text that these parts make, in its simplest form."""
+    """The text that these parts make, in its simplest form. No more parts are asked for than one text may have."""
     made: list[str | Form | None] = []
+    whole: list[str] = []  # what follows the last of them
+    length = 0
     for part in parts:
-        if isinstance(part, str) and made and isinstance(made[-1], str):
-            made[-1] += part
-        elif part is None and made and made[-1] is None:
+        if isinstance(part, str):
+            length += len(part)
+            if length > MOST_TEXT:
+                return UNKNOWN
+            if part:
+                whole.append(part)
             continue
-        elif part != "":
+        if whole:
+            made.append("".join(whole))
+            whole.clear()
+        if part is not None or not made or made[-1] is not None:
             made.append(part)
+            if len(made) > HEAVIEST:
+                return UNKNOWN
+    if whole:
+        made.append("".join(whole))
     if not made:
         return Lit("")
-    if sum(len(part) for part in made if isinstance(part, str)) > MOST_TEXT:
-        return UNKNOWN
     if len(made) == 1:
         if isinstance(made[0], str):
             return Lit(made[0])
@@ -235,7 +266,7 @@ def parts_of(value: Value) -> tuple[str | Form | None, ...]:
     """The parts of a value written as text."""
     match value:
         case Lit(value=str() as known):
-            return (known if not _HALF.search(known) else None,)
+            return (known if is_whole(known) else None,)
         case Lit(value=bool() | int() | float() | None as known):
             return (str(known),)
         case Lit(value=bytes() as known):
@@ -250,6 +281,14 @@ def parts_of(value: Value) -> tuple[str | Form | None, ...]:
     return (None,)
 
 
+def is_whole(known: str) -> bool:
+    """Whether no character of a text is half of one."""
+    try:
+        return known.isascii() or bool(known.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def joined(values: Iterable[Value]) -> Value:
     """What a place holds that may hold any of these."""
     found: list[Value] = []
@@ -257,11 +296,17 @@ def joined(values: Iterable[Value]) -> Value:
         for each in value.values if isinstance(value, OneOf) else (value,):
             if isinstance(each, Unknown):
                 return each
-            if not any(same(each, other) for other in found):
+            if len(found) > MOST and not isinstance(each, Fields):
+                return UNKNOWN
+            # Beyond MOST it doesn't matter which of them are the same: comparing takes the square of their number.
+            if len(found) > MOST or not any(same(each, other) for other in found):
                 found.append(each)
-    if len(found) > MOST and all(isinstance(one, Fields) for one in found):
-        return _common([one for one in found if isinstance(one, Fields)])
-    if not found or len(found) > MOST:
+        if len(found) > MOST and not isinstance(found[0], Fields):
+            return UNKNOWN
+    mappings = [one for one in found if isinstance(one, Fields)]
+    if len(found) > MOST:
+        return _common(mappings) if len(mappings) == len(found) else UNKNOWN
+    if not found:
         return UNKNOWN
     return found[0] if len(found) == 1 else OneOf(tuple(found))
 
@@ -282,7 +327,10 @@ def same(one: Value, other: Value) -> bool:
     if one is other:
         return True
     try:
-        return type(one) is type(other) and repr(one) == repr(other) if isinstance(one, Lit) else one == other
+        if isinstance(one, Lit) and isinstance(other, Lit) and type(one.value) is type(other.value):
+            texts = isinstance(one.value, str | bytes)
+            return one.value == other.value if texts else repr(one.value) == repr(other.value)
+        return not isinstance(one, Lit) and one == other
     except RecursionError:
         return False
 
@@ -310,7 +358,7 @@ def plain(value: Value) -> tuple[bool, Any]:
     match value:
         case Lit(value=float() as known) if not math.isfinite(known):
             return False, None
-        case Lit(value=str() as known) if _HALF.search(known):
+        case Lit(value=str() as known) if not is_whole(known):
             return False, None
         case Lit(value=bytes() as known):
             try:
@@ -331,7 +379,7 @@ def plain(value: Value) -> tuple[bool, Any]:
 def of_json(known: Any) -> Value:
     """A JSON value as one of ours."""
     if isinstance(known, dict):
-        names = [key for key in map(str, known) if not _HALF.search(key)]
+        names = [key for key in map(str, known) if is_whole(key)]
         return Fields.of({key: of_json(known[key]) for key in names}, more=len(names) < len(known))
     if isinstance(known, list | tuple):
         return Listed(tuple(of_json(item) for item in known))

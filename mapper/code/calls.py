@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 
-from mapper.code import libraries
+from mapper.code import libraries, texts
 from mapper.code.abstract_values import (
     UNKNOWN,
     Class,
@@ -22,8 +22,8 @@ from mapper.code.abstract_values import (
     Unknown,
     Value,
     choices,
-    joined,
     plain,
+    weight,
 )
 from mapper.code.expressions import Expressions
 from mapper.code.interpreter import UNROLLED, Left, Scope
@@ -93,7 +93,7 @@ class Calling(Expressions):
         self._headers(function, args, ways)
         self.line = node.lineno
         changed = self._changing(function, node.func, args, ways[0], scope) if len(ways) == 1 else None
-        return changed if changed is not None else joined([self.call(function, args, given) for given in ways])
+        return changed if changed is not None else self.either([self.call(function, args, given) for given in ways])
 
     def _headers(self, function: Value, args: list[Value], ways: Sequence[Fields]) -> None:
         """Note headers that a call sets (`headers.set(name, value)`), and the version that a client is made with."""
@@ -205,13 +205,15 @@ class Calling(Expressions):
             case Class():
                 return self._make(function, args, given)
             case OneOf(values=values):
-                return joined([self.call(value, args, given) for value in values])
+                return self.either([self.call(value, args, given) for value in values])
             case Method(of=Made() as owner, name=name):
                 found = self._of_class(owner.of, name)
                 if found is None:
                     return UNKNOWN
                 return self.enter(Function(found.node, found.scope, (owner,)), tuple(args), given)
             case Named() | Method() | Thing():
+                handed = (function.of, *args) if isinstance(function, Method) else args
+                self.seen.spend(sum(map(weight, handed)) // 8 + texts.work(*handed))
                 self._handed_on(args, given)
                 self._noted(function)
                 return libraries.called(self, function, args, given)
@@ -244,7 +246,7 @@ class Calling(Expressions):
             except Left:
                 open_end = False
             returned = [*inner.returned, *([Lit(None)] if open_end else [])]
-            return joined(returned) if returned else UNKNOWN
+            return self.either(returned) if returned else UNKNOWN
         finally:
             self.line = line
             self.depth -= 1
@@ -252,7 +254,7 @@ class Calling(Expressions):
 
     def _bind(self, wanted: ast.arguments, args: tuple[Value, ...], given: Fields, scope: Scope, unknown: bool) -> None:
         places = [*wanted.posonlyargs, *wanted.args]
-        self.seen.spend(len(places) + len(wanted.kwonlyargs) + len(given.items))
+        self.seen.spend(len(places) + len(wanted.kwonlyargs) + len(given.items) + len(args) // 8)
         defaults = dict(
             zip([one.arg for one in places[len(places) - len(wanted.defaults) :]], wanted.defaults, strict=True)
         )
@@ -361,7 +363,7 @@ class Calling(Expressions):
             case Unknown():
                 return owner
             case OneOf(values=values):
-                return joined([self.attribute(value, name) for value in values])
+                return self.either([self.attribute(value, name) for value in values])
         return Method(owner, name)
 
     def entered(self, manager: Value) -> Value:

@@ -22,10 +22,8 @@ from mapper.code.abstract_values import (
     Thing,
     Unknown,
     Value,
-    bounded,
     choices,
     each,
-    joined,
     parts_of,
     plain,
     text,
@@ -47,15 +45,9 @@ class Expressions(Following):
         if self.nesting > MAX_NESTING:
             raise Enough
         try:
-            found = self._value(node, scope)
-            return bounded(found) if isinstance(node, ast.Name) else self.kept(found)
+            return self.kept(self._value(node, scope))
         finally:
             self.nesting -= 1
-
-    def kept(self, made: Value) -> Value:
-        """A value that was made, which took as long as it is large; nothing is known of one that is too large."""
-        self.seen.spend(weight(made) // 8)
-        return bounded(made)
 
     def _value(self, node: ast.expr, scope: Scope) -> Value:
         match node:
@@ -74,7 +66,9 @@ class Expressions(Following):
                 return found
             case ast.JoinedStr(values=values):
                 pieces = [self._piece(value, scope) for value in values]
-                return joined(text(part for one in made for part in parts_of(one)) for made in each(*pieces))
+                ways = [text(part for one in made for part in parts_of(one)) for made in each(*pieces)]
+                self.seen.spend(len(ways) * texts.work(*pieces))
+                return self.either(ways)
             case ast.Attribute(value=owner, attr=name):
                 return self.attribute(self.value(owner, scope), name)
             case ast.Call():
@@ -99,7 +93,7 @@ class Expressions(Following):
                 known = self.truth(self.value(test, scope))
                 if known is not None:
                     return self.value(body if known else orelse, scope)
-                return joined([*self._maybe(body, scope), *self._maybe(orelse, scope)])
+                return self.either([*self._maybe(body, scope), *self._maybe(orelse, scope)])
             case ast.Compare(left=left, ops=ops, comparators=comparators):
                 return self._compared(left, ops, comparators, scope)
             case ast.Subscript(value=owner, slice=index):
@@ -155,6 +149,7 @@ class Expressions(Following):
         for key, value in zip(keys, values, strict=True):
             if key is None:
                 inner = self.value(value, scope)
+                self.seen.spend((made.weight + weight(inner)) // 8)
                 made = made.merged(inner if isinstance(inner, Fields) else Fields(more=True))
                 continue
             known, name = plain(self.value(key, scope))
@@ -188,10 +183,10 @@ class Expressions(Following):
             for one in [self.value(node, scope)] if node is values[0] else self._maybe(node, scope):
                 known = self.truth(one)
                 if known is wanted:  # `or` ends with what is true, `and` with what isn't
-                    return joined([*found, one])
+                    return self.either([*found, one])
                 if known is None or node is values[-1]:
                     found.append(one)
-        return joined(found)
+        return self.either(found)
 
     def _compared(
         self, left: ast.expr, ops: Sequence[ast.cmpop], comparators: Sequence[ast.expr], scope: Scope
@@ -225,9 +220,9 @@ class Expressions(Following):
         known, place = plain(key)
         if not known:
             if isinstance(key, OneOf) and not isinstance(owner, Unknown):
-                return joined(self._item(owner, one) for one in key.values)
+                return self.either(self._item(owner, one) for one in key.values)
             return (
-                joined([value for _, value in owner.items])
+                self.either([value for _, value in owner.items])
                 if isinstance(owner, Fields) and not owner.more and (owner.items)
                 else UNKNOWN
             )
@@ -236,7 +231,7 @@ class Expressions(Following):
     def _item(self, owner: Value, key: Value) -> Value:
         known, place = plain(key)
         if isinstance(owner, OneOf):
-            return joined(self._item(one, key) for one in owner.values)
+            return self.either(self._item(one, key) for one in owner.values)
         if isinstance(owner, Fields) and known:
             found = owner.get(str(place))
             return found if found is not None else UNKNOWN
@@ -251,7 +246,8 @@ class Expressions(Following):
         if isinstance(left, OneOf) or isinstance(right, OneOf):
             if len(choices(left)) * len(choices(right)) > UNROLLED:
                 return UNKNOWN
-            return joined(self.operate(op, one, other) for one in choices(left) for other in choices(right))
+            return self.either(self.operate(op, one, other) for one in choices(left) for other in choices(right))
+        self.seen.spend(texts.work(left, right))
         if isinstance(op, ast.Add):
             if isinstance(left, Listed) and isinstance(right, Listed):
                 return Listed((*left.items, *right.items), left.more or right.more)

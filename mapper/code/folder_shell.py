@@ -2,7 +2,8 @@
 its folder alone. It is read by its grammar, and never run.
 
 Rules: only commands of the sandbox's image count, and only words that lie within the folder; what can't be read (an
-unknown command, a variable of the environment, an error of syntax) is never said to be within it.
+unknown command, a variable of the environment, an error of syntax) is never said to be within it. A program in quotes
+that a shell is given is read like the rest.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from mapper.code.shell_words import CUT_OTHERWISE, Folders, Placing, Word, goes_to, moved, text, word
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -20,7 +24,10 @@ LONGEST = 100_000  # characters
 _MOST_PATHS = 32  # and as many globs
 _MOST_WORDS = 256
 _MOST_LETTERS = 24  # of short options in one word
+_MOST_SURE = 3  # such letters before an absolute path that is more than a guess: behind more it is of -Isrc/x
+_MOST_FOLDERS = 8  # that the words of one command count from
 _LONGEST_NAME = 255  # bytes of a file's name
+_DEEPEST = 4  # programs in the quotes of others
 _READING = frozenset({
     "basename", "cat", "cmp", "comm", "cut", "date", "diff", "dirname", "du", "echo", "egrep", "expr", "false",
     "fgrep", "file", "find", "fold", "grep", "head", "join", "ls", "md5sum", "nl", "od", "paste", "printf", "pwd",
@@ -34,15 +41,40 @@ _CHANGING = frozenset({
 _OUTSIDE = re.compile(
     r"(?:^(?:-[A-Za-z0-9]+)?|[=:,@\s'\"])(?:/(?!dev/null\b)|~)|(?:^(?:-[A-Za-z0-9]+)?|[/=:,@])\.\.(?:/|$)"
 )
-# In these words stands more than one can see: an escape, another person's home, what a glob finds outside.
-_HIDING = re.compile(r"\\|(?:^|[=:,@])~[^/=:,@]|(?:^|[=:,@])(?:/|~|\.\.).*[*?\[{]|[*?\[{].*/\.\.(?:/|$)", re.DOTALL)
+# In these words stands more than one can see: another person's home, what a glob finds outside.
+_HIDING = re.compile(r"(?:^|[=:,@])~[^/=:,@]|(?:^|[=:,@])(?:/|~|\.\.).*[*?\[{]|[*?\[{].*/\.\.(?:/|$)", re.DOTALL)
+_SHOWN_HIDING = re.compile(r"\[|\{(?!\}$|\d+\})|\\[^;()!{}*?.+^$|<>&#'\",:=@-]", re.DOTALL)
 _PARTS = re.compile(r"[=:,@]")
 _OPTIONS = re.compile(r"-[^-][A-Za-z0-9]*")
 _FILE = ("f/", "C/")  # with a file of its own behind other options, as in -xzf/x
-_SED_OPTIONS = re.compile(r"-[nEirszue]+(?:\.\w+)?")
-_SED_SCRIPT = re.compile(r"'s/[^/]*/[^/]*/[gpIi0-9]*'")
-_ELSEWHERE = frozenset({"cd", "pushd", "popd", "eval", "source", ".", "env", "sudo", "su", "chroot"})
-_WORDS = frozenset({"word", "number", "string_content", "raw_string"})
+_ADDRESS = re.compile(r"(?<![^\s=,@:'\"(<\[])(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>,]*", re.IGNORECASE)
+_SED_SCRIPT = re.compile(r"s/[^/]*/[^/]*/[gpIi0-9]*")
+# Their first argument is a pattern or a program, where none but such options stand before it.
+_NONE = re.compile(r"(?!)")
+_PATTERNS = {
+    **dict.fromkeys(("grep", "egrep", "fgrep", "rg"), re.compile(r"-[nrRiHhlLoqsvwxcEFGPazu]+|--[a-z-]+=.*")),
+    **dict.fromkeys(("awk", "gawk", "mawk"), re.compile(r"-F[^\s/]+")),
+    "sed": re.compile(r"-[nErszue]+|-i(?:\.\w+)?"),
+    "jq": re.compile(r"-[rsncCMS]+"),
+}
+_ELSEWHERE = frozenset({"cd", "pushd", "popd", "chdir", "eval", "source", "env", "sudo", "su", "doas", "chroot"})
+# What these are given isn't run by a shell of this machine.
+_RUN_NONE = (_READING - {"xargs", "find"}) | _CHANGING | frozenset({
+    "git", "gh", "glab", "hg", "rg", "ag", "ack", "which", "type", "whereis", "man", "apt", "apt-get", "brew", "dnf",
+    "apk", "pip", "pip3", "docker", "podman", "kubectl", "ssh", "scp", "rsync", "curl", "wget", "jq", "awk", "gawk",
+    "python", "python3", "node", "make", "cargo", "go", "pytest", "tsc", "eslint", "ruff", "mypy", "psql", "less",
+    "ps", "pgrep", "kill", "pkill", "systemctl", "journalctl", "printenv"
+})  # fmt: skip
+_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish"})
+_TEXTS = frozenset(
+    {"echo", "printf", "grep", "egrep", "fgrep", "rg", "gh", "glab", "docker", "podman", "kubectl", "ssh"}
+)  # what they are given is text
+_DATA = frozenset({"cat", "tee"})  # and this, of a here-document
+_GIT_TEXTS = frozenset({"commit", "tag", "stash", "merge", "notes"})
+_FOLDERS = ("directory", "chdir", "cwd", "dir", "prefix", "project-directory", "work-tree", "git-dir", "rootdir")
+_ACTIVATES = re.compile(r"(?:.*/)?bin/activate")
+_QUOTED_PATH = re.compile(r"(?:^|[\s'\"`(=<>,;|&:\[{])((?:/|~/|\.\./)[\w.~+@%-][^\s'\"`()<>;|&]*)")
+_WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation"})
 _WRITES = frozenset({">", ">>", ">|", "&>", "&>>"})
 
 
@@ -50,8 +82,9 @@ _WRITES = frozenset({">", ">>", ">|", "&>", "&>>"})
 class FolderShell:
     """`changes`: it changes files; `within`: all that it does is known, and lies within its folder; `paths`: that it
     names, absolute, each `..` where it stands, for it counts from where a link leads; `words`: what may be the name of
-    something in its folder, as a path; `globs`: the patterns that the shell expands, as paths; `names_all`: its words
-    hide no others (in an expansion, in another folder)."""
+    something in its folder, as a path, and outside of that what a text or a guess names; `globs`: the patterns that the
+    shell expands, as paths; `names_all`: its words hide no others (in an expansion, in another folder); `runs`: those
+    of `paths` that are the commands themselves."""
 
     changes: bool = False
     within: bool = False
@@ -59,107 +92,328 @@ class FolderShell:
     words: tuple[str, ...] = ()
     globs: tuple[str, ...] = ()
     names_all: bool = False
+    runs: tuple[str, ...] = ()
 
 
 def read_folder_shell(program: str, folder: str) -> FolderShell:
     """What a command does to its folder, as far as it is written out."""
-    import tree_sitter
-    import tree_sitter_bash
-
     if len(program) > LONGEST or not program.strip():
         return FolderShell()
-    tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language())).parse(
-        program.encode("utf-8", "replace")
-    )
-    nodes = list(_all(tree.root_node))
-    named = {_text(each.child_by_field_name("name")) for each in nodes if each.type == "variable_assignment"}
-    named |= {_text(each.child_by_field_name("variable")) for each in nodes if each.type == "for_statement"}
-    changes, within = False, not tree.root_node.has_error
-    paths, bare, globs = dict[str, None](), dict[str, None](), dict[str, None]()
-    files, scripts = set[int](), set[int]()  # words that are no options, and no names
-    names_all = not tree.root_node.has_error
-    for node in nodes:
+    reading = _Reading(folder)
+    reading.read(program)
+    return reading.found()
+
+
+class _Reading:
+    """What was read so far of a program, and of those in its quotes."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = posixpath.normpath(folder)
+        self._changes, self._within, self._names_all = False, True, True
+        self._paths, self._words, self._globs = dict[str, None](), dict[str, None](), dict[str, None]()
+        self._runs, self._not_run = dict[str, None](), set[str]()
+        self._sets_home = self._uses_home = False
+        self._waiting: list[tuple[str, Folders, int]] = []
+        self._reads_input = False  # a shell takes its program from what others say
+        self._quoted: list[tuple[str, Folders]] = []
+        self._depth = 0
+        self._later = set[str]()  # programs that the same shell may run between any others
+        self._seen = set[tuple[str, Folders]]()
+        # Of the program that is read now, by the node of a word:
+        self._named = set[str]()  # variables that it sets
+        self._from: dict[int, Folders] = {}  # the folders that it counts from, where those are others
+        self._not_options, self._scripts, self._texts = set[int](), set[int](), set[int]()
+        self._done = set[int]()
+
+    def read(self, program: str) -> None:
+        self._waiting.append((program, (self._folder,), 0))
+        while self._waiting:
+            program, folders, self._depth = self._waiting.pop()
+            self._read(program, folders)
+            if self._reads_input and not self._waiting:
+                self._waiting += [(*each, self._depth + 1) for each in self._quoted]
+                self._quoted.clear()
+
+    def found(self) -> FolderShell:
+        self._paths.pop("/dev/null", None)
+        names_all = self._names_all and not (self._sets_home and self._uses_home)
+        most = max(len(self._paths), len(self._globs))
+        names_all = names_all and most <= _MOST_PATHS and len(self._words) <= _MOST_WORDS
+        found = tuple(self._paths)[:_MOST_PATHS], tuple(self._words)[:_MOST_WORDS], tuple(self._globs)[:_MOST_PATHS]
+        runs = tuple(each for each in self._runs if each not in self._not_run)
+        return FolderShell(self._changes, self._within, *found, names_all, runs)
+
+    def _read(self, program: str, folders: Folders) -> None:
+        import tree_sitter
+        import tree_sitter_bash
+
+        if not program.strip() or (program, folders) in self._seen:
+            return
+        self._seen.add((program, folders))
+        if CUT_OTHERWISE.search(program) or self._depth > _DEEPEST:
+            self._names_all = self._within = False
+        if self._depth > _DEEPEST:
+            return
+        tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language())).parse(
+            program.encode("utf-8", "replace")
+        )
+        placing = Placing(tree.root_node, folders)
+        self._within = self._within and not tree.root_node.has_error
+        self._names_all = self._names_all and not tree.root_node.has_error and placing.known
+        if program in self._later:
+            moves = (goes_to(node) for node, _ in placing.nodes if node.type == "command")
+            self._names_all = self._names_all and all(to is None for to in moves)
+        self._from, self._not_options, self._scripts, self._texts, self._done = {}, set(), set(), set(), set()
+        self._named = {
+            text(node.child_by_field_name("name" if node.type == "variable_assignment" else "variable"))
+            for node, _ in placing.nodes
+            if node.type in ("variable_assignment", "for_statement")
+        }
+        self._sets_home = self._sets_home or "HOME" in self._named
+        self._names_all = self._names_all and "CDPATH" not in self._named
+        for node, where in placing.nodes:
+            if node.id not in self._done:
+                self._node(node, self._from.get(node.id, where))
+
+    def _node(self, node: Node, folders: Folders) -> None:
+        if node.type not in ("string", "concatenation"):
+            words = [each for each in node.children if each.type in _WORDS or each.type == "translated_string"]
+            # What the grammar takes for several words without a blank between them, bash may take for one.
+            self._names_all &= all(one.end_byte < other.start_byte for one, other in pairwise(words))
         match node.type:
-            case "command_name":
-                name = _text(node)
-                changes = changes or name in _CHANGING
-                within = within and name in _READING | _CHANGING
-                names_all = names_all and name not in _ELSEWHERE  # its words count from another folder
             case "command":
-                words = [_text(each) for each in node.children]
-                if "--" in words:
-                    behind = node.children[words.index("--") + 1 :]
-                    files.update(each.id for word in behind for each in (word, *word.children))
-                if words[:1] == ["sed"]:
-                    first = next((at for at in range(1, len(words)) if not _SED_OPTIONS.fullmatch(words[at])), 0)
-                    scripts.update([node.children[first].id] * bool(_SED_SCRIPT.fullmatch(words[first])))
-                rewrites = words[:1] == ["sed"] and any(word.startswith(("-i", "--in-place")) for word in words)
-                changes = changes or rewrites or (words[:1] == ["find"] and "-delete" in words)
-                if words[:1] in (["find"], ["xargs"]) and not {"-exec", "-execdir"}.isdisjoint(words):
-                    within = False  # what it runs is an argument
-                within = within and words[:1] != ["xargs"]
+                self._command(node, folders)
             case "file_redirect":
                 to = node.child_by_field_name("destination")
                 writes = any(each.type in _WRITES for each in node.children)
-                changes = changes or (writes and to is not None and _text(to) != "/dev/null")
-                files.update(each.id for word in node.children for each in (word, *word.children))
-            case (
-                "concatenation" | "command_substitution" | "ansi_c_string" | "brace_expression" | "arithmetic_expansion"
-            ):
-                names_all = False
+                self._changes = self._changes or (writes and to is not None and text(to) != "/dev/null")
+                self._not_options.update(each.id for each in node.children)
+                if len(node.children_by_field_name("destination")) > 1:
+                    self._names_all = False  # words of the command that stand behind it
+            case "heredoc_body":
+                self._here_document(node, folders)
+            case "command_substitution" | "ansi_c_string" | "brace_expression" | "arithmetic_expansion":
+                self._names_all = False
             case "simple_expansion" | "expansion":
-                names_all = False
-                within = within and any(each.type == "variable_name" and _text(each) in named for each in node.children)
+                self._names_all = False
+                inner = [text(each) for each in node.children if each.type == "variable_name"]
+                self._within = self._within and not self._named.isdisjoint(inner)
             case "function_definition" | "process_substitution":
-                within = False
+                self._within = False
+            case "string_content" if node.parent is not None and node.parent.type == "string":
+                self._within = self._within and not _OUTSIDE.search(text(node))  # beside what is expanded
+                self._word(node, Word(text(node), "", True), folders)
             case kind if kind in _WORDS:
-                word, shown = _text(node).strip("'"), kind == "word"
-                within = within and not _OUTSIDE.search(word)
-                if node.id in scripts:
-                    continue
-                option = _OPTIONS.match(word) if node.id not in files else None
-                names_all = names_all and not _HIDING.search(word) and not (shown and "[" in word)
-                names_all = names_all and (option is None or option.end() <= _MOST_LETTERS)
-                for name, sure in _names(word, option, is_file=node.id in files):
-                    path = posixpath.join(folder, posixpath.expanduser(name) if re.match("~(?:/|$)", name) else name)
-                    if shown and ("*" in name or "?" in name):
-                        globs[path] = None
-                    if sure and ("/" in name or name == ".."):
-                        paths[path] = None
-                    elif name not in ("", ".") and (name == word or not re.search(r"\s", name)):
-                        bare |= {path: None} if "/" in name or len(name.encode()) <= _LONGEST_NAME else {}
-    paths.pop("/dev/null", None)
-    names_all = names_all and max(len(paths), len(globs)) <= _MOST_PATHS and len(bare) <= _MOST_WORDS
-    found = tuple(paths)[:_MOST_PATHS], tuple(bare)[:_MOST_WORDS], tuple(globs)[:_MOST_PATHS]
-    return FolderShell(changes, within, *found, names_all)
+                found = word(node)
+                for said in (text(node).strip("'\""), found.text if found is not None else ""):
+                    self._within = self._within and not _OUTSIDE.search(said)
+                if found is None:
+                    self._names_all = False
+                    for each in node.children:  # of which each is read like the whole
+                        self._from[each.id] = folders
+                        self._not_options.update([each.id] * (node.id in self._not_options))
+                    return
+                waiting = [*node.children]
+                while waiting:
+                    one = waiting.pop()
+                    self._done.add(one.id)
+                    waiting += one.children
+                self._word(node, found, folders)
+
+    # ---- commands
+
+    def _command(self, node: Node, folders: Folders) -> None:
+        """Say what is known of a command, and how its words are to be read."""
+        field = node.child_by_field_name("name")
+        if field is None:
+            return
+        called = word(field.children[0]) if len(field.children) == 1 else None
+        after = [each for each in node.children if each.start_byte >= field.end_byte]
+        nodes = [each for each in after if each.type not in ("file_redirect", "herestring_redirect")]
+        words = [word(each) for each in nodes]
+        texts = [each.text if each is not None else "" for each in words]
+        full = called.text if called is not None else ""
+        name = full.rpartition("/")[2]
+        self._changes = self._changes or full in _CHANGING
+        self._within = self._within and full in _READING | _CHANGING and full != "xargs"
+        if "/" in full:
+            self._runs |= {self._path(each, full): None for each in folders}
+            self._texts.add(field.children[0].id)
+            self._not_options.add(field.children[0].id)
+        if called is None or re.search(r"[*?{]|\[.", called.shown) or self._goes_elsewhere(node, name, texts):
+            self._names_all = False
+        if "--" in texts:
+            self._not_options.update(each.id for each in nodes[texts.index("--") + 1 :])
+        if name == "sed":
+            self._changes = self._changes or any(each.startswith(("-i", "--in-place")) for each in texts)
+        if name in ("find", "xargs"):
+            self._changes = self._changes or (name == "find" and "-delete" in texts)
+            # What it runs is an argument.
+            self._within = self._within and {"-exec", "-execdir", "-ok", "-okdir"}.isdisjoint(texts)
+            self._names_all = self._names_all and {"-execdir", "-okdir"}.isdisjoint(texts)
+        first = next((at for at, each in enumerate(texts) if not _PATTERNS.get(name, _NONE).fullmatch(each)), None)
+        if name in _PATTERNS and first is not None and (found := words[first]) is not None and found.quoted:
+            self._scripts.update([nodes[first].id] * (not found.text.startswith("-")))
+        if name in ("cut", "sort"):
+            self._scripts.update(each.id for each, said in zip(nodes, texts, strict=True) if said in ("-d/", "-t/"))
+        if name in _TEXTS or (name == "git" and not _GIT_TEXTS.isdisjoint(texts) and "-c" not in texts):
+            self._texts.update(each.id for each in nodes)
+        self._other_folders(name, nodes, texts, folders)
+        self._programs(name, texts, self._from.get(nodes[0].id, folders) if nodes else folders)
+
+    def _goes_elsewhere(self, node: Node, name: str, texts: list[str]) -> bool:
+        """Whether the words of this or of a later command count from a folder that isn't known."""
+        if goes_to(node) is not None:
+            return False  # as its place says
+        if name in ("source", "."):
+            return len(texts) != 1 or not _ACTIVATES.fullmatch(texts[0])
+        if name == "env":
+            if next((each for each in texts if not re.match(r"\w+=", each)), "").startswith("-"):
+                return True
+        elif name in _ELSEWHERE:
+            return True
+        first = next((each for each in texts if not each.startswith("-")), "")
+        if first == "." and name in ("builtin", "command", "time", "exec", "noglob", "nocorrect"):
+            return True
+        return name not in _RUN_NONE and any(re.sub("^/.*/", "", each) in _ELSEWHERE for each in texts)
+
+    def _other_folders(self, name: str, nodes: list[Node], texts: list[str], folders: Folders) -> None:
+        """Let the words count from the folder that an option names, too."""
+        to, letter = list[str](), {"patch": "d", "cpio": "D"}.get(name, "C")
+        for at, said in enumerate(texts):
+            following = texts[at + 1 : at + 2]
+            option, _, value = said[2:].partition("=")
+            if said == "--":
+                break
+            if said.startswith("--") and option and any(each.startswith(option) for each in _FOLDERS):
+                to += [value] if "=" in said else following
+            elif _OPTIONS.match(said) and letter in said:
+                for where in (each.start() for each in re.finditer(letter, said[:_MOST_LETTERS])):
+                    value = said[where + 1 :]
+                    to += [value] * (where == 1 or "=" not in value)
+                to += following * (re.fullmatch(rf"-[A-Za-z0-9]*{letter}[A-Za-z0-9]*", said) is not None)
+            elif at == 0 and name == "tar" and not said.startswith("-") and "C" in said:
+                self._names_all = False  # its letters take the words that follow in their order
+        to = [each for each in dict.fromkeys(to) if each and not each.isdigit() and not each.startswith("-")]
+        self._names_all = self._names_all and len(to) <= _MOST_FOLDERS // 2 and not re.search(r"[*?]", "".join(to))
+        found = folders
+        for each in to[: _MOST_FOLDERS // 2]:
+            found = tuple(dict.fromkeys((*found, *(there for one in found for there in moved(one, each)))))
+        if found != folders:
+            self._from.update((each.id, found[:_MOST_FOLDERS]) for each in nodes)
+            self._names_all = self._names_all and len(found) <= _MOST_FOLDERS
+
+    def _programs(self, name: str, texts: list[str], folders: Folders) -> None:
+        """Wait to read what a shell is given."""
+        if name == "eval":
+            self._waiting.append((" ".join(texts), folders, self._depth + 1))
+        elif name == "trap":
+            self._waiting += [(each, folders, self._depth + 1) for each in texts[:1]]
+            self._later.update(texts[:1])
+        elif name in _SHELLS:
+            self._shell(texts, folders)
+        elif name not in _RUN_NONE:
+            for at, each in enumerate(texts):
+                if re.sub("^/.*/", "", each) in _SHELLS:
+                    self._shell(texts[at + 1 :], folders)
+
+    def _shell(self, texts: list[str], folders: Folders) -> None:
+        at = next((at for at, each in enumerate(texts) if re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", each)), None)
+        if at is None:
+            self._reads_input = self._reads_input or all(each.startswith(("-", "+")) for each in texts)
+            self._reads_input = self._reads_input or any(re.fullmatch(r"-[a-z]*s", each) for each in texts)
+            return
+        behind = [each for each in texts[at + 1 :] if not each.startswith(("-", "+"))]
+        # Behind `-o` stands a name first.
+        self._waiting += [(each, folders, self._depth + 1) for each in behind[: 1 + ("-o" in texts)]]
+
+    def _here_document(self, node: Node, folders: Folders) -> None:
+        body = text(node)
+        self._quoted.append((body, folders))
+        start = node.parent.parent if node.parent is not None else None
+        command = start.child_by_field_name("body") if start is not None else None
+        alone = start is None or start.parent is None or start.parent.type != "pipeline"
+        alone = alone and node.parent is not None and all(each.type != "pipeline" for each in node.parent.children)
+        name = text(command.child_by_field_name("name")) if command is not None and command.type == "command" else ""
+        if not (alone and name in _DATA):
+            self._mentions(body, folders)
+
+    # ---- words
+
+    def _word(self, node: Node, found: Word, folders: Folders) -> None:
+        said = found.text
+        self._sets_home = self._sets_home or re.match(r"HOME(?:[=+\[]|$)", said) is not None
+        self._names_all = self._names_all and not _SHOWN_HIDING.search(found.shown)
+        is_script = node.id in self._scripts
+        if found.quoted:
+            self._quoted.append((said, folders))
+            if node.id not in self._texts:
+                self._mentions(said, folders)
+        if is_script and _SED_SCRIPT.fullmatch(said):
+            return
+        masked = _ADDRESS.sub("_", said)
+        masked = said if ".." in said else masked
+        option = _OPTIONS.match(said) if node.id not in self._not_options else None
+        hides = (
+            _HIDING.search(masked)
+            or (found.quoted and "\\" in said and "/" in masked)
+            or ("file:" in said.lower() and "%" in said)
+        )
+        self._names_all = self._names_all and not (hides and not is_script)
+        self._names_all = self._names_all and (option is None or option.end() <= _MOST_LETTERS)
+        for name, sure in _names(masked, option, is_name=node.id in self._not_options):
+            self._name(node, name, sure and not is_script, found, folders)
+        for name, _ in _names(said, option, is_name=node.id in self._not_options) if masked != said else ():
+            self._name(node, name, False, found, folders)
+
+    def _name(self, node: Node, name: str, sure: bool, found: Word, folders: Folders) -> None:
+        is_command = node.parent is not None and node.parent.type == "command_name"
+        for folder in folders:
+            path = self._path(folder, name)
+            outside = posixpath.normpath(folder) != self._folder and not _within(folder, self._folder)
+            if found.shown and ("*" in name or "?" in name):
+                self._globs[path] = None
+            if sure and ("/" in name or name == ".." or (outside and name == found.text != ".")):
+                self._paths[path] = None
+                if not is_command:
+                    self._not_run.add(path)
+            elif name not in ("", ".", "/") and ("/" in name or len(name.encode()) <= _LONGEST_NAME):
+                self._words[path] = None
+
+    def _path(self, folder: str, name: str) -> str:
+        if re.match("~(?:/|$)", name):
+            self._uses_home = True
+            name = posixpath.expanduser(name)
+        return posixpath.join(folder, name)
+
+    def _mentions(self, said: str, folders: Folders) -> None:
+        """Take the paths in a text, which may be a program in any language, for a guess."""
+        for each in _QUOTED_PATH.findall(_ADDRESS.sub("_", said)):
+            path = each.rstrip(".,:!?)]}")
+            if path != "/dev/null":
+                self._words |= {self._path(folder, path): None for folder in folders}
 
 
-def _names(word: str, option: re.Match[str] | None, *, is_file: bool) -> Iterator[tuple[str, bool]]:
+def _within(path: str, folder: str) -> bool:
+    return posixpath.normpath(path).startswith(folder.rstrip("/") + "/")
+
+
+def _names(said: str, option: re.Match[str] | None, *, is_name: bool) -> Iterator[tuple[str, bool]]:
     """What a word may name: itself, and each of its pieces; of options what may be their value. And whether it is more
     than a guess: among letters anyone may be the last option."""
     if option is not None:
-        last = min(option.end(), _MOST_LETTERS)
-        wholes = [
-            (word[at:], at == 2 or word[at : at + 1] == "." or word[at - 1 : at + 1] in _FILE)
-            for at in range(2, last + 1)
-        ]
-        wholes = [(whole, sure) for whole, sure in wholes if sure or not whole.startswith("/")]  # not of -Isrc/x
-    elif word.startswith("--") and not is_file:
-        wholes = [(value, True) for value in _PARTS.split(word, maxsplit=1)[1:]]
+        wholes = list[tuple[str, bool]]()
+        for at in range(2, min(option.end(), _MOST_LETTERS) + 1):
+            near = said[at : at + 1] == "/" and at <= 1 + _MOST_SURE
+            wholes.append((said[at:], at == 2 or near or said[at : at + 1] == "." or said[at - 1 : at + 1] in _FILE))
+    elif said.startswith("--") and not is_name:
+        wholes = [(value, True) for value in _PARTS.split(said, maxsplit=1)[1:]]
     else:
-        wholes = [(word, True)]
+        wholes = [(said, True)]
     for whole, sure in wholes:
-        for name in (whole, *_PARTS.split(whole)):
-            yield name, sure
-
-
-def _all(node: Node) -> Iterator[Node]:
-    waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += one.children
-
-
-def _text(node: Node | None) -> str:
-    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
+        yield whole, sure
+        if given := re.match(r"[\w-]+=(.+)", whole, re.DOTALL):
+            yield given[1], sure
+        for name in _PARTS.split(whole):
+            if "/" in name or not re.search(r"\s", name):
+                yield name, sure

@@ -308,6 +308,7 @@ def noted(
     reader: Following, verb: Value, url: Value, query: Fields, body: Fields, kind: Kind, signed: str = ""
 ) -> None:
     """Note a request, once for each method and address that it may have."""
+    reader.seen.spend((query.weight + body.weight) // 8)
     for one_verb, one_url in each(verb, url):
         reader.seen.requests.append(
             Request(line=reader.line, verb=one_verb, url=one_url, query=query, body=body, kind=kind, signed=signed)

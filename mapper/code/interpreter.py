@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -21,7 +21,9 @@ from mapper.code.abstract_values import (
     Text,
     Thing,
     Value,
+    bounded,
     joined,
+    weight,
 )
 from mapper.code.sent_requests import Enough, Seen
 from mapper.code.variables import Names
@@ -131,11 +133,11 @@ class Following(ABC):
     def element(self, value: Value) -> Value:
         """What any one of a value's items is."""
         if isinstance(value, OneOf):
-            return joined([self.element(one) for one in value.values])
+            return self.either(self.element(one) for one in value.values)
         if isinstance(value, Stream):
             return value.of
         items, more = self.items(value)
-        return joined(items) if items and not more and len(items) <= UNROLLED else UNKNOWN
+        return self.either(items) if items and not more and len(items) <= UNROLLED else UNKNOWN
 
     def truth(self, value: Value) -> bool | None:
         """Whether a value counts as true; None where that isn't known."""
@@ -151,6 +153,18 @@ class Following(ABC):
             case Fields(items=items, more=more) | Listed(items=items, more=more):
                 return True if items else (None if more else False)
         return None
+
+    def kept(self, made: Value) -> Value:
+        """A value that was made or found, which takes as long as it is large; nothing is known of one that is too
+        large."""
+        self.seen.spend(weight(made) // 8)
+        return bounded(made)
+
+    def either(self, values: Iterable[Value]) -> Value:
+        """What a place holds that may hold any of these: all of them are looked at."""
+        found = list(values)
+        self.seen.spend(sum(map(weight, found)) // 8)
+        return joined(found)
 
     def note(self, what: str) -> None:
         self.seen.note(f"Line {self.line}: {what}.")

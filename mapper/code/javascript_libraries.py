@@ -46,6 +46,7 @@ _FETCH = frozenset({
     "js:cross-fetch.default", "js:cross-fetch", "js:cross-fetch.fetch", "js:node-fetch-native.default",
 })  # fmt: skip
 _AXIOS = frozenset({"js:axios", "js:axios.default", "js:axios.axios", "js:axios.Axios"})
+_GOT = frozenset({"js:got", "js:got.default", "js:got.got"})
 _BARE, _LOADED = frozenset({"get", "delete", "head", "options"}), frozenset({"post", "put", "patch"})
 _FORMED = frozenset({"postForm", "putForm", "patchForm"})
 QUERY_CHANGES = frozenset({"append", "set", "delete", "sort"})
@@ -89,6 +90,8 @@ def called(reader: Following, function: Value, args: list[Value]) -> Value | Non
             return _axios(reader, Thing("axios"), "", args)
         if owner in _AXIOS:
             return _axios(reader, Thing("axios"), leaf, args)
+        if function.name in _GOT or (owner in _GOT and leaf in _BARE | _LOADED):
+            return _got(reader, "" if function.name in _GOT else leaf, args)
         if function.name in ("js:https.request", "js:https.get", "js:https.default.request", "js:https.default.get"):
             return _https(reader, args, leaf == "get")
         client = services.made(reader, function, args)
@@ -136,6 +139,8 @@ def _global(reader: Following, name: str, args: list[Value]) -> Value | None:
             return Listed(tuple(Listed((Lit(key), value)) for key, value in first.items), first.more)
         case "Object.values" if isinstance(first, Fields):
             return Listed(tuple(value for _, value in first.items), first.more)
+        case "Request" | "globalThis.Request":
+            return Thing("asked", (("url", first), ("options", args[1] if len(args) > 1 else Lit(None))))
         case "process.exit":
             reader.leave()
     return None
@@ -317,7 +322,7 @@ def _of_text(owner: Lit | Text | Form | Json, name: str, args: list[Value]) -> V
             found = owner.value.split(between)
             return Listed(tuple(map(Lit, found))) if len(found) <= _MOST else UNKNOWN
         case (("replace" | "replaceAll"), [(True, str() as old), (True, str() as new)]) if "$" not in new:
-            return Lit(owner.value.replace(old, new, 1 if name == "replace" else -1))
+            return texts.replaced(owner.value, old, new, 1 if name == "replace" else -1)
     return UNKNOWN
 
 
@@ -355,8 +360,23 @@ def _upper(verb: Value) -> Value:
 def _fetch(reader: Following, args: list[Value]) -> Value:
     options = args[1] if len(args) > 1 else Lit(None)
     url = args[0] if args else UNKNOWN
+    if isinstance(url, Thing) and url.kind == "asked":
+        url, options = url["url"], url["options"] if options == Lit(None) else UNKNOWN
     for one in choices(options):
         _send(reader, _field(one, "method", Lit("GET")), url, Fields(), _field(one, "body", Lit(None)))
+    return UNKNOWN
+
+
+def _got(reader: Following, name: str, args: list[Value]) -> Value:
+    none, url = Lit(None), args[0] if args else UNKNOWN
+    for one in choices(args[1] if len(args) > 1 else none):
+        elsewhere = _field(one, "prefixUrl", none) != none
+        verb = Lit(name) if name else _field(one, "method", Lit("GET"))
+        params, form = _field(one, "searchParams", none), _field(one, "form", none)
+        sent = _field(one, "json", none)
+        body = Json(sent) if sent != none else _query(form) if form != none else _field(one, "body", none)
+        query = texts.fields_of(_all_written(params)) or Fields()
+        _send(reader, verb, UNKNOWN if elsewhere else url, query, body)
     return UNKNOWN
 
 

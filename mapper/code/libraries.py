@@ -136,9 +136,10 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             if bounds and all(ok and isinstance(value, int) for ok, value in bounds):
                 try:
                     numbers = range(*[value for _, value in bounds])
-                except (TypeError, ValueError):
+                    few = len(numbers) <= 24
+                except (TypeError, ValueError, OverflowError):
                     return UNKNOWN
-                if len(numbers) <= 24:
+                if few:
                     return Listed(tuple(Lit(number) for number in numbers))
             return Listed((), True)
         case "builtins.map" | "builtins.filter" if len(args) >= 2:

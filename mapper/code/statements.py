@@ -274,10 +274,10 @@ def _widened(before: Value | None, after: Value) -> Value:
     if before is None or same(before, after):
         return after
     if isinstance(before, Fields) and isinstance(after, Fields):
-        names = dict.fromkeys([name for name, _ in before.items] + [name for name, _ in after.items])
+        old, new = dict(before.items), dict(after.items)
         kept: dict[str, Value] = {}
-        for name in names:
-            values = [value for value in (before.get(name), after.get(name)) if value is not None]
+        for name in {**old, **new}:
+            values = [value for value in (old.get(name), new.get(name)) if value is not None]
             kept[name] = values[0] if len(values) == 2 and same(values[0], values[1]) else UNKNOWN
         return Fields.of(kept, before.more or after.more)
     if isinstance(before, Listed) or isinstance(after, Listed):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus, urlencode, urljoin
 
 from mapper.code.abstract_values import (
+    MOST_TEXT,
     UNKNOWN,
     Fields,
     Form,
     Json,
     Listed,
     Lit,
+    OneOf,
     Text,
     Value,
     parts_of,
@@ -32,44 +35,69 @@ def is_text(value: Value) -> bool:
     return isinstance(value, Text | Form | Json) or (isinstance(value, Lit) and isinstance(value.value, str))
 
 
+def work(*values: Value) -> int:
+    """How much there is to do for a text, whatever is made of it or found in it."""
+    done = 0
+    for value in values:
+        match value:
+            case Lit(value=str() as known):
+                done += len(known) // 100 + (known.count("%") + known.count("{")) // 8  # each may be a place
+            case Lit(value=bytes() as raw):
+                done += len(raw) // 100
+            case Text():
+                done += 2 * value.weight
+            case OneOf(values=several):
+                done += work(*several)
+    return done
+
+
 def percent(left: Value, right: Value) -> Value:
     """`left % right`."""
     if not (isinstance(left, Lit) and isinstance(left.value, str)):
         return UNKNOWN
     given = list(right.items) if isinstance(right, Listed) else [right]
     named = dict(right.items) if isinstance(right, Fields) else {}
-    made: list[Any] = []
-    end = 0
-    for match in _PERCENT.finditer(left.value):
-        made.append(left.value[end : match.start()])
-        end = match.end()
-        if match[2] is None or "*" in match[2]:
-            return UNKNOWN  # no format, or one whose width is given
-        if match[2] == "%":
-            made.append("%")
-        else:
-            one = named.get(match[1], UNKNOWN) if match[1] is not None else given.pop(0) if given else UNKNOWN
+    formats = list(_PERCENT.finditer(left.value))
+    if any(match[2] is None or "*" in match[2] for match in formats):
+        return UNKNOWN  # no format, or one whose width is given
+    places = iter(given)
+
+    def made() -> Iterator[Any]:
+        end = 0
+        for match in formats:
+            yield left.value[end : match.start()]
+            end = match.end()
+            if match[2] == "%":
+                yield "%"
+                continue
+            one = named.get(match[1], UNKNOWN) if match[1] is not None else next(places, UNKNOWN)
             known = match[2] == "s" or (match[2] == "d" and isinstance(one, Lit) and type(one.value) is int)
-            made.extend(parts_of(one) if known else (None,))
-    return text((*made, left.value[end:]))
+            yield from parts_of(one) if known else (None,)
+        yield left.value[end:]
+
+    return text(made())
 
 
 def formatted(owner: str, args: list[Value], given: Fields) -> Value:
     """`owner.format(*args, **given)`."""
-    made: list[Any] = []
-    end = next_place = 0
-    for match in _PIECE.finditer(owner):
-        made.append(owner[end : match.start()])
-        end = match.end()
-        if match[0] in ("{{", "}}"):
-            made.append(match[0][0])
-            continue
-        name = match[1]
-        if not name:
-            name, next_place = str(next_place), next_place + 1
-        found = given.get(name) if not name.isdigit() else (args[int(name)] if int(name) < len(args) else None)
-        made.extend(parts_of(found) if found is not None and not match[2] else (None,))
-    return text((*made, owner[end:]))
+
+    def made() -> Iterator[Any]:
+        end = next_place = 0
+        for match in _PIECE.finditer(owner):
+            yield owner[end : match.start()]
+            end = match.end()
+            if match[0] in ("{{", "}}"):
+                yield match[0][0]
+                continue
+            name = match[1]
+            if not name:
+                name, next_place = str(next_place), next_place + 1
+            place = int(name) if name.isdigit() and len(name) < 6 else len(args)
+            found = given.get(name) if not name.isdigit() else args[place] if place < len(args) else None
+            yield from parts_of(found) if found is not None and not match[2] else (None,)
+        yield owner[end:]
+
+    return text(made())
 
 
 def computed(op: ast.operator, one: Any, other: Any) -> Value:
@@ -77,8 +105,10 @@ def computed(op: ast.operator, one: Any, other: Any) -> Value:
     numbers = all(isinstance(each, int | float) and abs(each) < 1e12 for each in (one, other))
     try:
         match op:
-            case ast.Add() if numbers or (type(one) is type(other) and isinstance(one, str | bytes)):
+            case ast.Add() if numbers:
                 return Lit(one + other)
+            case ast.Add() if isinstance(one, bytes) and isinstance(other, bytes):
+                return Lit(one + other) if len(one) + len(other) <= MOST_TEXT else UNKNOWN
             case ast.Sub() if numbers:
                 return Lit(one - other)
             case ast.Mult() if numbers:
@@ -104,18 +134,15 @@ def method(owner: Value, name: str, args: list[Value], given: Fields) -> Value:
         items = args[0]
         if not isinstance(items, Listed) or items.more:
             return UNKNOWN
-        made: list[Any] = []
-        for place, item in enumerate(items.items):
-            made.extend([*(parts_of(owner) if place else ()), *parts_of(item)])
-        return text(made)
+        return text(
+            part for place, item in enumerate(items.items) for one in ((owner, item) if place else (item,))
+            for part in parts_of(one)
+        )  # fmt: skip
     if isinstance(owner, Lit) and isinstance(owner.value, str):
         if name == "format":
             return formatted(owner.value, args, given)
         if all_known and name in _WHOLE and not given.items:
-            try:
-                return Lit(getattr(owner.value, name)(*[value for _, value in known]))
-            except (TypeError, ValueError, MemoryError, OverflowError):
-                return UNKNOWN
+            return _whole(owner.value, name, [value for _, value in known])
         if all_known and name in ("split", "rsplit", "splitlines", "partition", "rpartition"):
             try:
                 found = getattr(owner.value, name)(*[value for _, value in known])
@@ -128,10 +155,10 @@ def method(owner: Value, name: str, args: list[Value], given: Fields) -> Value:
             except TypeError:
                 return UNKNOWN
         if name == "replace" and known and known[0][0] and isinstance(known[0][1], str) and len(args) == 2:
-            made = []
-            for place, part in enumerate(owner.value.split(known[0][1]) if known[0][1] else [owner.value]):
-                made.extend([*(parts_of(args[1]) if place else ()), part])
-            return text(made)
+            return text(
+                one for place, part in enumerate(owner.value.split(known[0][1]) if known[0][1] else [owner.value])
+                for one in (*(parts_of(args[1]) if place else ()), part)
+            )  # fmt: skip
     if isinstance(owner, Text) and name in ("rstrip", "strip", "removesuffix") and all_known:
         last = owner.parts[-1]
         if isinstance(last, str):
@@ -153,10 +180,32 @@ def method(owner: Value, name: str, args: list[Value], given: Fields) -> Value:
     return UNKNOWN
 
 
+def _whole(owner: str, name: str, given: list[Any]) -> Value:
+    """What a method gives whose owner and arguments are known: no text that is much longer than the owner."""
+    most = max(len(owner), MOST_TEXT)
+    try:
+        if name == "replace":
+            return replaced(owner, *given)
+        if name == "zfill" and given and given[0] > most:
+            return UNKNOWN
+        made = getattr(owner, name)(*given)
+    except (TypeError, ValueError, OverflowError):
+        return UNKNOWN
+    return Lit(made) if len(made) <= most else UNKNOWN
+
+
+def replaced(owner: str, old: str, new: str, count: int = -1) -> Value:
+    """`owner.replace(old, new, count)`. Raises TypeError for what it doesn't take."""
+    times = owner.count(old)
+    times = times if count < 0 else min(times, count)
+    longer = times * (len(new) - len(old))
+    return Lit(owner.replace(old, new, count)) if len(owner) + longer <= max(len(owner), MOST_TEXT) else UNKNOWN
+
+
 def quoted(value: Value, plus: bool) -> Value:
     """A text made fit for a URL."""
     if isinstance(value, Lit) and isinstance(value.value, str | int):
-        return Lit((quote_plus if plus else quote)(str(value.value), errors="replace"))
+        return text(((quote_plus if plus else quote)(str(value.value), errors="replace"),))
     return text(quote(part, errors="replace") if isinstance(part, str) else None for part in parts_of(value))
 
 
@@ -164,7 +213,8 @@ def encoded(value: Value) -> Value:
     """Named values as a form's text."""
     if isinstance(value, Fields):
         known, found = plain(value)
-        if known and all(isinstance(each, str | int | float) for each in found.values()):
+        plainly = known and all(isinstance(each, str | int | float) for each in found.values())
+        if plainly and sum(len(each) for each in found.values() if isinstance(each, str)) <= _LARGEST:
             return Lit(urlencode(found))
         return Form(value)
     if isinstance(value, Listed):

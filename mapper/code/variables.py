@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mapper.code.abstract_values import Value, joined, same
+from mapper.code.abstract_values import Value, joined, same, weight
 
 
 class Names:
@@ -93,6 +93,7 @@ def met(base: Names, ways: Sequence[Names]) -> tuple[dict[str, Value], int]:
         old = base.get(name)
         if len(there) < len(ways) and old is not None:
             found.insert(as_before, old)
+        work += sum(map(weight, found)) // 8
         made[name] = found[0] if all(same(found[0], other) for other in found[1:]) else joined(found)
     return made, work
 

@@ -198,7 +198,7 @@ def rewrite(known: Evidence, op: Op) -> UndoTemplate | None:
         return None
     if _adds(op, read) or _DELETES.search(op.said[:150]) or moves(op):
         return None
-    if "$select" in read.optional or op.body.open:
+    if "$select" in read.optional or op.body.partial:
         return None  # what it doesn't show unasked, or what no document names, would be lost
     answered, shown = same(op.answer, read.answer) and not read.untold, in_part(read) or read.untold
     if _goes_on(op, read.answer):

@@ -229,7 +229,7 @@ def _looks(known: Evidence, op: Op, item: Op, read: Op, made: str) -> tuple[Call
 def _as_sent(known: Evidence, op: Op, item: Op, read: Op, made: str) -> tuple[CallTemplate, CallTemplate] | None:
     """The same of what is answered with little more than its id: it is as it was sent, and its read shows nothing else
     than that and what the service sets. A call without one of the fields has no such way back."""
-    if op.body is None or op.body.open or op.answer is None or read.answer is None or not known.goes(op, read):
+    if op.body is None or op.body.partial or op.answer is None or read.answer is None or not known.goes(op, read):
         return None
     named = made.removeprefix(f"$response.{op.around}")
     if op.answer.fields.keys() - read.answer.fields.keys() - {named} - ITS_OWN or named in _UNDER_WAY:
@@ -339,7 +339,8 @@ def _made_again(known: Evidence, op: Op, read: Op, make: Op, id: str, anew: str)
     hole = last_hole(op.path)
     if (
         make.body is None
-        or make.body.open
+        or make.body.partial
+        or read.answer.varies
         or not known.goes(op, make, read)
         or not make.apart - bare(make) <= op.needed
     ):

@@ -28,12 +28,19 @@ class Field:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """An object: the name of its schema ("" where it has none), its fields, and which of these it can't do without.
-    `open`: its document says that it has others, too."""
+    `open`: its document says that it has others, too. `varies`: it says that there are several kinds of it, which may
+    have others."""
 
     name: str
     fields: Mapping[str, Field]
     needed: frozenset[str] = frozenset()
     open: bool = False
+    varies: bool = False
+
+    @property
+    def partial(self) -> bool:
+        """Whether one of these may have fields that aren't known."""
+        return self.open or self.varies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

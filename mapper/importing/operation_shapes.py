@@ -151,13 +151,17 @@ class Shapes:
             return None
         fields: dict[str, Field] = {}
         needed: set[str] = set()
-        others = bool(schema.get("additionalProperties", False))
-        for part in schema.get("allOf", ()):
+        others, varies = bool(schema.get("additionalProperties", False)), bool(schema.get("discriminator"))
+        built_on = schema.get("allOf", ())
+        for part in built_on:
             inner = self._of(part, depth + 1)
             if inner is None:
                 return None
             fields.update(inner.fields)
             others = others or inner.open
+            # What adds to a schema of several kinds is one of these kinds; what adds nothing is that schema itself.
+            adds = len(built_on) > 1 or "properties" in schema
+            varies = varies or (inner.varies and not ("$ref" in part and adds))
             self._left -= 1 + len(inner.fields)
             needed |= inner.needed
         kind = schema.get("type", "object" if "properties" in schema or fields else "")
@@ -167,7 +171,7 @@ class Shapes:
             fields[name] = self._field(name, about, depth)
         self._left -= 1 + len(fields)
         needed |= {str(name) for name in schema.get("required", ()) if isinstance(schema.get("required"), list)}
-        return Shape(name="", fields=fields, needed=frozenset(needed), open=others) if fields else None
+        return Shape(name="", fields=fields, needed=frozenset(needed), open=others, varies=varies) if fields else None
 
     def _field(self, name: str, about: Any, depth: int, level: int = 0) -> Field:
         if not isinstance(about, Mapping):

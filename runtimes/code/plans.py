@@ -8,7 +8,7 @@ once isn't one for a program that makes it a hundred times.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from mapper.code.found_calls import Finding
 from mapper.code.method_finder import find, matched
 from mapper.code.sent_requests import Seen
 from mapper.least_scopes import scopes_of_calls
-from mapper.templates import complete
+from mapper.pairs import of_catalog
+from mapper.templates import complete, references
 from policies.actions import Call, Code, Need, Plan, UndoClass
 from policies.display_text import escape
 from policies.errors import InvalidInput
@@ -30,9 +31,11 @@ from runtimes.code.plan_text import named, permit_lines, program_lines
 from runtimes.code.scopes import MAY_CHANGE, MAY_READ, PROGRAM, RUN, SERVICE
 from runtimes.code.written_headers import Headers, another_effect, answer_without, meant_for, to_show, with_written
 from runtimes.gateway.codec import rule_to_json
+from runtimes.gateway.plan import Ref
 from runtimes.gateway.request_headers import LEAVING_OUT
 from runtimes.rest.plan_text import said_of, source_lines
 from runtimes.rest.planner import chosen_for, why_none
+from runtimes.rest.references import look as leading_to
 from runtimes.sandbox.contract import Profile
 
 NEEDS_BEFORE = "its way back needs what was there before, and what code sends is only seen when it leaves"
@@ -300,15 +303,23 @@ def _read_in_answer(undo: UndoTemplate) -> Iterator[str]:
     """The paths into the answer that a way back reads; "" for all of it."""
     if undo.answered:
         yield ""
-    waiting: list[Any] = [(one.arguments, [each.value for each in one.expect]) for one in (*undo.reads, *undo.sends)]
-    while waiting:
-        match waiting.pop():
-            case str() as text if text.startswith("$response"):
-                yield text.removeprefix("$response").strip(".").rstrip("?-")
-            case Mapping() as values:
-                waiting.extend(values.values())
-            case list() | tuple() as values:
-                waiting.extend(values)
+    for path in _references(undo):
+        yield path.removeprefix("$").strip(".")
+
+
+def _references(undo: UndoTemplate) -> Iterator[str]:
+    for one in (*undo.reads, *undo.sends):
+        for reference in references([one.arguments, [each.value for each in one.expect]]):
+            if reference.source == "response":
+                yield reference.path
+
+
+def read_in_answer(permit: Permit, catalog: Catalog, reversions: ReversionSet) -> Iterator[str]:
+    """The paths into the answer that any way back of the permit's method reads, as an undo looks for them."""
+    method = catalog.method(permit.method_id)
+    for pair in (*reversions.added(method.id), of_catalog(catalog, method)):
+        for path in _references(pair.undo) if pair is not None else ():
+            yield leading_to(Ref("", "$"), path).path
 
 
 def _name(path: str) -> str:

@@ -3,7 +3,7 @@
 Rules: a short program is read here, within a small budget, where that suffices and its language is Python, whose parser
 is quick; any other by a process that is used once, has nothing of the daemon's (no descriptor, no environment), may use
 so much memory and processor time and no more, and is killed at its deadline and with whoever waits for it. What it says
-is parsed as a stranger's. The person's programs don't wait for agents'.
+is parsed as a stranger's. The person's programs don't wait for agents', and agents take turns.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from mapper.code.sent_requests import Seen
 from policies.actions import LANGUAGES, Language
 from policies.errors import InvalidInput, Unavailable
 from policies.grants import PERSON
+from runtimes.turns import Turns, asking
 
 AT_ONCE = 4
 SECONDS = 30.0  # of the clock; of the processor's time a third
@@ -35,6 +36,7 @@ LITTLE_SHELL = 300  # of a shell command: the time that its parser takes grows w
 _LITTLE_WORK = 10_000
 _ENDING = 5.0  # seconds, at most, for a process that was killed
 _LONGEST_SAID = 32 * 2**20
+_PIECE = 2**16
 _PR_SET_PDEATHSIG = 1
 _FOLDER = "folder"
 
@@ -44,7 +46,7 @@ class Reader:
     """Reads programs, a few at a time."""
 
     seconds: float = SECONDS
-    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _slots: Turns = field(default_factory=lambda: Turns(AT_ONCE))
     _persons: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def read(self, language: Language, program: str, agent: str) -> Seen:
@@ -75,7 +77,7 @@ class Reader:
             raise _refused() from error
 
     async def _apart(self, language: str, folder: str, program: str, agent: str) -> str:
-        async with self._persons if agent == PERSON else self._slots:
+        async with self._persons if agent == PERSON else self._slots.turn(asking.get() or (agent,)):
             return await self._process(language, folder, program)
 
     async def _process(self, language: str, folder: str, program: str) -> str:
@@ -94,18 +96,42 @@ class Reader:
             raise Unavailable(f"The program can't be read: {error.strerror}.", next_step="goex doctor") from error
         try:
             async with asyncio.timeout(self.seconds):
-                said, _ = await process.communicate(program.encode("utf-8", "surrogatepass"))
+                said = await _said(process, program.encode("utf-8", "surrogatepass"))
         except TimeoutError:
             raise _refused() from None
         finally:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            with contextlib.suppress(TimeoutError):  # its end isn't seen while an answer waits to be read
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_ENDING):
-                    await process.wait()  # else its place would be given away, and the loop could end, before it has
-        if process.returncode != 0 or len(said) > _LONGEST_SAID or not said.isascii():
+                    await _ended(process)  # else its place would be given away, and the loop could end, before it has
+        if process.returncode != 0 or not said.isascii():
             raise _refused()
         return said.decode("ascii")
+
+
+async def _said(process: asyncio.subprocess.Process, program: bytes) -> bytes:
+    """What the process says of a program, to its end. Raises InvalidInput as soon as that is too long."""
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(ConnectionError):  # it has ended
+        process.stdin.write(program)
+        await process.stdin.drain()
+        process.stdin.close()
+    said = bytearray()
+    while piece := await process.stdout.read(_PIECE):
+        said += piece
+        if len(said) > _LONGEST_SAID:
+            raise _refused()
+    await process.wait()
+    return bytes(said)
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Until a process that was killed is gone; its end isn't seen while something of what it said is unread."""
+    assert process.stdout is not None
+    while await process.stdout.read(_PIECE):
+        pass
+    await process.wait()
 
 
 def _too_long(program: str) -> str:
@@ -136,6 +162,8 @@ def main() -> None:
         said = json.dumps([found.changes, found.within, found.paths, found.words, found.globs, found.names_all])
     else:
         said = to_json(read(next(one for one in LANGUAGES if one == sys.argv[1]), program))
+    if len(said) > _LONGEST_SAID:
+        os._exit(1)
     with os.fdopen(os.dup(1), "wb") as out:
         out.write(said.encode("ascii"))
     os._exit(0)

@@ -7,7 +7,7 @@ the gateway saw, never what the program printed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -125,9 +125,10 @@ def forget(records: Records) -> None:
         number += 1
 
 
-def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog) -> Answer:
-    """What was answered, with the service's own idea of a good answer: some fail with status 200."""
-    kept = Answer.of(exchange, ())
+def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog, wanted: Iterable[str] = ()) -> Answer:
+    """What was answered, with the service's own idea of a good answer: some fail with status 200. `wanted`: the paths
+    that are kept even of a very large one."""
+    kept = Answer.of(exchange, wanted)
     method = catalog.method(permit.method_id)
     success = expected_of(method, catalog.service(permit.service).success)
     wrong = next((one for one in success if not holds(one, exchange.status, exchange.body)), None)
@@ -137,15 +138,24 @@ def answer_of(exchange: Exchange, permit: Permit, catalog: Catalog) -> Answer:
     return kept
 
 
-def answers_of(kept: Record, number: int, answer: Answer, *, replayed: bool) -> dict[int, Answer]:
+def answers_of(
+    kept: Record, number: int, answer: Answer, *, replayed: bool, wanted: Iterable[str] = ()
+) -> dict[int, Answer]:
     """What an answer to a request is the answer of, by the requests' numbers. One that was given before is that of the
-    request that the service had first: of this action, since its keys are in no other."""
-    if not (answer.well and replayed):
-        return {} if kept.done(number) else {number: answer}  # a later one may have had its answer already
+    request that the service had first: of this action, since its keys are in no other. Not every service says so: to
+    the same key, one that names the same thing (at the paths `wanted`) is such an answer, too."""
+    if kept.done(number):
+        return {}  # a later one has had its answer already
+    if not answer.well:
+        return {number: answer}
     one = kept.sent[number]
     nothing = replace(answer, well=False, failed="it was answered as an earlier request was, so nothing was made by it")
-    same = [other for other in kept.sent[:number] if other.permit == one.permit and {*other.keys} & {*one.keys}]
-    if not one.keys or any(kept.done(other.number) for other in same):
+    same = [other for other in kept.sent if other is not one and {*other.keys} & {*one.keys}]
+    done = [kept.answers[other.number] for other in same if kept.done(other.number)]
+    if not replayed:
+        paths = tuple(wanted) if done else ()
+        return {number: nothing if any(_names_the_same(given, answer, paths) for given in done) else answer}
+    if not one.keys or done or any(other.permit != one.permit for other in same):
         return {number: nothing}
     if not same:
         return {number: answer}
@@ -153,6 +163,20 @@ def answers_of(kept: Record, number: int, answer: Answer, *, replayed: bool) -> 
     if not alike:  # which of them it was isn't known
         return {number: replace(nothing, failed="it was answered as another request was", unsure=True)}
     return {alike[0].number: answer, number: nothing}
+
+
+def _names_the_same(one: Answer, other: Answer, wanted: Sequence[str]) -> bool:
+    """Whether two answers are alike, or are in what a way back reads there."""
+    found = [_at(one, path) for path in wanted]
+    named = any(value is not None for value in found) and found == [_at(other, path) for path in wanted]
+    return named or one.sha256 == other.sha256
+
+
+def _at(answer: Answer, path: str) -> JsonValue:
+    try:
+        return answer.value(path)
+    except InvalidInput:
+        return None
 
 
 def arguments_of(sent: SentRequest, permit: Permit, catalog: Catalog) -> tuple[dict[str, JsonValue], bool]:

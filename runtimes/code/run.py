@@ -1,9 +1,10 @@
 """One run of a program: a gateway that is opened for its rules, a container, and what was seen.
 
 Rules: the gateway's view counts, never what the program prints. Before a request leaves this machine it is noted, and
-if it can change something recorded durably; its answer is recorded before the program gets it. Placeholders are made
-anew for each run and stand in no journal. The gateway is closed whatever happens; it can be opened before it
-is certain that the program runs, since nothing is given its socket until then.
+if it can change something recorded durably; its answer is recorded before the program gets it. A program that ends
+while a change is unanswered doesn't end the run: undo stands on that answer, which is waited for until the deadline.
+Placeholders are made anew for each run and stand in no journal. The gateway is closed whatever happens; it can be
+opened before it is certain that the program runs, since nothing is given its socket until then.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from policies.accounts import Account
 from policies.actions import Code
 from policies.display_text import escape
 from policies.errors import Conflict, GoexError
+from policies.reversions import NoReversions, ReversionSet
 from policies.services import Service
 from runtimes.base import Context
 from runtimes.code import credentials, environment, record
 from runtimes.code.permits import Accounts, Permit
+from runtimes.code.plans import read_in_answer
 from runtimes.code.record import Record, Sent
 from runtimes.code.refused import Refusals
 from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
@@ -33,6 +36,7 @@ from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
 from runtimes.rest.run import closed
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
 
+_GATEWAYS_LAST = 2.0  # seconds after the deadline, which the gateway keeps, within which it says what is unanswered
 _USUAL = ("API_KEY", "TOKEN", "API_TOKEN", "ACCESS_TOKEN", "AUTH_TOKEN", "SECRET_KEY", "KEY", "SECRET", "PASSWORD")
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 
@@ -59,6 +63,7 @@ class CodeRunner:
     gateway: Gateway
     catalog: Catalog
     profile: Profile
+    reversions: ReversionSet = field(default_factory=NoReversions)
 
     def begin(
         self,
@@ -76,7 +81,7 @@ class CodeRunner:
         placeholders = {key: placeholder(self.catalog.service(key[0]), key) for key in accounts}
         report = Report(placeholders=tuple(placeholders.values()))
         report.refusals.permitted = frozenset(permit.method_id for _, permit in permits.values())
-        watch = _Watch(permits, context, kept, report, self.catalog, dry)
+        watch = _Watch(permits, context, kept, report, self.catalog, dry, self.reversions)
         files = credentials.handed(context.leases, placeholders)
         plan = GatewayPlan(
             action_id=context.action_id,
@@ -116,11 +121,14 @@ class Run:
         self.finishing = True
         report = self.watch.report
         folder = await self.opening
+        deadline = asyncio.get_running_loop().time() + self.by.profile.limits.seconds + _GATEWAYS_LAST
         try:
-            job = self.job(socket_dir=folder, ca_pem=self.by.gateway.ca_pem)
-            report.result = await self.by.sandbox.run(job, self.by.profile, self.context.output)
-        except (SandboxFailed, GatewayFailed) as error:
-            report.error = error
+            try:
+                job = self.job(socket_dir=folder, ca_pem=self.by.gateway.ca_pem)
+                report.result = await self.by.sandbox.run(job, self.by.profile, self.context.output)
+            except (SandboxFailed, GatewayFailed) as error:
+                report.error = error
+            await self.watch.end(deadline)
         finally:
             await closed(self.by.gateway.close(self.context.action_id))
         if report.error is not None and not report.counted:
@@ -191,12 +199,17 @@ class _Watch:
     report: Report
     catalog: Catalog
     dry: bool
+    reversions: ReversionSet = field(default_factory=NoReversions)
+    over: bool = False  # the program has ended: nothing more leaves
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)
     _numbers: dict[str, int] = field(default_factory=dict)  # by request
     _left: dict[str, str] = field(default_factory=dict)  # requests under way, and their rules
 
     async def sending(self, request: str, target: str, sent: SentRequest | None) -> None:
         if sent is None:
             raise AssertionError("a request of a plan, in code")
+        if self.over:
+            raise Conflict("The program has ended.")
         place, permit = self.permits[sent.rule]
         method, _, url = target.partition(" ")
         if self.dry:
@@ -225,18 +238,20 @@ class _Watch:
         rule = self._left.pop(exchange.request, "")
         if not rule:
             return
+        self._answered.set()
         permit = self.permits[rule][1]
         number = self._numbers.get(exchange.request)
         if exchange.status == 0:  # nothing came back: whether it happened isn't known
             self.context.note("unanswered", {"request": exchange.request, "why": exchange.failed})
             self._fail(permit)
             return
-        answer = record.answer_of(exchange, permit, self.catalog)
+        wanted = partial(read_in_answer, permit, self.catalog, self.reversions)
+        answer = record.answer_of(exchange, permit, self.catalog, wanted())
         if not answer.well:
             self._fail(permit)
         try:
             if number is not None:
-                answers = record.answers_of(self.kept, number, answer, replayed=exchange.replayed)
+                answers = record.answers_of(self.kept, number, answer, replayed=exchange.replayed, wanted=wanted())
                 self.kept.answers.update(answers)
                 for each, given in answers.items():
                     record.note_answer(self.context.records, each, given)
@@ -253,6 +268,25 @@ class _Watch:
             facts = {"reason": refusal.reason, "method": refusal.method, "target": refusal.target}
             self.context.note("refused", facts)
             self.context.progress(escape(f"Refused: {refusal.method} {refusal.target}"))
+
+    async def end(self, deadline: float) -> None:
+        """The program has ended: let nothing more leave, and wait for the answers to the changes that left, until
+        `deadline` (of the loop's clock). Undo stands on them."""
+        self.over = True
+        told = False
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                while changes := self._changes():
+                    if not told:
+                        self.context.progress(escape(f"The program has ended. Waiting for the answer to {changes}."))
+                        told = True
+                    self._answered.clear()
+                    await self._answered.wait()
+
+    def _changes(self) -> str:
+        """The methods of the changes that are unanswered."""
+        permits = (self.permits[rule][1] for rule in self._left.values())
+        return ", ".join(dict.fromkeys(permit.method_id for permit in permits if not permit.read))
 
     def save_again(self) -> None:
         """What couldn't be kept while it ran may be kept now: without it there is no undo."""

@@ -21,15 +21,18 @@ from runtimes.gateway.request_headers import (
     FIELD_MASK,
     LEAVING_OUT,
     LIBRARY_VERSIONS,
+    LOGGED,
     asked_for,
     bare_name,
     has_meaning,
     is_own_version,
     is_told_alone,
     leaves_out,
+    lists_fields,
     may_change,
     media_of,
     other_meaning,
+    shapes_answer,
 )
 from runtimes.idempotency import is_key
 
@@ -111,15 +114,22 @@ _CALLED = re.compile(
     r"\w\(\s{0,80}+(?:['\"`][A-Z]{1,10}['\"`],\s{0,80}+)?[fF]?['\"`]https?://(?P<host>[\w.\-]{1,200})(?=[:/?'\"`])"
 )
 _WITHIN = re.compile(r"'(?:[^'\\\n]|\\.){0,500}'|\"(?:[^\"\\\n]|\\.){0,500}\"|[()]")
+
+
+def _imported(names: str) -> re.Pattern[str]:
+    """What imports one of these libraries."""
+    return re.compile(
+        rf"^[ \t]*(?:import|from)[ \t]+(?:{names})\b|\b(?:from|import|require)[ \t(]*['\"](?:{names})['\"]",
+        re.MULTILINE,
+    )
+
+
 _SUPABASE = r"supabase|postgrest|@supabase/[a-z\-]{1,20}"
 _AZURE = ("2025-05-05", "2025-07-05", "2025-11-05", "2026-02-06", "2026-04-06", "2026-06-06", "2026-10-06")
 # What libraries say by themselves: the library, what in the program has it said, the header, its values.
 _LIBRARIES = tuple(
     (
-        re.compile(
-            rf"^[ \t]*(?:import|from)[ \t]+(?:{names})\b|\b(?:from|import|require)[ \t(]*['\"](?:{names})['\"]",
-            re.MULTILINE,
-        ),
+        _imported(names),
         re.compile(asked, re.IGNORECASE),
         header,
         values,
@@ -138,6 +148,28 @@ _LIBRARIES = tuple(
         (_SUPABASE, r"\bdefault_?to_?null\b", "Prefer", ("missing=default",)),
         (_SUPABASE, r"\.rollback\(", "Prefer", ("tx=rollback",)),
     )
+)
+# What clients are given as an argument, and say in a header: the library, the argument, the header.
+_GIVEN = tuple(
+    (
+        _imported(names),
+        re.compile(rf"(?<![\w-]){argument}['\"`]?{_SPACE}[:=]{_SPACE}{_QUOTE}(?P<value>{value}){_END}", re.IGNORECASE),
+        header,
+    )
+    for names, argument, value, header in (
+        (r"openai", "organization", r"[\w.\-]{1,80}", "OpenAI-Organization"),
+        (r"openai", "project", r"[\w.\-]{1,80}", "OpenAI-Project"),
+        (r"stripe", "stripe_?account", r"[\w.\-]{1,80}", "Stripe-Account"),
+        (r"stripe", "stripe_?context", r"[\w.\-/]{1,80}", "Stripe-Context"),
+        (r"discord|nextcord|disnake|hikari|discord\.js", "reason", r"[\w.,:;!?\-/ ]{1,200}", "X-Audit-Log-Reason"),
+    )
+)
+# Names that a dictionary of headers has, and none of a letter or a body: `Client-Id`, `On-Behalf-Of`.
+_SPELLED = re.compile(r"(?=[^-]*-)(?:[A-Z][A-Za-z0-9]*(?:-|\Z))+")
+_OF_A_LETTER = re.compile(
+    r"(in-)?reply-to|message-id|return-path|list-.*|mime-version|content-(?!profile).*|disposition-.*|auto-submitted"
+    r"|resent-.*|delivered-to|feedback-id|thread-.*",
+    re.IGNORECASE,
 )
 # A preview of Stripe's, sent behind the version.
 _ADDED = re.compile(r"\badd_beta_version\(\s{0,20}(['\"])(?P<name>\w{1,60})\1,\s{0,20}(['\"])(?P<value>\w{1,20})\3")
@@ -178,6 +210,9 @@ def written_in(program: str) -> dict[str, tuple[str, ...]]:
     for match in (match for one in _OTHERS for match in one.finditer(program)):
         if is_told_alone(match["name"]):
             add(match["name"], (match["value"],))
+    for library, argument, header in _GIVEN:
+        if argument.search(program) and library.search(program):
+            add(header, (match["value"] for match in argument.finditer(program)))
     return {name: tuple(values) for name, values in found.items() if values}
 
 
@@ -297,7 +332,8 @@ def _may_be_sent(name: str, value: str, permit: Permit, service: Service, method
     if bare in _MEDIA_BARE:
         return "-" in name or bare == "accept" or _PATCHES.match(value) is not None
     if "-" in name:
-        return not permit.read and is_told_alone(name) and name.lower().startswith(("x-", own))
+        named = name.lower().startswith(("x-", own)) or (_SPELLED.fullmatch(name) and not _OF_A_LETTER.fullmatch(name))
+        return not permit.read and is_told_alone(name) and bool(named)
     if bare == "revision":
         return _DAY.fullmatch(value) is not None
     if bare == "apiversion":
@@ -332,7 +368,9 @@ def another_effect(permit: Permit, method: Method) -> str:
 
 
 def _is_other(name: str, permit: Permit) -> bool:
-    return "-" in name and bare_name(name) in permit.rule.written and not has_meaning(name) and is_told_alone(name)
+    if "-" not in name or name.lower() == LOGGED:
+        return False
+    return bare_name(name) in permit.rule.written and not has_meaning(name) and is_told_alone(name)
 
 
 def _is_own(permit: Permit, name: str, version: str) -> bool:
@@ -360,11 +398,18 @@ def answer_without(permit: Permit, needed: Iterable[str]) -> str:
     if FIELD_MASK.replace("-", "") in written or any(leaves_out("prefer", one) for one in written.get("prefer", ())):
         return "a header"
     needed = tuple(needed)
-    for name in LEAVING_OUT:
+    said = (*permit.held, *permit.parts, *permit.free)
+    shaping = (name for name in said if name in permit.rule.query and shapes_answer(name))
+    for name in dict.fromkeys((*LEAVING_OUT, *shaping)):
         values = (*permit.held.get(name, ()), *permit.parts.get(name, ()))
-        shown = all(
-            _shows(str(one), path) or (path and ADDED_TO.fullmatch(str(one))) for one in values for path in needed
-        )
+        if name in LEAVING_OUT or lists_fields(name):
+            shown = all(
+                _shows(str(one), path) or (path and ADDED_TO.fullmatch(str(one)) and name in LEAVING_OUT)
+                for one in values
+                for path in needed
+            )
+        else:
+            shown = not any(shapes_answer(name, str(one)) for one in values)
         if not shown or (permit.lines and name in permit.free):
             return name
     return ""

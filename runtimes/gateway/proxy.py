@@ -1,6 +1,7 @@
 """One request after the other, from its rule to its answer: admitted, given its credential, told, sent, answered.
 
-- A planned request is answered also when the container goes away. A program's is broken off then.
+- A planned request is answered also when the container goes away, and so is a program's that changes something: undo
+  stands on its answer. A read is broken off then, and so is an answer that flows.
 - A body that turns out not to be allowed is never finished: the server has an unfinished request, and a closed line.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from policies.display_text import escape
@@ -19,7 +20,7 @@ from runtimes.gateway.credential import AccountKey, CredentialedRequest, with_cr
 from runtimes.gateway.head import BadHead
 from runtimes.gateway.http_client import BadAnswer, BrokenAnswer, NoAnswer, UpstreamRequest
 from runtimes.gateway.http_server import ClientConnection, ClientResponse, RequestBody
-from runtimes.gateway.proxy_response import ProxiedResponse
+from runtimes.gateway.proxy_response import LargeAnswers, ProxiedResponse
 from runtimes.gateway.redactor import Redactor
 from runtimes.gateway.report import Reporter, RequestReport
 from runtimes.gateway.upstream import NotSent, RefusedAddress, Upstream
@@ -44,6 +45,7 @@ class ProxyContext:
     redactor: Awaitable[Redactor]
     reporter: Reporter
     deadline: float
+    large: LargeAnswers = field(default_factory=LargeAnswers)
 
 
 class Proxy:
@@ -140,7 +142,7 @@ class ProxiedRequest:
             known = error.status if isinstance(error, BadAnswer) and not isinstance(error, BrokenAnswer) else 0
             return await self._nothing(report, error.message, known)
         except (ContainerGone, OSError):
-            await report.ended(well=False, failed="The code ended the connection.")
+            await report.left()
             raise
 
     async def _ready(self) -> tuple[Ready, BodyWatch | None]:
@@ -169,8 +171,9 @@ class ProxiedRequest:
         try:
             await report.sending(ready)
             response = ProxiedResponse(
-                admission, self._client, self._body, self._reply, report, self._context.placeholders
-            )
+                admission, self._client, self._body, self._reply, report, self._context.placeholders,
+                self._context.large,
+            )  # fmt: skip
             call = upstream.request(connection, origin)
             try:
                 await self._exchange(call, request, watch, response)
@@ -195,7 +198,8 @@ class ProxiedRequest:
     async def _exchange(
         self, call: UpstreamRequest, request: CredentialedRequest, watch: BodyWatch | None, response: ProxiedResponse
     ) -> None:
-        """Send, and give the answer back, both at once; until the answer's end, or the container's."""
+        """Send, and give the answer back, both at once; until the answer's end, or the container's where nothing but
+        the container wants the answer."""
         send = asyncio.create_task(self._send(call, request, watch))
         answer = asyncio.create_task(response.forward(call))
         gone = asyncio.create_task(self._gone(send))
@@ -208,6 +212,8 @@ class ProxiedRequest:
                     send.result()
                 if gone in done and not answer.done():
                     gone.result()
+                    if response.for_record:
+                        continue
                     raise ContainerGone("the container ended the connection")
             answer.result()
         finally:
@@ -244,7 +250,7 @@ class ProxiedRequest:
             raise Refused(_unframed(error)) from error
 
     async def _gone(self, send: asyncio.Task[None]) -> None:
-        """Return when the container went away, and the request goes with it."""
+        """Return when the container went away."""
         await asyncio.wait({send})
         if self._admission.judged or not self._body.done or self._admission.websocket:
             await asyncio.Event().wait()

@@ -1,7 +1,8 @@
 """An answer on its way from the server to the container: looked at whole, or without echoes while it flows.
 
 An answer that is judged, or is one small JSON value, is looked at whole before any of it is given; all others flow, in
-bounded memory. Whoever reads slowly slows down whoever writes.
+bounded memory. Whoever reads slowly slows down whoever writes. The JSON answer that undo reads is looked at whole
+however slowly it comes, up to a size. The answer to a change is read whether or not the program is there for it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Collection
+from dataclasses import dataclass, field
 
 from runtimes.gateway.admission import Admission, No
 from runtimes.gateway.http_client import BadAnswer, Headers, UpstreamRequest
@@ -29,6 +31,9 @@ from runtimes.gateway.websocket import WebSocketProxy
 
 _SMALL = 2**20  # bytes of a program's JSON answer that is looked at whole
 _SMALL_SECONDS = 3.0  # how long it may take to come
+_LARGE = 8 * 2**20  # bytes of a JSON answer that is looked at whole where undo reads it
+_LARGE_AT_ONCE = 2
+_UNREAD = 8 * _LARGE  # bytes of large answers that wait for the program to read them
 _PAUSE = 0.01  # seconds without a byte after which what is held back for more is looked at
 _TEXT = 8000
 _REPLAYED = frozenset(
@@ -36,6 +41,15 @@ _REPLAYED = frozenset(
 )
 _EVENTS = "text/event-stream"
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
+
+
+@dataclass(slots=True)
+class LargeAnswers:
+    """What one action's large answers that are looked at whole take: few are collected at once, and a program that
+    doesn't read them isn't given them."""
+
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LARGE_AT_ONCE))
+    unread: int = 0  # bytes
 
 
 class ProxiedResponse:
@@ -49,6 +63,7 @@ class ProxiedResponse:
         reply: ClientResponse,
         report: RequestReport,
         placeholders: Collection[str],
+        large: LargeAnswers,
     ) -> None:
         self._admission = admission
         self._client = client
@@ -57,7 +72,16 @@ class ProxiedResponse:
         self._report = report
         self._redactor = report.redactor
         self._placeholders = placeholders
+        self._large = large
+        rule = admission.rule
+        self._change = isinstance(rule, MethodRule) and not rule.read
+        self._for_undo = isinstance(rule, MethodRule) and rule.answered
         self._text = b""  # the first bytes of what was passed on
+
+    @property
+    def for_record(self) -> bool:
+        """Whether the answer is read on where the container has gone: that to a change is, unless it flows."""
+        return self._change and not self._reply.began
 
     async def forward(self, call: UpstreamRequest) -> None:
         """Read the answer and give it, until its end. Raises NoAnswer, BadAnswer, Refused."""
@@ -118,9 +142,7 @@ class ProxiedResponse:
         if length is not None and length > limit:
             raise BadAnswer(self._report.status, f"The answer is longer than {limit} bytes.")
         early: list[bytes] = []
-        whole = self._admission.judged or (is_json(kind) and (length is None or length <= _SMALL))
-        if whole and await self._collect(call, unpacking, early):
-            await self._whole(headers, b"".join(early), kind)
+        if await self._whole(call, headers, kind, unpacking, early):
             return
         assert isinstance(self._redactor, StreamRedactor)
         await self._reply.begin(self._report.status, headers, -1 if length is None else length, last=self._last)
@@ -141,12 +163,38 @@ class ProxiedResponse:
         await self._reply.send(rest)
         await self._reply.finish()
 
-    async def _collect(self, call: UpstreamRequest, unpacking: Unpacking, into: list[bytes]) -> bool:
-        """Read the answer: a judged one to its end, others as long as it is small and comes quickly. Returns whether it
-        is there."""
-        judged = self._admission.judged
+    async def _whole(
+        self,
+        call: UpstreamRequest,
+        headers: list[tuple[str, str]],
+        kind: str,
+        unpacking: Unpacking,
+        early: list[bytes],
+    ) -> bool:
+        """Look at the answer whole, where that can be, and give it. Returns whether that was so; else `early` has what
+        was read of it."""
+        length = None if unpacking.packed else call.length
+        judged, most = self._admission.judged, _LARGE if self._for_undo else _SMALL
+        if not judged and (not is_json(kind) or (length is not None and length > most)):
+            return False
+        if await self._collect(call, unpacking, early, self._admission.answer_limit if judged else _SMALL):
+            given = await self._looked_at(early, kind)
+        elif self._for_undo:
+            async with self._large.turns:
+                if not await self._collect(call, unpacking, early, most):
+                    return False
+                given = await self._looked_at(early, kind)
+        else:
+            return False
+        await self._give_whole(headers, *given)
+        return True
+
+    async def _collect(self, call: UpstreamRequest, unpacking: Unpacking, into: list[bytes], most: int) -> bool:
+        """Read the answer as long as it has at most `most` bytes, and one that nothing stands on as long as it comes
+        quickly. Returns whether it is there."""
+        waits = self._admission.judged or self._for_undo
         try:
-            async with asyncio.timeout(None if judged else _SMALL_SECONDS):
+            async with asyncio.timeout(None if waits else _SMALL_SECONDS):
                 while (data := call.ready()) != b"":
                     if data is None:
                         await call.readable()
@@ -154,19 +202,29 @@ class ProxiedResponse:
                     for piece in unpacking.pieces(data):
                         self._count(len(piece), unpacking.packed)
                         into.append(piece)
-                    if self._report.size > _SMALL and not judged:
+                    if self._report.size > most:
                         return False
         except TimeoutError:
             return False
         unpacking.end()
         return True
 
-    async def _whole(self, headers: list[tuple[str, str]], body: bytes, kind: str) -> None:
-        limit = self._admission.answer_limit if self._admission.judged else _SMALL
+    async def _looked_at(self, body: list[bytes], kind: str) -> tuple[bytes, list[tuple[str, str]]]:
+        """Report a whole answer. Returns its body without echoes, and the headers that tell what the policy says."""
+        limit = self._admission.answer_limit if self._admission.judged else _LARGE
         # In a thread: the answer is the server's choice, and other actions wait for this loop.
-        body, value, read = await asyncio.to_thread(redacted, self._redactor, body, limit)
-        said = await self._report.answer(value, read, "" if read == "json" else beginning(body, kind))
-        await self._reply.whole(self._report.status, [*headers, *said], body, last=self._last)
+        clean, value, read = await asyncio.to_thread(redacted, self._redactor, b"".join(body), limit)
+        body.clear()
+        return clean, await self._report.answer(value, read, "" if read == "json" else beginning(clean, kind))
+
+    async def _give_whole(self, headers: list[tuple[str, str]], body: bytes, said: list[tuple[str, str]]) -> None:
+        self._large.unread += len(body)
+        try:
+            if self._large.unread > _UNREAD:
+                raise OSError("the program doesn't read its answers")
+            await self._reply.whole(self._report.status, [*headers, *said], body, last=self._last)
+        finally:
+            self._large.unread -= len(body)
 
     async def _wait(self, call: UpstreamRequest, stream: RedactedStream, pause: float) -> None:
         """Until there is more; what need not wait for it is given before."""

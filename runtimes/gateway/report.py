@@ -12,7 +12,7 @@ from policies.errors import GoexError
 from policies.jsonvalue import JsonValue
 from runtimes.gateway.admission import Admission, No, Policy, Ready, Refused
 from runtimes.gateway.contract import Observer
-from runtimes.gateway.plan import Exchange, Refusal
+from runtimes.gateway.plan import Exchange, MethodRule, Refusal
 from runtimes.gateway.redactor import Redactor
 from runtimes.gateway.response_filter import verdict
 from runtimes.gateway.response_values import Kind
@@ -91,6 +91,12 @@ class RequestReport:
         self.failed = no.reason
         if not self._admission.judged:
             await self.ended(well=False, failed=f"It was refused: {no.reason}.")
+
+    async def left(self) -> None:
+        """The container went away before the answer's end. A change whose head says so was made all the same."""
+        rule = self._admission.rule
+        well = isinstance(rule, MethodRule) and not rule.read and 200 <= self.status < 300
+        await self.ended(well=well, failed="" if well else "The code ended the connection.")
 
     async def ended(self, *, well: bool, body: JsonValue = None, text: str = "", failed: str = "") -> None:
         """Tell how it ended, once. Raises Unreported."""

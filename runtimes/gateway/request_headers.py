@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 from collections.abc import Container, Iterable, Mapping
 
@@ -37,7 +38,6 @@ _PASSED = (
     "content-range", "range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
     "prefer", *KEYS, "x-github-media-type", "x-goog-fieldmask", "x-goog-if-match",
     "x-upload-content-type", "x-upload-content-length", "anthropic-beta", "openai-beta", "consistencylevel",
-    "x-audit-log-reason",
 )  # fmt: skip
 _KINDS = re.compile(r"[a-z0-9\-]{1,60}-version|revision|x-goog-upload-[a-z\-]{1,40}")
 # What libraries and browsers say about themselves, or for those on the way: without it a request means the same.
@@ -55,6 +55,9 @@ _NOISE = re.compile(
     r"|(.*-)?request-id|(x-)?retry-(count|attempt)|x-ms-client-(request|session|transaction)-id|x-ratelimit-precision"
     r"|(x-)?[a-z]+-client(-lib(rary)?)?|x-fern-.*|x-box-ua|x-algolia-agent|x-airtable-application-id|x-server-timeout"
 )
+# What looks like a credential, and with these values is none: a check of a browser's form that isn't asked for.
+_HARMLESS = {"x-atlassian-token": ("no-check", "nocheck")}
+LOGGED = "x-audit-log-reason"  # a text that people read in a log, and no more: it is told, as any header
 # What Supabase's clients always say, which is what is done anyway.
 _USUAL = {"content-profile": "public", "accept-profile": "public", "x-upsert": "false"}
 # Media types that say what an answer is written as; those of a vendor may say a version. GitHub has one of those.
@@ -68,9 +71,18 @@ _OF_A_FORMAT = re.compile(
     r"|(q|charset|level|indent|odata|odata\.(metadata|streaming))=[\w.\-\"]{1,20}|ieee754compatible=(true|false)|v=b3"
     r"|(boundary|profile)=[\w.\-\"/:#]{1,120}"
 )
+# Media types of an answer that is JSON as usual: what a way back reads stands there.
+_AS_USUAL = re.compile(
+    r"(\*|\*/\*|application/\*|application/json|application/vnd\.github(\.[a-z0-9\-]+)*\+json)"
+    r"(;(q=1(\.0{1,3})?|(charset|indent)=[\w.\-\"]{1,20}|odata\.metadata=(minimal|full)|odata\.streaming=(true|false)"
+    r"|ieee754compatible=(true|false)))*"
+)
 # By these an answer may lack what it would have without them.
 _LEFT_OUT = re.compile(r"return\s*=\s*\"?(minimal|headers-only)", re.IGNORECASE)
-LEAVING_OUT = ("fields", "$fields", "$select")  # of queries
+LEAVING_OUT = ("fields", "$fields", "$select")
+_LISTING = re.compile(r"[$_]?fields|\w{1,40}_fields|\$?select", re.IGNORECASE)  # a query's list of what to show
+_SHAPING = re.compile(r"\$?format|(response|output)_?format|output|_?envelope|callback|exclude\w{0,40}", re.IGNORECASE)
+_UNSHAPED = re.compile(r".*(format|output)=(application/)?json|(_?envelope|exclude.*)=(false|0)", re.IGNORECASE)
 FIELD_MASK = "x-goog-fieldmask"
 ADDED_TO = re.compile(r"[\w.\-/]+( ?, ?[\w.\-/]+)*")  # a list of fields that others can be added to
 _VERSION = re.compile(r"[a-z0-9\-]{1,60}-version|revision")
@@ -188,7 +200,9 @@ def has_meaning(name: str) -> bool:
 def may_change(name: str) -> bool:
     """Whether a header by that name may change what a request does."""
     lowered = name.lower()
-    return has_meaning(lowered) or not (lowered in _PASSED or _TRACES.fullmatch(lowered) or _names_again(lowered))
+    return has_meaning(lowered) or not (
+        lowered in (*_PASSED, LOGGED) or _TRACES.fullmatch(lowered) or _names_again(lowered)
+    )
 
 
 def is_own_key(name: str, rule: MethodRule) -> bool:
@@ -225,6 +239,25 @@ def _beyond(value: str, known: re.Pattern[str]) -> tuple[str, ...]:
 def leaves_out(name: str, value: str) -> bool:
     """Whether a header may have something left out of the answer."""
     return name.lower() == FIELD_MASK or (name.lower() == "prefer" and _LEFT_OUT.search(value) is not None)
+
+
+def lists_fields(name: str) -> bool:
+    """Whether a query's parameter by that name lists what the answer is to have."""
+    return _LISTING.fullmatch(name) is not None
+
+
+def shapes_answer(name: str, value: str | None = None) -> bool:
+    """Whether a query's parameter may leave something out of the answer, or have it written as what isn't JSON; without
+    a value: whether any value of it may."""
+    if lists_fields(name):
+        return True
+    return _SHAPING.fullmatch(name) is not None and (value is None or not _UNSHAPED.fullmatch(f"{name}={value}"))
+
+
+def as_usual(accept: str, own: Container[str] = ()) -> str:
+    """The header Accept with those of its media types alone that are JSON as usual, or the service's `own`; "" where
+    there is none."""
+    return ", ".join(media for media in media_of(accept) if media in own or _AS_USUAL.fullmatch(media))
 
 
 def with_shown(query: Pairs, rule: MethodRule) -> Pairs:
@@ -286,8 +319,8 @@ def headers_of(
 ) -> tuple[Pairs, tuple[str, ...]]:
     """The headers that are sent, and the names of those that were left out. Raises Refused.
 
-    Keys by which a service knows a request again are another for each `action`: what an earlier one made is never
-    taken for what this one did.
+    Keys by which a service knows a request again are another for each `action`, method and target (and body:
+    `for_body`): what another request made is never taken for what this one did.
     """
     own = rule.credential_name.lower() if rule.credential_at == "header" else ""
     more = tuple(sorted(name.lower() for name in rule.headers))
@@ -297,12 +330,18 @@ def headers_of(
         if name == own:
             continue
         listed = name in _PASSED or name in more or (not rule.any_query and _is_vendors_key(name, rule))
+        listed = listed or value.lower() in _HARMLESS.get(name, ())
         if not listed and (name in CREDENTIALS or _SECRET_WORDS.search(name)):
             raise refuse("credential", f"a credential that isn't the vault's, in the header {name}")
         if not rule.any_query:
             _check_meaning(name, value, rule, declared=name in more)
+            if name == "accept" and rule.answered:  # another answer would be none that a way back can be read in
+                usual = as_usual(value, rule.written.get(name, ()))
+                dropped += [] if usual or name in dropped else [name]
+                value = usual or "application/json"
             if is_own_key(name, rule):
-                value = action_key(action, 0, f"program/{name}/{value}")
+                turn = "\0".join(("program", str(rule.origin), head.method, head.target, name, value))
+                value = action_key(action, 0, turn)
         if name not in more and not rule.any_query:
             if name in ASKING_NAMES:
                 _check_asked(name, value, rule.written.get(bare_name(name), ()))
@@ -318,8 +357,8 @@ def headers_of(
                     "header",
                     f"the header {name} isn't one of {rule.method_id}, so a request that changes something would be "
                     "sent without it",
-                    hint="Leave it out, if the request means the same without it, or name it with its value in the "
-                    "program, where it begins with X- or is called after the service.",
+                    hint="Leave it out, if the request means the same without it, or write it out with its value in "
+                    f'the program: "{_spelled(name)}": "…".',
                 )
             dropped += [] if name in _FRAMING or name in dropped else [name]
         elif name != "content-type" or body:
@@ -334,6 +373,15 @@ def headers_of(
     order = {name: place for place, name in enumerate((*_PASSED, *_WEBSOCKET))}
     names = sorted(found, key=lambda name: (order.get(name, len(order)), name))
     return tuple((_spelled(name), ", ".join(found[name])) for name in names), tuple(dropped)
+
+
+def for_body(headers: Pairs, rule: MethodRule, action: str, body: bytes) -> Pairs:
+    """The headers of a request, its keys as those of one with that body."""
+    turn = f"body\0{hashlib.sha256(body).hexdigest()}"
+    return tuple(
+        (name, action_key(action, 0, f"{turn}\0{value}") if is_own_key(name, rule) else value)
+        for name, value in headers
+    )
 
 
 def _check_meaning(name: str, value: str, rule: MethodRule, *, declared: bool) -> None:

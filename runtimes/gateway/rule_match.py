@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from policies.accounts import Origin
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonValue
+from policies.jsonvalue import JsonValue, canonical
 from runtimes.gateway import bodies
 from runtimes.gateway.admission import (
     Admission,
@@ -39,10 +39,12 @@ from runtimes.gateway.request_headers import (
     carries_credential,
     check_overrides,
     check_signed,
+    for_body,
     headers_of,
     is_own_key,
     placeholder_in,
     refuse,
+    shapes_answer,
     token_variable,
     with_shown,
 )
@@ -324,6 +326,9 @@ class RulePolicy(Policy):
             self._used[rule.counted_as] += 1
             if not admission.id:  # another rule than the head's
                 admission = replace(admission, id=self._number(rule))
+        if any(is_own_key(name, rule) for name, _ in headers):
+            said = content.body if content.value is None else canonical(content.value)
+            headers = for_body(headers, rule, self._plan.action_id, said)
         admission = replace(admission, headers=headers, rivals=())
         sent = self._sent_request(admission, content.value, len(content.body), content.file)
         return Ready(admission=admission, sent=sent, body=content.body)
@@ -398,14 +403,15 @@ def _content(admission: Admission, body: bytes) -> bodies.Content:
 
 
 def _check_query(rule: MethodRule, query: Pairs) -> None:
-    for name, _ in query:
+    for name, value in query:
         if (carries_credential(name) and not rule.query.get(name)) or (
             carries_credential(name, "token", "key") and name not in rule.query
         ):
             raise refuse("credential", f"a credential that isn't the vault's, in the parameter {name}")
         if name not in rule.query and not rule.any_query:
             raise refuse("query", f"the parameter {name} isn't one of {rule.method_id} as it was allowed")
-        if rule.answered and name in LEAVING_OUT and not rule.query.get(name):
+        shapes = name in LEAVING_OUT or shapes_answer(name, value)
+        if rule.answered and shapes and not rule.query.get(name):
             raise refuse("query", f"the parameter {name} may leave out of the answer what its way back reads there")
 
 

@@ -25,7 +25,16 @@ from policies.jsonvalue import JsonObject, JsonValue, MissingValue
 from policies.reversions import Chosen, NoReversions, ReversionSet, Standing, choose
 from policies.services import CallTemplate, Expect, Method, Risk, Service, UndoTemplate
 from runtimes.gateway.plan import Ref
-from runtimes.gateway.request_headers import ASKING_NAMES, LEAVING_OUT, asked_for, leaves_out, may_change
+from runtimes.gateway.request_headers import (
+    ASKING_NAMES,
+    LEAVING_OUT,
+    as_usual,
+    asked_for,
+    leaves_out,
+    may_change,
+    media_of,
+    shapes_answer,
+)
 from runtimes.idempotency import action_key, is_key
 from runtimes.rest.records import Answer
 from runtimes.rest.references import literal, look, plain, referring, refs_in, with_refs
@@ -247,7 +256,7 @@ def _plan_call(
         after = replace(during, key=action_key(action_id, index, f"{turn}/undo"))
         try:
             undo = planned_undo(chosen, after)
-            _check_answer(undo, step, call.arguments)
+            _check_answer(undo, step, method, call.arguments)
             pre = during.one(expanded(chosen.pair.undo, arguments).pre, "pre", f"pre-{index}")
             looked = during.one(chosen.pair.undo.after, "after", f"after-{index}")
         except InvalidInput as error:
@@ -270,11 +279,14 @@ def _other_effect(method: Method, arguments: JsonObject) -> str:
     return ""
 
 
-def _check_answer(undo: PlannedUndo | None, step: Step, given: JsonObject) -> None:
+def _check_answer(undo: PlannedUndo | None, step: Step, method: Method, given: JsonObject) -> None:
     """Raise InvalidInput where what a caller gave asks for an answer without what the way back reads there."""
     needs = undo is not None and any(ref.request == step.id for each in undo.steps for ref in refs_in(each.arguments))
     for name, value in given.items() if needs else ():
-        if name in LEAVING_OUT or leaves_out(name, str(value)):
+        place, said = method.locations.get(name), str(value)
+        shapes = name in LEAVING_OUT or (place == "query" and shapes_answer(name, said))
+        asks = place == "header" and name.lower() == "accept" and as_usual(said) != ", ".join(media_of(said))
+        if shapes or asks or leaves_out(name, said):
             raise InvalidInput(f"{name} may leave out of the answer what it reads there")
 
 

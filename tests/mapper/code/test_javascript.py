@@ -62,6 +62,23 @@ API = "https://api.example.com"
             ("POST", f"{API}/a", {"b": 2}, "json"),
         ),
         (
+            f"import got from 'got'\nawait got.post('{API}/a', {{ json: {{ b: 2, c: x }} }}).json()",
+            ("POST", f"{API}/a", {"b": 2, "c": "?"}, "json"),
+        ),
+        (
+            f"const got = require('got')\ngot('{API}/a', {{ method: 'PUT', form: {{ b: true }} }})",
+            ("PUT", f"{API}/a", {"b": "true"}, "form"),
+        ),
+        (
+            f"import {{ got }} from 'got'\ngot.post('a', {{ prefixUrl: '{API}', json: {{}} }})",
+            ("POST", "…", {}, "json"),
+        ),
+        (
+            f"fetch(new Request('{API}/a', {{ method: 'POST', body: JSON.stringify({{ b: 2 }}) }}))",
+            ("POST", f"{API}/a", {"b": 2}, "json"),
+        ),
+        (f"const asked = new Request('{API}/a')\nfetch(asked, x)", ("?", f"{API}/a", {}, "any")),
+        (
             f"const axios = require('axios')\naxios({{ method: 'patch', url: '{API}/a', data: {{ b: 2 }} }})",
             ("PATCH", f"{API}/a", {"b": 2}, "json"),
         ),

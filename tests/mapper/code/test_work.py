@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from mapper.code.abstract_values import Lit
 from mapper.code.languages import read
 from mapper.code.sent_requests import MAX_WORK, Seen
 
@@ -29,10 +30,53 @@ BOUNDED: dict[str, tuple[str, Callable[[int], str]]] = {
               + "".join(f"a.m{i}()\n" for i in range(n))),
     "again": ("shell", lambda n: "cat > f.py <<'EOF'\n" + "x=1\n" * n + "EOF\n" + "python f.py\n" * n),
 }  # fmt: skip
+# Programs short enough for the daemon's own process, which grow by each of their lines.
+_LISTS = "L = [1, 2, 3]\n" + "L = L + L\n" * 9
+_PIECES = {f"{i}": i for i in range(100)}
+_EITHER = "C = A if q else B\n"
+
+
+def _often(line: str) -> str:
+    """A line in loops within loops, each of which is gone through twice."""
+    return "".join(f"{' ' * depth}for a in q:\n" for depth in range(9)) + f"{' ' * 9}{line}\n"
+
+
+SMALL = {
+    "replace": "S = 'xxxx'\n" + "S = S.replace('x', 'xxxx')\n" * 30,
+    "replace-itself": "S = 'x' * 200\n" + "S = S.replace('x', S)\n" * 30,
+    "replace-nothing": "S = 'x'\n" + "S = S.replace('', 'xx')\n" * 30,
+    "replace-in-part": "S = 'x' * 9999\nT = f'a{q}b'\n" + "T = T.join([T, T, T])\n" * 9 + _often("S.replace('x', T)"),
+    "zfill": "'x'.zfill(99999999)\n",
+    "bytes": "S = b'xxxx'\n" + "S = S + S + S + S\n" * 30,
+    "quote": "from urllib.parse import quote\nS = '%' * 9999\n" + "S = quote(S)\n" * 60,
+    "join": "T = ['x' * 9999]\n" + "T = T + T\n" * 11 + _often("''.join(T);" * 20),
+    "split": "S = 'x' * 9999\n" + _often("S.split('x');" * 40),
+    "percent": "S = '%s' * 4999\n" + _often("S % S;" * 90),
+    "format": "S = '{}' * 4999\n" + _often("S.format(S);" * 40),
+    "list-as-key": _LISTS + _often("L[L];" * 90),
+    "any-of-many": f"D = {_PIECES}\n".replace(" ", "") + _often("D[q];" * 9),
+    "shared-things": "from functools import partial as p\nA = B = 1\n"
+    + "A, B = p(A, A, A), p(B, B, B)\n" * 24 + _EITHER,
+    "shared-methods": "A = []; B = []\n" + "A, B = [A.a, A.a], [B.a, B.a]\n" * 24 + _EITHER,
+    "bound": _LISTS + "from functools import partial as p\ndef g(*a): 0\nA = p(g, *L)\n" + "A = p(A, *L)\n" * 20
+    + _often("A();" * 90),
+    "meeting": _LISTS + "B = L + [1]\nC = L + [1]\n" + _often(
+        "if q: " + "".join(f"{chr(97 + i)} = " for i in range(26)) + "B\n" + " " * 9
+        + "else: " + "".join(f"{chr(97 + i)} = " for i in range(26)) + "C"
+    ),
+    "json-body": "import requests\nS = '{\"a\": [' + '1,' * 4900 + '1]}'\n"
+    + _often("requests.post('https://a.b', data=S);" * 12),
+}  # fmt: skip
 
 
 def lines(program: tuple[str, Callable[[int], str]], n: int) -> tuple[int, Seen]:
     """How many lines of the reader run, and what it saw."""
+    language, made = program
+    return lines_of(lambda: read("python" if language == "python" else "shell", made(n)))
+
+
+def lines_of(reading: Callable[[], Seen]) -> tuple[int, Seen]:
+    """The same, of any reading."""
     import sys
 
     count = 0
@@ -42,11 +86,10 @@ def lines(program: tuple[str, Callable[[int], str]], n: int) -> tuple[int, Seen]
         count += event == "line"
         return tracer
 
-    language, made = program
     before = sys.gettrace()
     sys.settrace(tracer)
     try:
-        seen = read("python" if language == "python" else "shell", made(n))
+        seen = reading()
     finally:
         sys.settrace(before)
     return count, seen
@@ -93,3 +136,42 @@ requests.post(url + name)
         "chat.postMessage')",
         "chat.delete')",
     ]
+
+
+@pytest.mark.promise(16)
+@pytest.mark.parametrize("name", SMALL)
+def test_a_short_program_that_grows_takes_little_work_and_memory(name: str) -> None:
+    import tracemalloc
+
+    budget = 10_000
+    tracemalloc.start()
+    try:
+        done, seen = lines_of(lambda: read("python", SMALL[name], Seen(budget=budget)))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(SMALL[name]) <= 1000
+    assert not any("valid" in note for note in seen.notes)
+    assert peak < 50 * 2**20
+    assert done < 100 * budget
+
+
+def test_a_short_program_never_ends_its_reading_by_an_error() -> None:
+    digits = "S = '9' * 5000\n('{' + S + '}').format(1)\n"
+    for program in ("range(99999999999999999999999)\n", digits, "S = b'x' + 'x'\n", "'x'.zfill('x')\n"):
+        assert not read("python", program).notes
+
+
+def test_long_texts_that_are_written_out_stay_known() -> None:
+    """The control: what isn't made larger is no bound's."""
+    long = "line\\n" * 5000
+    program = f"""
+import requests
+S = "{long}".replace("line", "word").strip().lower()
+requests.post("https://slack.com/api/chat.postMessage", json={{"text": S}})
+for one in "#a,#b".split(","):
+    requests.post("https://slack.com/api/chat.postMessage", json={{"channel": one.replace("#", "%23")}})
+"""
+    bodies = [dict(one.body.items) for one in read("python", program).requests]
+    assert bodies[0] == {"text": Lit(("word\n" * 5000).strip())}
+    assert [body["channel"] for body in bodies[1:]] == [Lit("%23a"), Lit("%23b")]

@@ -261,6 +261,42 @@ MORE: tuple[dict[str, Any], Ops] = (
     },
 )
 
+# Of a thing of several kinds the fields of its kind aren't known, so that it is neither made again nor written back
+# whole. What is one of these kinds is known, what is only another name for it isn't.
+KINDS: tuple[dict[str, Any], Ops] = (
+    {
+        "Pet": {**thing(["kind"], id=ID, kind=TEXT, name=TEXT), "discriminator": {"propertyName": "kind"}},
+        "PetAgain": {"allOf": [{"$ref": "#/components/schemas/Pet"}]},
+        "PetInput": thing(name=TEXT),
+        "Cat": {"allOf": [{"$ref": "#/components/schemas/Pet"}, thing(hunts=YES)]},
+        "Base": thing(id=ID, name=TEXT),
+        "Plant": {
+            "allOf": [
+                {"$ref": "#/components/schemas/Base"},
+                {**thing(kind=TEXT), "discriminator": {"propertyName": "kind"}},
+            ]
+        },
+        "PlantInput": thing(name=TEXT, kind=TEXT),
+    },
+    {
+        "POST /pets": op("DELETE /pets/{id}", body="Pet", answer="Pet", codes=[201]),
+        "GET /pets/{id}": op(answer="Pet", codes=[200, 404]),
+        "PUT /pets/{id}": op(body="Pet", answer="Pet", codes=[200, 404]),
+        "PATCH /pets/{id}": op("PATCH /pets/{id}", body="PetInput", answer="Pet"),
+        "DELETE /pets/{id}": op(),
+        "GET /guests/{id}": op(answer="PetAgain", codes=[200, 404]),
+        "PUT /guests/{id}": op(body="PetAgain", answer="PetAgain", codes=[200, 404]),
+        "POST /cats": op("DELETE /cats/{id}", body="Cat", answer="Cat", codes=[201]),
+        "GET /cats/{id}": op(answer="Cat", codes=[200, 404]),
+        "PUT /cats/{id}": op("PUT /cats/{id}", body="Cat", answer="Cat", codes=[200, 404]),
+        "DELETE /cats/{id}": op("POST /cats"),
+        # Its creation names all the fields that it takes, and its read none of those of its kind.
+        "POST /plants": op("DELETE /plants/{id}", body="PlantInput", answer="Plant", codes=[201]),
+        "GET /plants/{id}": op(answer="Plant", codes=[200, 404]),
+        "DELETE /plants/{id}": op(),
+    },
+)
+
 STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "forms": FORMS,
     "listed": LISTED,
@@ -269,4 +305,5 @@ STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "parts": PARTS,
     "words": WORDS,
     "more": MORE,
+    "kinds": KINDS,
 }

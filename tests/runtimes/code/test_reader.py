@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,6 +54,31 @@ async def test_one_that_takes_too_long_is_refused_and_its_process_is_gone() -> N
         await Reader(seconds=1.0).read("shell", SLOW, "a")
     assert "shorter" in caught.value.next_step
     await gone()
+
+
+@pytest.mark.promise(16)
+async def test_one_whose_process_says_too_much_is_refused_and_the_rest_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speaks = tmp_path / "speaks"
+    speaks.write_text("#!/bin/sh\nhead -c 100000000 /dev/zero\nexec sleep 600 </dev/null\n")
+    speaks.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(speaks))
+    async with asyncio.timeout(60):
+        with pytest.raises(InvalidInput, match="more time or memory"):
+            await Reader(seconds=600.0).read("python", LONG, "a")
+
+
+def test_the_process_says_nothing_of_what_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "import runtimes.code.reader as r, sys; r._LONGEST_SAID = int(sys.argv.pop(1)); r.main()"
+    for most, status in ((100, 1), (100_000, 0)):
+        done = subprocess.run(
+            [sys.executable, "-c", command, str(most), "python", ""],
+            input=LONG.encode(),
+            capture_output=True,
+            timeout=120,
+        )
+        assert (done.returncode, bool(done.stdout)) == (status, not status)
 
 
 async def test_its_process_goes_with_whoever_waits() -> None:

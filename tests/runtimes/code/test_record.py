@@ -240,3 +240,20 @@ async def test_what_a_repeated_request_is_answered_with_is_kept_as_the_first_one
     back = reversed_(MADE, kept, context(SLACK), CATALOG, NoReversions())
     assert not back.stuck
     assert {step.call for step in back.steps} == {0}
+
+
+@pytest.mark.promise(57)
+async def test_of_a_very_large_answer_what_undo_reads_is_kept(tmp_path: Path) -> None:
+    records = DiskRecords(tmp_path)
+    place, permit = PERMITS[POST]
+    own = replace(context(SLACK, records=records), note=lambda kind, facts: None)
+    watch = _Watch({permit.rule.id: (place, permit)}, own, Record(), Report(), CATALOG, dry=False)
+    left = passed(rule=permit.rule.id, body={"channel": "C0OPS", "text": "x"})
+    await watch.sending("rule-0#1", "POST https://slack.com/api/x", left)
+    said = {"ok": True, "channel": "C0OPS", "ts": "1700000001.000100", "message": {"text": "x" * 400_000}}
+    await watch.answered(exchange(said))
+    kept = record.load(records)
+    assert kept is not None and (kept.answers[0].whole, kept.answers[0].body) == (False, None)
+    back = reversed_(MADE, kept, context(SLACK), CATALOG, NoReversions())
+    assert [step.arguments["ts"] for step in back.steps if step.role == "undo"] == ["1700000001.000100"]
+    assert not back.stuck

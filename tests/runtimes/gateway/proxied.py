@@ -104,15 +104,15 @@ def rules(origin: Origin, **changes: Any) -> GatewayPlan:
     """Everything below /api, read and written, one rule a method."""
     common: dict[str, Any] = {"account": SERVICE, "origin": origin, "base_path": ("api",)}
     common["path"] = (Slot("rest", many=True),)
-    live = changes.pop("websocket", False)
+    live, seconds = changes.pop("websocket", False), changes.pop("seconds", 60.0)
     made = tuple(
         MethodRule(
             id=f"rule-{number}", method_id=f"demo.{method.lower()}", method=method,
-            websocket=live and method == "GET", **{**common, **changes},
+            websocket=live and method == "GET", **{"read": method in ("GET", "HEAD"), **common, **changes},
         )
         for number, method in enumerate(("GET", "POST", "HEAD", "PUT"))
     )  # fmt: skip
-    return GatewayPlan(action_id="a1", rules=made, placeholders={MARK: SERVICE}, seconds=60.0)
+    return GatewayPlan(action_id="a1", rules=made, placeholders={MARK: SERVICE}, seconds=seconds)
 
 
 @contextlib.asynccontextmanager

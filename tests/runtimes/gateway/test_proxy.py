@@ -306,20 +306,26 @@ async def test_where_an_answer_leads(tmp_path: Path) -> None:
     assert CANARY not in repr(watch.events) + repr(got)
 
 
-async def test_when_the_container_goes_the_server_is_left(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("method", "well"), [("GET", False), ("POST", True)])
+async def test_when_the_container_goes_the_server_is_left(tmp_path: Path, method: str, well: bool) -> None:
+    """A change that flows was made all the same, by its head."""
+
     async def handler(asked: bytes, line: Line) -> bool:
         await line.say(head(content_type="text/event-stream", transfer_encoding="chunked") + chunk(b"data: 1\n\n"))
         assert await line.reader.read() == b""
         return False
 
     async with proxied(handler, tmp_path) as (box, watch, said):
-        tls = await ask(box, said.origin, "GET", "/api/events")
+        tls = await ask(box, said.origin, method, "/api/events")
         assert b"200" in await asyncio.to_thread(tls.recv, 1000)
         tls.close()
         async with asyncio.timeout(60):
             await said.ended.wait()
         await until_async(lambda: watch.exchanges)
-    assert (watch.exchanges[0].well, watch.exchanges[0].failed) == (False, "The code ended the connection.")
+    assert (watch.exchanges[0].well, watch.exchanges[0].failed) == (
+        well,
+        "" if well else "The code ended the connection.",
+    )
 
 
 async def test_a_slow_reader_slows_the_server(tmp_path: Path) -> None:

@@ -40,6 +40,17 @@ def made_catalog(folder: Path, *, keyed: bool = True) -> Catalog:
     return Catalog.open(folder / "catalog.db", alone=True)
 
 
+def catalog_with_query(folder: Path, name: str) -> Catalog:
+    """The same notes, whose POST has one more parameter in its query."""
+    made = document("notes")
+    made["paths"]["/notes"]["post"].setdefault("parameters", []).append(
+        {"name": name, "in": "query", "schema": {"type": "string"}}
+    )
+    (folder / "notes.json").write_text(json.dumps(made))
+    import_openapi(folder / "catalog.db", folder / "notes.json", "notes", index=False)
+    return Catalog.open(folder / "catalog.db", alone=True)
+
+
 def catalog_of(folder: Path, name: str) -> Catalog:
     """A document of the labelled set as the service `notes`."""
     (folder / f"{name}.json").write_text(json.dumps(document(name)))

@@ -25,7 +25,7 @@ from policies.digest import digest
 from policies.errors import InvalidInput, Unsupported
 from policies.grants import Grant, Width
 from policies.jsonvalue import canonical
-from policies.rules.book import default_book
+from policies.rules.book import RuleBook
 from policies.services import Method, Risk
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.plan import PlannedRequest, Ref
@@ -358,7 +358,7 @@ def test_a_post_that_calls_itself_a_read_is_asked_for_like_a_change(tmp_path: Pa
     )  # fmt: skip
     for each, allowed in ((made, Ask), (plan(catalog, tmp_path, "list"), Allow)):
         asked = Request(agent="bot", session="", digest=digest(each, agent="bot"), plan=each)
-        decision = decide(asked, [grant], default_book(), NOW)
+        decision = decide(asked, [grant], RuleBook.of({}), NOW)
         assert isinstance(decision, allowed), decision
         assert not isinstance(decision, Ask) or decision.presence
 

@@ -18,7 +18,7 @@ from policies.actions import ApiCalls, Call, Plan
 from policies.decisions import Allow, Decision, Request, decide
 from policies.digest import digest
 from policies.grants import Grant, Width
-from policies.rules.book import default_book
+from policies.rules.book import RuleBook
 from policies.services import Method, Risk, Scope, Service
 from runtimes.gateway.admission import AskedHead, No, Ready
 from runtimes.gateway.head import Head
@@ -84,7 +84,7 @@ def decided(plan: Plan, granted: Risk) -> Decision:
         why="a-1",
     )
     request = Request(agent="bot", session="s1", digest=digest(plan, agent="bot"), plan=plan)
-    return decide(request, [grant], default_book(), NOW)
+    return decide(request, [grant], RuleBook.of({}), NOW)
 
 
 @pytest.mark.parametrize("granted", list(Risk))
