@@ -21,17 +21,10 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.")]
 def add(name: Name, as_json: Json = False) -> None:
     """Give an agent a name, and print its token: once, never again."""
     out = Output(as_json)
-    from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call
     from goex.rpc import goex_pb2 as pb
 
-    with connect(out) as client:
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Person/AddAgent", pb.AddAgentRequest(name=name, passphrase=passphrase), pb.AddAgentReply
-            )
-        )
-    out.message(reply)
+    reply = call(out, "Person/AddAgent", pb.AddAgentRequest(name=name), pb.AddAgentReply, presence=True)
     if not as_json:
         say_rules(out, reply)
         out.progress("The agent sends this token as `authorization: Bearer …`. It isn't shown again.")
@@ -52,12 +45,10 @@ def say_rules(out: Output, reply: pb.AddAgentReply) -> None:
 def list_agents(as_json: Json = False) -> None:
     """The agents that have a name."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import goex_pb2 as pb
 
-    with connect(out) as client:
-        reply = client.call("Person/ListAgents", pb.ListAgentsRequest(), pb.ListAgentsReply)
-    out.message(reply)
+    reply = call(out, "Person/ListAgents", pb.ListAgentsRequest(), pb.ListAgentsReply)
     if as_json:
         return
     if not reply.agents:
@@ -74,11 +65,9 @@ def list_agents(as_json: Json = False) -> None:
 def remove(name: Name, as_json: Json = False) -> None:
     """Take an agent's name away: its token stops working and its grants end."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import goex_pb2 as pb
 
-    with connect(out) as client:
-        reply = client.call("Person/RemoveAgent", pb.RemoveAgentRequest(name=name), pb.RemoveAgentReply)
-    out.message(reply)
+    call(out, "Person/RemoveAgent", pb.RemoveAgentRequest(name=name), pb.RemoveAgentReply)
     if not as_json:
         out.say(f"Removed {shown(name)}.")

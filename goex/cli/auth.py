@@ -14,6 +14,7 @@ import typer
 
 from goex.cli.help_text import App, Command
 from goex.cli.output import Json, Output, local, shown
+from goex.cli.vault_app import DEFAULT_ACCOUNT, AccountName
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 app = App(help="Connect and disconnect accounts.")
 
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="A service of the catalog.")]
-AccountName = Annotated[str, typer.Option("--account", metavar="NAME", help="Which account of the service.")]
-DEFAULT_ACCOUNT = "default"
 
 
 class LoginCommand(Command):
@@ -157,19 +156,11 @@ def logout(
 ) -> None:
     """Take a login back at its provider, and forget it."""
     out = Output(as_json)
-    from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call
     from goex.rpc import accounts_pb2 as ab
 
-    with connect(out) as client:
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Accounts/Logout",
-                ab.LogoutRequest(service=service, account=account, passphrase=passphrase),
-                ab.LogoutReply,
-            )
-        )
-    out.message(reply)
+    request = ab.LogoutRequest(service=service, account=account)
+    reply = call(out, "Accounts/Logout", request, ab.LogoutReply, presence=True)
     if as_json:
         return
     label = shown(f"{reply.service}/{reply.account}")
@@ -189,12 +180,10 @@ def list_accounts(
 ) -> None:
     """Which accounts are connected, and what each may do. Never the credentials."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import accounts_pb2 as ab
 
-    with connect(out) as client:
-        reply = client.call("Accounts/ListAccounts", ab.ListAccountsRequest(service=service), ab.ListAccountsReply)
-    out.message(reply)
+    reply = call(out, "Accounts/ListAccounts", ab.ListAccountsRequest(service=service), ab.ListAccountsReply)
     if as_json:
         return
     if not reply.accounts:
@@ -237,7 +226,8 @@ def _narrowed(account: ab.ConnectedAccount) -> str:
 
 
 def _put(client: Client, request: ab.PutCredentialRequest, out: Output) -> None:
-    from goex.cli.prompt import Terminal, with_presence
+    from goex.cli.daemon_calls import call_with_presence
+    from goex.cli.prompt import Terminal
     from goex.cli.secretinput import read_secret
     from goex.cli.vault import imported_base
     from goex.cli.vault_state import check_first, require_open, say_grants_kept, say_where
@@ -256,12 +246,7 @@ def _put(client: Client, request: ab.PutCredentialRequest, out: Output) -> None:
     say_where(out, f"The {words}", check_first(client, "Accounts/PutCredential", request, ab.ConnectedAccount))
     question = f"{words[0].upper()}{words[1:]} for {shown(label)}: "
     request.secret = read_secret(question, what=f"The {words}").reveal()
-
-    def send(passphrase: str) -> ab.ConnectedAccount:
-        request.passphrase = passphrase
-        return client.call("Accounts/PutCredential", request, ab.ConnectedAccount)
-
-    reply = with_presence(send)
+    reply = call_with_presence(client, "Accounts/PutCredential", request, ab.ConnectedAccount)
     out.message(reply)
     if not out.as_json:
         out.say(shown(f"Sealed {label}, for {', '.join(reply.origins)} only."))

@@ -112,23 +112,19 @@ def _agreed() -> bool:
     terminal = Terminal.controlling()
     if terminal is None:
         raise Unavailable("There is no terminal to ask on.", next_step="Read the difference, then add --write.")
-    return (terminal.ask("Write this? [y/N] ") or "").strip().lower() in ("y", "yes")
+    return terminal.agrees("Write this? [y/N] ")
 
 
 def _name(out: Output, name: str, file: Path) -> None:
     """Name the agent and keep its token, for its owner alone."""
     from goex.cli.agents import say_rules
     from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call_with_presence
     from goex.paths import make_private
     from goex.rpc import goex_pb2 as pb
 
-    with connect(out) as reached:
-        reply = with_presence(
-            lambda passphrase: reached.call(
-                "Person/AddAgent", pb.AddAgentRequest(name=name, passphrase=passphrase), pb.AddAgentReply
-            )
-        )
+    with connect(out) as client:
+        reply = call_with_presence(client, "Person/AddAgent", pb.AddAgentRequest(name=name), pb.AddAgentReply)
     try:
         make_private(file.parent)
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)

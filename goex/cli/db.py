@@ -65,8 +65,8 @@ def add(
     """Connect to a database, and seal how it is reached in the vault."""
     out = Output(as_json)
     from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call_with_presence
     from goex.cli.input_text import read_text
-    from goex.cli.prompt import call_with_presence
     from goex.cli.vault_state import require_open
     from goex.rpc import databases_pb2 as db
     from policies.databases import Address
@@ -114,7 +114,7 @@ def add(
 def list_databases(as_json: Json = False) -> None:
     """Which databases there are, and what is held in them."""
     out = Output(as_json)
-    from goex.cli.connect import call
+    from goex.cli.daemon_calls import call
     from goex.rpc import databases_pb2 as db
 
     reply = call(out, "Databases/ListDatabases", db.ListDatabasesRequest(), db.ListDatabasesReply)
@@ -146,7 +146,7 @@ def list_databases(as_json: Json = False) -> None:
 def show(name: Name, as_json: Json = False) -> None:
     """Tables and columns of a database, and how changes there are taken back. Never a row."""
     out = Output(as_json)
-    from goex.cli.connect import call
+    from goex.cli.daemon_calls import call
     from goex.rpc import databases_pb2 as db
 
     request = db.ShowDatabaseRequest(name=name)
@@ -182,7 +182,7 @@ def policy(
 ) -> None:
     """Choose how changes are taken back where a request doesn't say it."""
     out = Output(as_json)
-    from goex.cli.connect import call
+    from goex.cli.daemon_calls import call
     from goex.rpc import databases_pb2 as db
 
     if unset and (policy or not table):
@@ -200,7 +200,7 @@ def policy(
 def remove(name: Name, as_json: Json = False) -> None:
     """Forget a database's entry. The database isn't touched; what was done there can't be undone by GoEx any more."""
     out = Output(as_json)
-    from goex.cli.connect import call
+    from goex.cli.daemon_calls import call
     from goex.rpc import databases_pb2 as db
 
     request = db.RemoveDatabaseRequest(name=name)

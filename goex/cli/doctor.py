@@ -89,12 +89,12 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
         found += _guarded("databases", lambda: _databases(paths))
     if not quick:
         keyed = status[0].keyed_by if status else ""
-        found.append(_guard("keyring", lambda: _keyring_for(env, keyed)))
+        found.append(_guard("keyring", lambda: _keyring_for(keyed)))
     found += [_guard("model", lambda: _model(paths)), _guard("terminal", _terminal)]
     return found
 
 
-def keyring(env: Mapping[str, str]) -> Check:
+def keyring() -> Check:
     """Whether the system's keyring can hold the master key. Asks it for an entry that isn't there."""
     from vault.errors import KeyringError, KeyringKeyMissing
     from vault.keyring_client import fetch
@@ -102,15 +102,15 @@ def keyring(env: Mapping[str, str]) -> Check:
     try:
         fetch("goex", "doctor", timeout=_KEYRING_SECONDS)
     except KeyringKeyMissing:
-        return Check(name="keyring", ok=True, says="answers, and keeps secrets", needed=False)
+        pass
     except KeyringError as error:
         return Check(name="keyring", ok=False, says=error.message, mend=error.next_step, needed=False)
     return Check(name="keyring", ok=True, says="answers, and keeps secrets", needed=False)
 
 
-def _keyring_for(env: Mapping[str, str], keyed_by: str) -> Check:
+def _keyring_for(keyed_by: str) -> Check:
     """As `keyring`, seen by the vault that there is: needed by one that it keys, idle beside a passphrase."""
-    found = keyring(env)
+    found = keyring()
     if found.ok:
         return found
     if keyed_by == "passphrase":
@@ -152,7 +152,7 @@ def _docker() -> list[Check]:
     try:
         client = connect(_DOCKER_SECONDS)
     except GoexError as error:
-        return [Check(name="docker", ok=False, says=error.message, mend=_mend_docker(error))]
+        return [Check(name="docker", ok=False, says=error.message, mend=_mend_docker())]
     try:
         version = str(client.version().get("Version", "?"))
         found = [Check(name="docker", ok=True, says=f"answers, version {version}"), _users(client.info())]
@@ -183,7 +183,7 @@ def _users(info: Mapping[str, object]) -> Check:
     )
 
 
-def _mend_docker(error: GoexError) -> str:
+def _mend_docker() -> str:
     socket = Path("/var/run/docker.sock")
     if host := os.environ.get("DOCKER_HOST"):
         return f"Start the Docker engine at {host}, or unset DOCKER_HOST to use this machine's own."

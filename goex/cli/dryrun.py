@@ -6,10 +6,8 @@ alone. A dry run decides nothing, whatever it shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
-
-import grpc
 
 from goex.cli.output import Output, fold
 from goex.cli.question_text import Line, Style
@@ -34,35 +32,6 @@ _SIGNS: dict[str, tuple[str, Style]] = {
 _UNKNOWN: tuple[str, Style] = ("    │ ", "")
 
 
-class Going:
-    """One dry run under way. Iterate it once: progress as text, at last the reply. `cancel` ends it from elsewhere."""
-
-    def __init__(self, client: Client, request: pb.DryRunRequest) -> None:
-        from goex.rpc import goex_pb2 as pb
-
-        self._stream = client.stream("Person/DryRun", request, pb.DryRunEvent)
-        self._cancelled = False
-
-    def cancel(self) -> None:
-        self._cancelled = True
-        self._stream.cancel()
-
-    def __iter__(self) -> Iterator[pb.DryRunEvent]:
-        from goex.client import translate
-
-        try:
-            for event in self._stream:
-                yield event
-                if event.HasField("done"):
-                    return
-        except grpc.RpcError as error:
-            if self._cancelled:
-                return
-            raise translate(error) from error
-        if not self._cancelled:
-            raise GoexError("The daemon ended the dry run without a word.", next_step="Ask for it again.")
-
-
 def lines_of(reply: pb.DryRunReply, width: int) -> list[Line]:
     """Everything that a dry run found, folded to `width` columns. Pure."""
     lines = [Line(piece, "bold") for piece in fold(escape(reply.summary), width)]
@@ -76,27 +45,27 @@ def lines_of(reply: pb.DryRunReply, width: int) -> list[Line]:
 
 def show(client: Client, request: pb.DryRunRequest, out: Output) -> int:
     """Make a dry run and show it. Returns the exit status."""
-    going, done = Going(client, request), None
-    try:
-        for event in going:
+    from goex.rpc import goex_pb2 as pb
+
+    done = None
+    with closing(client.streamed("Person/DryRun", request, pb.DryRunEvent)) as events:
+        for event in events:
             out.message(event)
             if event.HasField("done"):
                 done = event.done
-            else:
-                out.progress(event.progress)
-    finally:
-        going.cancel()
+                break
+            out.progress(event.progress)
     if done is None:
-        return int(ExitStatus.FAILED)
+        raise GoexError("The daemon ended the dry run without a word.", next_step="Ask for it again.")
     if not out.as_json:
-        _say(out, done.plan, done)
+        _say(out, done)
     return int(ExitStatus.OK if done.ok else ExitStatus.FAILED)
 
 
-def _say(out: Output, plan: Sequence[str], done: pb.DryRunReply) -> None:
-    if plan:
+def _say(out: Output, done: pb.DryRunReply) -> None:
+    if done.plan:
         out.say("What would run", "bold")
-        for text in plan:
+        for text in done.plan:
             out.barred(text)
         out.say("")
     styles = {"added": "green", "removed": "red", "warn": "bold yellow"}

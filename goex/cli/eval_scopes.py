@@ -131,11 +131,7 @@ def scopes(
             )
             ranking = evaluation.retrieved(alone, found, _counting(out, len(found), "requests ranked"))
             report, rows = evaluation.report(method, made, ranking), [row.to_json() for row in made]
-    if details is not None:
-        _write(details, rows)
-    out.json(report)
-    if not as_json:
-        _show(out, report)
+    _finish(out, report, details, rows)
 
 
 def _in_rounds(
@@ -167,11 +163,7 @@ def _in_rounds(
             out.progress(f"Put the answers into {answers}, and run this again.")
             return
         report = evaluation.report(CONVERSATION, made, evaluation.retrieved(alone, found, counting))
-    if details is not None:
-        _write(details, [row.to_json() for row in made])
-    out.json(report)
-    if not out.as_json:
-        _show(out, report)
+    _finish(out, report, details, [row.to_json() for row in made])
 
 
 def _technique(method: str, responses: Path | None, dump_prompts: Path | None) -> Technique | None:
@@ -253,8 +245,13 @@ def _write(file: Path, rows: Iterable[dict[str, Any]]) -> int:
     return written
 
 
-def _show(out: Output, report: dict[str, Any]) -> None:
-    """The columns as a table, the rest below it."""
+def _finish(out: Output, report: dict[str, Any], details: Path | None, rows: Iterable[dict[str, Any]]) -> None:
+    """Write what came of each request, and show the figures: the columns as a table, the rest below it."""
+    if details is not None:
+        _write(details, rows)
+    out.json(report)
+    if out.as_json:
+        return
     out.table(
         ("method", *(name for name, _, _ in _COLUMNS)),
         [(report["method"], *(_number(report[key], places) for _, key, places in _COLUMNS))],

@@ -67,7 +67,7 @@ class Follower:
         self._status: Any = None
         self._put_off: set[str] = set()
         self._decided: set[str] = set()
-        self._printed = False
+        self.printed = False  # whether output of the action was shown as it came
 
     def run(self) -> Ended:
         """Follow to the end. Raises GoexError when the stream fails, KeyboardInterrupt after cancelling."""
@@ -183,7 +183,7 @@ class Follower:
     def _output(self, output: pb.Output) -> None:
         if self._out.as_json:
             return
-        self._printed = True
+        self.printed = True
         decoder = self._decoders.setdefault(output.stream, codecs.getincrementaldecoder("utf-8")("replace"))
         stream = sys.stderr if output.stream == "stderr" else sys.stdout
         stream.write(shown(decoder.decode(output.data), newlines=True))
@@ -227,11 +227,6 @@ class Follower:
         if state:
             self._out.progress(f"Cancelled {id}, which is {state} now.")
         self._out.progress(f"See what it did with: goex show {id}")
-
-    @property
-    def printed(self) -> bool:
-        """Whether output of the action was shown as it came."""
-        return self._printed
 
 
 def follow(client: Client, events: Events, out: Output, *, detach: bool = False) -> Ended:

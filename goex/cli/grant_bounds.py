@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from goex.cli.question_text import Line, meaning, words
 from policies.display_text import escape
 
 if TYPE_CHECKING:
-    from goex.cli.prompt import Terminal
     from goex.rpc import goex_pb2 as pb
 
 TRIES = 3
+
+
+class Terminal(Protocol):
+    """What is needed of `goex.cli.prompt.Terminal`, which imports this module."""
+
+    @property
+    def size(self) -> tuple[int, int]: ...
+
+    def write(self, line: Line) -> None: ...
+
+    def ask(self, question: str) -> str | None: ...
 
 
 def narrow(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest) -> bool:

@@ -109,12 +109,10 @@ def revoke(
             "Name grants, or what they have in common: --agent, --service, --session; or --task alone.",
             next_step="See them with: goex grants",
         )
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import goex_pb2 as pb
 
-    with connect(out) as client:
-        request = pb.RevokeRequest(grant_ids=grant_ids, agent=agent, service=service, session=session, task=task)
-        reply = client.call("Person/Revoke", request, pb.RevokeReply)
-    out.message(reply)
+    request = pb.RevokeRequest(grant_ids=grant_ids, agent=agent, service=service, session=session, task=task)
+    reply = call(out, "Person/Revoke", request, pb.RevokeReply)
     if not as_json:
         out.say(f"Revoked {len(reply.grants)} grant{'' if len(reply.grants) == 1 else 's'}.")

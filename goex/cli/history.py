@@ -197,8 +197,7 @@ def _ask_older(client: Client, older: str, newest: str, verb: str, out: Output) 
         )
     what = client.call("Audit/Story", pb.ActionId(id=older), audit.StoryReply).logged.what
     out.progress(f"The newest action that {verb} is possible for is {older}: {what}")
-    said = terminal.ask(f"{verb.capitalize()} {shown(older)} (yes or no) [no]: ")
-    if (said or "no").lower() not in ("y", "yes"):
+    if not terminal.agrees(f"{verb.capitalize()} {shown(older)} (yes or no) [no]: "):
         raise Denied("Nothing was changed.", next_step=f"To name another action: goex {verb} ID; goex log lists them.")
 
 

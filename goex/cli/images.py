@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -17,13 +16,6 @@ app = App(help="What actions run in.")
 _MOST = 1_000_000  # bytes of a requirements file
 
 
-def _own() -> Path:
-    """Where the person's own profiles are."""
-    from goex.paths import Paths
-
-    return Paths.from_env(os.environ).profiles
-
-
 @app.command("build")
 def build(
     name: Annotated[str, typer.Argument(metavar="[NAME]", help="Which image.")] = "base",
@@ -31,9 +23,10 @@ def build(
 ) -> None:
     """Build an image, where it isn't built yet."""
     out = Output(as_json)
+    from goex.cli.connect import paths
     from runtimes.sandbox import images
 
-    own = _own()
+    own = paths().profiles
     image = images.build(name, out.progress, own)
     out.json({"name": name, "tag": images.tag(name, own), "image": image})
     if not as_json:
@@ -44,10 +37,11 @@ def build(
 def list_images(as_json: Json = False) -> None:
     """The images, and whether each is built."""
     out = Output(as_json)
+    from goex.cli.connect import paths
     from runtimes.sandbox import images, profiles
     from runtimes.sandbox.engine import connect
 
-    own = _own()
+    own = paths().profiles
     mine = profiles.names(own)
     client = connect()
     rows: list[dict[str, str]] = []
@@ -93,6 +87,7 @@ def add(
     is ever installed while a program runs.
     """
     out = Output(as_json)
+    from goex.cli.connect import paths
     from runtimes.sandbox import images, profiles
 
     if requirements is None and not (library or npm or package):
@@ -100,7 +95,7 @@ def add(
             "There is nothing to add.",
             next_step="Name libraries with --library, --npm or --requirements FILE, Debian's packages with --package.",
         )
-    own = _own()
+    own = paths().profiles
     wanted = "".join(f"{line}\n" for line in library or ())
     wanted += _read(requirements) if requirements is not None else ""
     below = images.content(profiles.BELOW)
@@ -119,9 +114,10 @@ def remove(
 ) -> None:
     """Forget a profile of your own, and remove its image. Programs that were approved for it don't run any more."""
     out = Output(as_json)
+    from goex.cli.connect import paths
     from runtimes.sandbox import images, profiles
 
-    profiles.remove(_own(), name)
+    profiles.remove(paths().profiles, name)
     removed = images.forget(name)
     out.json({"name": name, "images": removed})
     if not as_json:

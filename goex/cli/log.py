@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import audit_pb2 as audit
 
-_NOT_PROVEN = 3  # as the verifier that stands alone ends, where something isn't signed or can't be checked
+_NOT_PROVEN = 3  # as the verifier that stands alone ends, where something isn't signed or can't be checked or opened
 
 
 class LogCommand(Command):
@@ -184,23 +184,29 @@ def _verify(client: Client, out: Output) -> int:
             reply = step.result
         elif step.rows:
             out.progress(f"Checked {step.checked} of {step.rows} rows.")
-    out.message(reply)
+    vault = client.status().vault
+    out.json({**to_json(reply), "vault": vault})
     if not out.as_json:
         if reply.good and reply.authenticated:
             signed = f" {reply.signed} rows are signed by passkeys." if reply.signed else ""
             out.say(f"The journal is whole: {reply.rows} rows, head {shown(reply.head)}.{signed}")
         elif reply.good:
             out.say(f"The chain of {reply.rows} rows is whole; the vault is sealed, so its head couldn't be checked.")
-            out.progress("Unseal it with: goex vault unlock")
         else:
             out.say(f"The journal was altered: {shown(reply.problem)}", "bold red")
+        if reply.good and reply.problem:
+            out.say(shown(reply.problem), "bold red")
+            out.progress("Come back from a vault backup that has the key: goex vault restore FILE --replace")
+        if reply.good and vault != "unsealed":
+            out.say(f"It wasn't checked whether what is sealed can be opened: the vault is {shown(vault)}.")
+            out.progress("Unseal it with: goex vault unlock")
         for each in reply.unproven:
             out.say(f"Not proven: {shown(each)}.", "bold red")
     if not reply.good:
         return int(ExitStatus.FAILED)
     if not reply.authenticated:
         return int(ExitStatus.SEALED)
-    return _NOT_PROVEN if reply.unproven else int(ExitStatus.OK)
+    return _NOT_PROVEN if reply.problem or reply.unproven else int(ExitStatus.OK)
 
 
 def _export(client: Client, wanted: audit.Wanted, to: str, out: Output) -> None:

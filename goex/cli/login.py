@@ -11,21 +11,20 @@ import os
 import select
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import grpc
-
 from goex.cli.output import Output, local, shown, to_json
-from goex.cli.prompt import Line, Terminal, with_presence
+from goex.cli.prompt import Terminal, with_presence
+from goex.cli.question_text import Line
 from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import accounts_pb2 as ab
 
-_YES = ("y", "yes")
 _SHOWN_SCOPES = 40
 _LONGEST_PASTE = 20_000  # bytes
 _ENDPOINTS = ("issuer", "authorization_endpoint", "token_endpoint", "device_endpoint", "revocation_endpoint")
@@ -44,7 +43,6 @@ class LoginOptions:
     place: dict[str, Any] = field(default_factory=dict)  # of AccountPlace
     client_id: str = ""
     secret: Callable[[], bytes] | None = None
-    seconds: int = 0
 
 
 def run(client: Client, options: LoginOptions, out: Output) -> ab.LoginDone:
@@ -60,7 +58,6 @@ def run(client: Client, options: LoginOptions, out: Output) -> ab.LoginDone:
         client_id=options.client_id,
         scopes=options.scopes,
         flow=options.flow,
-        seconds=options.seconds,
     )
     offer = _agreed(client, request, out, terminal)
     registers = offer.registers and options.flow == "code"
@@ -70,10 +67,10 @@ def run(client: Client, options: LoginOptions, out: Output) -> ab.LoginDone:
         request.client_secret = options.secret()
     elif offer.client == "confidential" and not (offer.client_id or registers) and terminal:
         request.client_secret = terminal.secret("Client secret (Enter: it has none): ").encode("utf-8")
-    events = with_presence(lambda passphrase: _Events(client, request, passphrase), terminal)
+    first, events = with_presence(lambda passphrase: _first_event(client, request, passphrase), terminal)
     pasting = _Pasting()
     try:
-        return _follow(client, events, options, out, pasting)
+        return _follow(client, chain([first] if first is not None else [], events), options, out, pasting)
     finally:
         pasting.end()
         events.close()
@@ -113,38 +110,20 @@ def offer_scopes(offer: ab.OfferReply, out: Output) -> None:
         out.progress(f"  … and {rest} more: goex catalog show {offer.service} --json")
 
 
-class _Events:
-    """The events of a login. Made only when the daemon has taken it: the first event is read at once."""
+def _first_event(
+    client: Client, request: ab.LoginRequest, passphrase: str
+) -> tuple[ab.LoginEvent | None, Generator[ab.LoginEvent, None, None]]:
+    """A login that the daemon has taken: its first event, which is read at once, and those to come."""
+    from goex.rpc import accounts_pb2 as ab
 
-    def __init__(self, client: Client, request: ab.LoginRequest, passphrase: str) -> None:
-        from goex.rpc import accounts_pb2 as ab
-
-        request.passphrase = passphrase
-        self._call = client.stream("Accounts/Login", request, ab.LoginEvent)
-        self._first = self._next()
-
-    def close(self) -> None:
-        self._call.cancel()
-
-    def __iter__(self) -> Iterator[ab.LoginEvent]:
-        event = self._first
-        while event is not None:
-            yield event
-            if event.WhichOneof("what") == "done":
-                return
-            event = self._next()
-
-    def _next(self) -> ab.LoginEvent | None:
-        from goex.client import translate
-
-        try:
-            found: ab.LoginEvent | None = next(self._call, None)
-        except grpc.RpcError as error:
-            raise translate(error) from error
-        return found
+    request.passphrase = passphrase
+    events = client.streamed("Accounts/Login", request, ab.LoginEvent)
+    return next(events, None), events
 
 
-def _follow(client: Client, events: _Events, options: LoginOptions, out: Output, pasting: _Pasting) -> ab.LoginDone:
+def _follow(
+    client: Client, events: Iterable[ab.LoginEvent], options: LoginOptions, out: Output, pasting: _Pasting
+) -> ab.LoginDone:
     for event in events:
         if out.as_json:
             out.json(to_json(event))
@@ -277,8 +256,7 @@ def _agreed(client: Client, request: ab.LoginRequest, out: Output, terminal: Ter
                 out.progress(f"  {name.replace('_', ' ')}: {getattr(offer.server, name)}")
         placed = _say_places(offer, out) or placed
         out.progress("Whoever wrote that chose these places; tokens and the client's secret will go there.")
-        said = terminal.ask("Are they the provider's own? (yes/no) [no]: ") if terminal is not None else None
-        if (said or "").lower() not in _YES:
+        if terminal is None or not terminal.agrees("Are they the provider's own? (yes/no) [no]: "):
             raise Denied(
                 "Where the tokens would go wasn't confirmed.",
                 next_step="Give the provider's own: --issuer https://…; or confirm it in a terminal.",
@@ -323,8 +301,7 @@ def _agree_to_places(offer: ab.OfferReply, out: Output, terminal: Terminal | Non
     """Where logins happen the person said; where the token then goes only an import says. Raises Denied."""
     out.progress(f"What was imported as {offer.service} says where the token will be sent:")
     _say_places(offer, out)
-    said = terminal.ask("Is that the provider's own? (yes/no) [no]: ") if terminal is not None else None
-    if (said or "").lower() not in _YES:
+    if terminal is None or not terminal.agrees("Is that the provider's own? (yes/no) [no]: "):
         raise Denied(
             "Where the token would be sent wasn't confirmed.",
             next_step="Give the service's own address: --base-url https://…; or confirm it in a terminal.",
@@ -337,8 +314,7 @@ def _said_private(offer: ab.OfferReply, terminal: Terminal | None) -> None:
     question = (
         f"{where} is plain http. Is it on this machine or network, and may the credential go there? (yes/no) [no]: "
     )
-    said = terminal.ask(shown(question)) if terminal is not None else None
-    if (said or "").lower() not in _YES:
+    if terminal is None or not terminal.agrees(shown(question)):
         raise Denied(
             f"{where} is plain http, which shows the credential to the network.",
             next_step="Use https, or --private for a server on this machine or network.",

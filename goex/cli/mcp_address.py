@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from goex.cli.output import Output, shown
+from goex.cli.vault_app import DEFAULT_ACCOUNT
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
     from goex.client import Client
     from policies.services import OAuth
     from runtimes.servers.definition import Server
-
-_ACCOUNT = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +116,7 @@ def _logins(out: Output, options: AddOptions) -> OAuth | None:
 def _connect(client: Client, out: Output, options: AddOptions, draft: Server, oauth: OAuth | None) -> None:
     """Seal its account: by a login, with a token, or with what is worth nothing where it has none."""
     from goex.cli import login
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call_with_presence
     from goex.cli.secretinput import read_secret
     from goex.rpc import goex_pb2 as pb
 
@@ -136,10 +135,5 @@ def _connect(client: Client, out: Output, options: AddOptions, draft: Server, oa
     secret = secrets.token_urlsafe(32).encode()
     if options.bearer:
         secret = read_secret(f"Credential for {shown(options.name)}: ", what="The credential").reveal()
-    request = pb.VaultPutRequest(service=options.name, account=_ACCOUNT, format="string", secret=secret, **where)
-
-    def send(passphrase: str) -> pb.AccountView:
-        request.passphrase = passphrase
-        return client.call("Person/VaultPut", request, pb.AccountView)
-
-    with_presence(send)
+    request = pb.VaultPutRequest(service=options.name, account=DEFAULT_ACCOUNT, format="string", secret=secret, **where)
+    call_with_presence(client, "Person/VaultPut", request, pb.AccountView)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goex.cli.output import Json, Output, counted, fold, shown
+from goex.cli.vault_app import DEFAULT_ACCOUNT
 from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from policies.services import OAuth, Placement, Service
     from runtimes.servers.definition import Server, Servers
 
-ACCOUNT = "default"
 Name = Annotated[str, typer.Argument(metavar="NAME", help="What the service is to be called.")]
 
 
@@ -242,7 +242,7 @@ def remove(name: Name, as_json: Json = False) -> None:
     """Remove a server, its image and its account."""
     out = Output(as_json)
     from goex.cli.connect import connect, paths
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call_with_presence
     from goex.rpc import accounts_pb2 as ab
     from goex.rpc import goex_pb2 as pb
     from mapper.importing.install import remove as remove_service
@@ -257,21 +257,12 @@ def remove(name: Name, as_json: Json = False) -> None:
         accounts = client.call("Person/VaultList", pb.VaultListRequest(), pb.VaultListReply).accounts
         own = next((one for one in accounts if one.service == name), None)
         if own is not None and own.format == "oauth":
-            done = with_presence(
-                lambda passphrase: client.call(
-                    "Accounts/Logout", ab.LogoutRequest(service=name, passphrase=passphrase), ab.LogoutReply
-                )
-            )
+            done = call_with_presence(client, "Accounts/Logout", ab.LogoutRequest(service=name), ab.LogoutReply)
             if done.why:
                 out.progress(shown(done.why))
         elif own is not None:
-            with_presence(
-                lambda passphrase: client.call(
-                    "Person/VaultRemove",
-                    pb.VaultRemoveRequest(service=name, account=ACCOUNT, passphrase=passphrase),
-                    pb.VaultRemoveReply,
-                )
-            )
+            request = pb.VaultRemoveRequest(service=name, account=DEFAULT_ACCOUNT)
+            call_with_presence(client, "Person/VaultRemove", request, pb.VaultRemoveReply)
     try:
         remove_service(place.catalog, name)
     except GoexError as error:
@@ -305,25 +296,20 @@ def _look(out: Output, name: str) -> None:
 def _agree(out: Output, server: Server) -> None:
     """Agree to what a server says of its tools: its credential, and where that may go, stay as they are."""
     from goex.cli.connect import connect, paths
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call_with_presence
     from goex.rpc import goex_pb2 as pb
     from mapper.catalog import Catalog
     from runtimes.servers.definition import Servers
 
     place = paths()
     servers, service = Servers(place.servers), Catalog.open(place.catalog).service(server.name)
-    request = pb.VaultPutRequest(service=server.name, account=ACCOUNT, origins=[server.mark], keep=True)
-
-    def send(passphrase: str) -> pb.AccountView:
-        request.passphrase = passphrase
-        return client.call("Person/VaultPut", request, pb.AccountView)
-
+    request = pb.VaultPutRequest(service=server.name, account=DEFAULT_ACCOUNT, origins=[server.mark], keep=True)
     # The account last: nothing that could fail comes after it, and until it says so, nothing is called.
     with connect(out) as client, _put_back(server.name):
         _install(server, service.placement, service.oauth)
         servers.put(server)
         servers.note_seen(server.name, server.tools)  # whoever is cut off here still has something to review
-        with_presence(send)
+        call_with_presence(client, "Person/VaultPut", request, pb.AccountView)
     servers.forget_seen(server.name)
 
 
@@ -410,14 +396,14 @@ def _check_terminal(otherwise: str, next_step: str) -> Terminal:
 
 def _is_agreed(texts: Iterable[str], question: str, terminal: Terminal) -> bool:
     """Show the texts to their end, and ask."""
-    from goex.cli.prompt import Line
+    from goex.cli.question_text import Line
 
     lines = [
         Line(("    ┊ " if index else "") + part)
         for text in texts
         for index, part in enumerate(fold(text, terminal.size[0] - 6))
     ]
-    return terminal.show(lines) and (terminal.ask(question) or "").strip().lower() in ("y", "yes")
+    return terminal.show(lines) and terminal.agrees(question)
 
 
 def _told(server: Server) -> Iterator[str]:
@@ -451,12 +437,12 @@ def _seal(out: Output, server: Server, request: pb.VaultPutRequest) -> None:
     """Seal the account that says that the person agreed to the server as it is: with its credential, or with one that
     is worth nothing where it needs none."""
     from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call_with_presence
     from goex.cli.secretinput import read_secret
     from goex.cli.vault_state import require_open
     from goex.rpc import goex_pb2 as pb
 
-    request.service, request.account, request.format, request.replace = server.name, ACCOUNT, "string", True
+    request.service, request.account, request.format, request.replace = server.name, DEFAULT_ACCOUNT, "string", True
     with connect(out) as client:
         require_open(client, out)
         if server.variable:
@@ -464,12 +450,7 @@ def _seal(out: Output, server: Server, request: pb.VaultPutRequest) -> None:
             request.secret = credential.reveal()
         else:
             request.secret = secrets.token_urlsafe(32).encode()
-
-        def send(passphrase: str) -> pb.AccountView:
-            request.passphrase = passphrase
-            return client.call("Person/VaultPut", request, pb.AccountView)
-
-        with_presence(send)
+        call_with_presence(client, "Person/VaultPut", request, pb.AccountView)
 
 
 def _view(server: Server) -> dict[str, object]:

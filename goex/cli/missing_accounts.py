@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from goex.cli.follow import Ended
     from goex.client import Client
 
-_YES = ("y", "yes")
-
 
 def offer(client: Client, ended: Ended, out: Output) -> bool:
     """Whether the person logged in to everything that was missing, or unlocked the vault, so that it is worth trying
@@ -41,8 +39,9 @@ def offer(client: Client, ended: Ended, out: Output) -> bool:
     reply = client.call("Accounts/Consents", ab.ConsentsRequest(action_id=ended.action_id), ab.ConsentsReply)
     for consent in reply.consents:
         label = f"{consent.service}/{consent.account}"
-        said = terminal.ask(f"Log in to {shown(label)} now, for {shown(', '.join(consent.scopes))}? (yes/no) [no]: ")
-        if (said or "").lower() not in _YES:
+        if not terminal.agrees(
+            f"Log in to {shown(label)} now, for {shown(', '.join(consent.scopes))}? (yes/no) [no]: "
+        ):
             return False
         options = LoginOptions(service=consent.service, account=consent.account, scopes=tuple(consent.scopes))
         done = run(client, options, out)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goex.cli.help_text import App
-from goex.cli.output import Json, Output, fold, local, shown
+from goex.cli.output import Json, Output, local, shown
+from goex.cli.question_text import Line
 from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
-    from goex.cli.prompt import Terminal
-    from goex.cli.question_text import Style
+    from goex.client import Client
     from goex.rpc import reversions_pb2 as pb
 
 app = App(help="Undo pairs: which call undoes which, where each pair comes from, and whether it has worked.")
@@ -44,12 +44,10 @@ def list_(
 ) -> None:
     """The pairs of a service or a method; without one, those that were added and those that were used."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import reversions_pb2 as pb
 
-    with connect(out) as client:
-        reply = client.call("Reversions/ListPairs", pb.ListPairsRequest(of=of, failed=failed), pb.ListPairsReply)
-    out.message(reply)
+    reply = call(out, "Reversions/ListPairs", pb.ListPairsRequest(of=of, failed=failed), pb.ListPairsReply)
     if as_json:
         return
     if reply.trouble:
@@ -80,16 +78,14 @@ def list_(
 def show(hash: Hash, as_json: Json = False) -> None:
     """One pair in full, and every use of it."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import reversions_pb2 as pb
 
-    with connect(out) as client:
-        reply = client.call("Reversions/ShowPair", pb.ShowPairRequest(hash=hash), pb.ShowPairReply)
-    out.message(reply)
+    reply = call(out, "Reversions/ShowPair", pb.ShowPairRequest(hash=hash), pb.ShowPairReply)
     if as_json:
         return
-    for text, style in _lines(reply):
-        out.say(text, style)
+    for line in _lines(reply):
+        out.say(line.text, line.style)
     for use in reply.uses:
         why = f": {use.why}" if use.why else ""
         out.say(shown(f"{local(use.at)}  {use.action}  {use.result}{why}"))
@@ -136,17 +132,10 @@ def propose(
 def remove(hash: Hash, as_json: Json = False) -> None:
     """Remove a pair that was added. The record of its uses is kept. Needs your approval passphrase."""
     out = Output(as_json)
-    from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call
     from goex.rpc import reversions_pb2 as pb
 
-    with connect(out) as client:
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Reversions/RemovePair", pb.RemovePairRequest(hash=hash, passphrase=passphrase), pb.RemovePairReply
-            )
-        )
-    out.message(reply)
+    reply = call(out, "Reversions/RemovePair", pb.RemovePairRequest(hash=hash), pb.RemovePairReply, presence=True)
     if not as_json:
         out.say(shown(f"Removed: {reply.method} isn't taken back by it any more."))
 
@@ -155,17 +144,10 @@ def remove(hash: Hash, as_json: Json = False) -> None:
 def retry(hash: Hash, as_json: Json = False) -> None:
     """Use a pair again that failed, once you know why. Needs your approval passphrase."""
     out = Output(as_json)
-    from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call
     from goex.rpc import reversions_pb2 as pb
 
-    with connect(out) as client:
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Reversions/RetryPair", pb.RetryPairRequest(hash=hash, passphrase=passphrase), pb.RetryPairReply
-            )
-        )
-    out.message(reply)
+    reply = call(out, "Reversions/RetryPair", pb.RetryPairRequest(hash=hash), pb.RetryPairReply, presence=True)
     if not as_json:
         out.say(shown(f"The undo pair {reply.hash[:12]} is used again."))
 
@@ -174,53 +156,31 @@ def retry(hash: Hash, as_json: Json = False) -> None:
 def restore(as_json: Json = False) -> None:
     """Make the set anew from the journal, where the state database was altered. Needs your approval passphrase."""
     out = Output(as_json)
-    from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call
     from goex.rpc import reversions_pb2 as pb
 
-    with connect(out) as client:
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Reversions/RestorePairs",
-                pb.RestorePairsRequest(passphrase=passphrase),
-                pb.RestorePairsReply,
-                seconds=600.0,
-            )
-        )
-    out.message(reply)
+    request = pb.RestorePairsRequest()
+    reply = call(out, "Reversions/RestorePairs", request, pb.RestorePairsReply, presence=True, seconds=600.0)
     if not as_json:
         out.say(f"Restored from the journal: {reply.count} pairs and uses.")
 
 
 def _add(
-    checked: pb.CheckPairsReply, request: pb.AddPairsRequest, client: object, *, ask: bool = False
+    checked: pb.CheckPairsReply, request: pb.AddPairsRequest, client: Client, *, ask: bool = False
 ) -> pb.AddPairsReply:
     """Show what would be added on the terminal, and add it with presence. A model's needs a yes of its own."""
-    from goex.cli.prompt import Line, Terminal, with_presence
-    from goex.client import Client
+    from goex.cli.daemon_calls import call_with_presence
+    from goex.cli.prompt import Terminal
     from goex.rpc import reversions_pb2 as pb
 
-    assert isinstance(client, Client)
-    terminal: Terminal | None = Terminal.controlling()
+    terminal = Terminal.controlling()
     if terminal is None and ask:
         raise Denied("What a model proposes is added on a terminal alone.", next_step="Run it where you can answer.")
     if terminal is not None:
-        width = terminal.size[0]
-        lines = [
-            Line(("  ┊ " if index else "") + part, style)
-            for one in checked.pairs
-            for text, style in _lines(one)
-            for index, part in enumerate(fold(text, width - 4))
-        ]
-        agreed = terminal.show(lines) and (terminal.ask("Add this? [y/N] ") or "").lower() in ("y", "yes")
-        if not agreed:
+        lines = (line for one in checked.pairs for line in _lines(one))
+        if not terminal.agrees_to(lines, "Add this? [y/N] "):
             raise Denied("Nothing was added.", next_step="Answer y to add it.")
-
-    def send(passphrase: str) -> pb.AddPairsReply:
-        request.passphrase = passphrase
-        return client.call("Reversions/AddPairs", request, pb.AddPairsReply)
-
-    return with_presence(send, terminal)
+    return call_with_presence(client, "Reversions/AddPairs", request, pb.AddPairsReply, terminal)
 
 
 def _added(out: Output, reply: pb.AddPairsReply) -> None:
@@ -230,14 +190,14 @@ def _added(out: Output, reply: pb.AddPairsReply) -> None:
             out.say(shown(f"Added {one.hash[:12]}: {one.method} is taken back by {', '.join(one.calls)}."))
 
 
-def _lines(reply: pb.ShowPairReply) -> Iterator[tuple[str, Style]]:
+def _lines(reply: pb.ShowPairReply) -> Iterator[Line]:
     """A pair in full: nothing of it is cut."""
     one = reply.pair
-    yield shown(f"{one.method}, {one.fits}"), "bold"
+    yield Line(shown(f"{one.method}, {one.fits}"), "bold")
     standing = _STANDINGS.get(one.standing, one.standing)
-    yield shown(f"  {_SOURCES.get(one.source, one.source)}; {standing}"), ""
+    yield Line(shown(f"  {_SOURCES.get(one.source, one.source)}; {standing}"))
     if one.added:
-        yield shown(f"  added {local(one.added)} by {one.by}"), ""
+        yield Line(shown(f"  added {local(one.added)} by {one.by}"))
     undo = json.loads(reply.undo_json)
     for role, words in (("pre", "first reads"), ("after", "then reads"), ("guard", "compares first"),
                         ("guards", "compares first"), ("calls", "takes back by"),
@@ -245,17 +205,17 @@ def _lines(reply: pb.ShowPairReply) -> Iterator[tuple[str, Style]]:
         found = undo.get(role, [])
         for call in found if isinstance(found, list) else [found]:
             arguments = json.dumps(call["arguments"], ensure_ascii=False)
-            yield shown(f"  {words} {call['method']} {arguments}"), ""
+            yield Line(shown(f"  {words} {call['method']} {arguments}"))
             for expect in call.get("expect", ()):
                 said = {name: value for name, value in expect.items() if name != "says"}
-                yield shown(f"      expects {json.dumps(said, ensure_ascii=False)}"), ""
+                yield Line(shown(f"      expects {json.dumps(said, ensure_ascii=False)}"))
     if undo.get("restores"):
-        yield shown(f"  writes back the old fields of its {undo['restores']} that the call wrote"), ""
+        yield Line(shown(f"  writes back the old fields of its {undo['restores']} that the call wrote"))
     for scope in one.scopes:
-        yield shown(f"  needs {scope}"), ""
+        yield Line(shown(f"  needs {scope}"))
     if one.note:
-        yield shown(f"  what remains: {one.note}"), ""
-    yield shown(f"  {reply.pair.hash}"), "dim"
+        yield Line(shown(f"  what remains: {one.note}"))
+    yield Line(shown(f"  {reply.pair.hash}"), "dim")
 
 
 def _text(file: Path) -> str:

@@ -16,12 +16,10 @@ app = App(help="Passkeys that show your presence.")
 def list_passkeys(as_json: Json = False) -> None:
     """The registered passkeys, and whether they are needed."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import passkeys_pb2 as pb
 
-    with connect(out) as client:
-        reply = client.call("Passkeys/List", pb.ListPasskeysRequest(), pb.ListPasskeysReply)
-    out.message(reply)
+    reply = call(out, "Passkeys/List", pb.ListPasskeysRequest(), pb.ListPasskeysReply)
     if as_json:
         return
     if not reply.passkeys:
@@ -68,18 +66,15 @@ def reset(
     """Remove all passkeys, when you lost them: asked for with the approval passphrase, and again a day later."""
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call_with_presence
     from goex.rpc import passkeys_pb2 as pb
     from policies.errors import InvalidInput
 
     with connect(out) as client:
         if not client.call("Passkeys/List", pb.ListPasskeysRequest(), pb.ListPasskeysReply).passkeys:
             raise InvalidInput("No passkey is registered.", next_step="Add one on the page: goex web")
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Passkeys/Reset", pb.ResetPasskeysRequest(passphrase=passphrase, cancel=cancel), pb.ResetPasskeysReply
-            )
-        )
+        request = pb.ResetPasskeysRequest(cancel=cancel)
+        reply = call_with_presence(client, "Passkeys/Reset", request, pb.ResetPasskeysReply)
     out.message(reply)
     if as_json:
         return

@@ -48,9 +48,7 @@ from policies.display_text import escape
 from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
-
-    from goex.client import Client, Refused, Reply
+    from goex.client import Client, Refused
     from goex.rpc import goex_pb2 as pb
 
 Gone = Callable[[], str]
@@ -325,26 +323,6 @@ def with_presence(
         if not passphrase:
             break
     raise Denied("Without the approval passphrase nothing was changed.", next_step="Try again when you have it.")
-
-
-def call_with_presence(
-    client: Client,
-    method: str,
-    request: Message,
-    reply: type[Reply],
-    terminal: Terminal | None = None,
-    *,
-    seconds: float = 60.0,
-) -> Reply:
-    """A call whose request holds the approval passphrase, by the rules of `with_presence`."""
-    # A request that holds another passphrase, too, calls this one so.
-    field = "approval_passphrase" if hasattr(request, "approval_passphrase") else "passphrase"
-
-    def call(passphrase: str) -> Reply:
-        setattr(request, field, passphrase)
-        return client.call(method, request, reply, seconds=seconds)
-
-    return with_presence(call, terminal)
 
 
 def _confirmed(call: Callable[[str], T], refused: Refused, terminal: Terminal | None, gone: Gone) -> T:

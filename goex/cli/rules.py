@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goex.cli.help_text import App
-from goex.cli.output import Json, Output, fold, local, shown
+from goex.cli.output import Json, Output, local, shown
+from goex.cli.question_text import Line, folded
 from policies.errors import Denied, ExitStatus, InvalidInput
 
 if TYPE_CHECKING:
-    from goex.cli.prompt import Terminal
-    from goex.cli.question_text import Style
     from goex.client import Client
     from goex.rpc import rules_pb2 as pb
 
@@ -34,12 +33,10 @@ def in_force(context: typer.Context, as_json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import rules_pb2 as pb
 
-    with connect(out) as client:
-        reply = client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply)
-    out.message(reply)
+    reply = call(out, "Rules/InForce", pb.InForceRequest(), pb.InForceReply)
     if as_json:
         return
     for line in _warnings(reply):
@@ -111,7 +108,8 @@ def apply(as_json: Json = False) -> None:
     """Put your files in force, after showing what that changes. Needs your approval passphrase."""
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.prompt import Terminal, with_presence
+    from goex.cli.daemon_calls import call_with_presence
+    from goex.cli.prompt import Terminal
     from goex.rpc import rules_pb2 as pb
 
     files = _files(None)
@@ -124,16 +122,10 @@ def apply(as_json: Json = False) -> None:
         terminal = Terminal.controlling()
         if terminal is None or not checked.changes:
             _changes(out, checked)
-        elif not _agreed(terminal, checked):
+        elif not terminal.agrees_to(_difference(checked), "Put this in force? [y/N] "):
             raise Denied("Nothing was put in force.", next_step="Answer y to put it in force.")
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Rules/ApplyRules",
-                pb.ApplyRulesRequest(files=files, compared_with=checked.hash, passphrase=passphrase),
-                pb.InForceReply,
-            ),
-            terminal,
-        )
+        request = pb.ApplyRulesRequest(files=files, compared_with=checked.hash)
+        reply = call_with_presence(client, "Rules/ApplyRules", request, pb.InForceReply, terminal)
     out.message(reply)
     if not as_json:
         out.say(f"In force: {_counted(len(reply.rules))}.")
@@ -146,12 +138,10 @@ def suggest(
 ) -> None:
     """Rules that would have answered what you were asked before. Puts nothing in force: goex rules apply does."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import rules_pb2 as pb
 
-    with connect(out) as client:
-        reply = client.call("Rules/SuggestRules", pb.SuggestRulesRequest(), pb.SuggestRulesReply)
-    out.message(reply)
+    reply = call(out, "Rules/SuggestRules", pb.SuggestRulesRequest(), pb.SuggestRulesReply)
     if not as_json:
         for one in reply.rules:
             _suggested(out, one)
@@ -186,13 +176,11 @@ def test(
     """Decide a table of cases, and say where the decision isn't the one expected. Exit status 1 where one isn't."""
     out = Output(as_json)
     cases = _table(table)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import rules_pb2 as pb
 
     request = pb.TestRulesRequest(cases_json=cases, drafts=drafts, files=_files(None) if drafts else ())
-    with connect(out) as client:
-        reply = client.call("Rules/TestRules", request, pb.TestRulesReply)
-    out.message(reply)
+    reply = call(out, "Rules/TestRules", request, pb.TestRulesReply)
     if not as_json:
         failed = [one for one in reply.results if not one.good]
         for one in failed[:1]:
@@ -217,16 +205,14 @@ def explain(
     out = Output(as_json)
     if bool(action_id) == bool(call):
         raise InvalidInput("Name an action, or a call with --call.", next_step="goex log lists actions.")
-    from goex.cli.connect import connect
+    from goex.cli import daemon_calls
     from goex.rpc import rules_pb2 as pb
 
     case: dict[str, Any] = {"call": call, "agent": agent, "arguments": _arguments(arg or [])}
     if account:
         case["account"] = account
     request = pb.ExplainRulesRequest(action_id=action_id, case_json="" if action_id else json.dumps(case))
-    with connect(out) as client:
-        reply = client.call("Rules/ExplainRules", request, pb.ExplainRulesReply)
-    out.message(reply)
+    reply = daemon_calls.call(out, "Rules/ExplainRules", request, pb.ExplainRulesReply)
     if as_json:
         return
     for one in reply.calls:
@@ -255,18 +241,15 @@ def wake(
     """Let an agent go on that rests after many denials. Needs your approval passphrase."""
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call_with_presence
     from goex.rpc import rules_pb2 as pb
 
     with connect(out) as client:
         in_force = client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply)
         reply = pb.WakeAgentReply()
         if agent in {one.agent for one in in_force.resting}:
-            reply = with_presence(
-                lambda passphrase: client.call(
-                    "Rules/WakeAgent", pb.WakeAgentRequest(agent=agent, passphrase=passphrase), pb.WakeAgentReply
-                )
-            )
+            request = pb.WakeAgentRequest(agent=agent)
+            reply = call_with_presence(client, "Rules/WakeAgent", request, pb.WakeAgentReply)
     out.message(reply)
     if not as_json:
         out.say(shown(f"{agent} may ask again." if reply.rested else f"{agent} doesn't rest."))
@@ -329,35 +312,19 @@ def _changes(out: Output, reply: pb.CheckRulesReply) -> None:
     if not reply.changes:
         out.say("Nothing differs from what is in force.")
     styles = {"added": "green", "removed": "red"}
-    for text, style in _folded(reply, out.console.width) if out.on_terminal else _difference(reply):
-        out.say(text, styles.get(style, style))
+    lines = _difference(reply)
+    for line in folded(lines, out.console.width) if out.on_terminal else lines:
+        out.say(line.text, styles.get(line.style, line.style))
 
 
-def _agreed(terminal: Terminal, reply: pb.CheckRulesReply) -> bool:
-    """Show the whole difference, a page at a time, whatever else is printed where; and ask."""
-    from goex.cli.prompt import Line
-
-    width = terminal.size[0]
-    if not terminal.show([Line(text, style) for text, style in _folded(reply, width)]):
-        return False
-    return (terminal.ask("Put this in force? [y/N] ") or "").lower() in ("y", "yes")
-
-
-def _folded(reply: pb.CheckRulesReply, width: int) -> Iterator[tuple[str, Style]]:
-    """The difference on a screen: what a rule's line goes on with never begins where ours do."""
-    for text, style in _difference(reply):
-        for index, part in enumerate(fold(text, width - 4)):
-            yield ("  ┊ " if index else "") + part, style
-
-
-def _difference(reply: pb.CheckRulesReply) -> Iterator[tuple[str, Style]]:
+def _difference(reply: pb.CheckRulesReply) -> Iterator[Line]:
     """The difference, rule by rule: nothing of it is cut."""
     for one in reply.changes:
-        yield shown(f"{one.change} {one.name}: {_EFFECTS.get(one.effect, one.effect)}"), "bold"
+        yield Line(shown(f"{one.change} {one.name}: {_EFFECTS.get(one.effect, one.effect)}"), "bold")
         for line in _lines(one.before):
-            yield shown(f"  - {line}"), "removed"
+            yield Line(shown(f"  - {line}"), "removed")
         for line in _lines(one.after):
-            yield shown(f"  + {line}"), "added"
+            yield Line(shown(f"  + {line}"), "added")
 
 
 def _lines(text: str) -> list[str]:

@@ -193,10 +193,6 @@ def _exchanges(out: Output, story: audit.StoryReply) -> None:
         out.block(" · ".join(part for part in (_name(each), _answer(each), _size(each)) if part), indent=4)
 
 
-def _then(revert: audit.LoggedAction) -> str:
-    return f"{local(revert.created)}  {revert.id}  {revert.what}: {revert.state}"
-
-
 def _name(each: audit.Exchanged) -> str:
     return each.call or each.request
 

@@ -7,20 +7,15 @@ Adding, replacing and removing a credential ask for the approval passphrase, at 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from goex.cli.output import Json, Output, local, shown
-from goex.cli.vault_app import PassphraseFd, app, keyring_works, require_keyring, say_status
+from goex.cli.vault_app import DEFAULT_ACCOUNT, AccountName, PassphraseFd, app, chosen_key, say_status
 from policies.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from goex.rpc import goex_pb2 as pb
-
 Service = Annotated[str, typer.Argument(metavar="SERVICE", help="A service of the catalog, or: model.")]
-AccountName = Annotated[str, typer.Option("--account", metavar="NAME", help="Which account of the service.")]
-DEFAULT_ACCOUNT = "default"
 __all__ = ["app"]  # with the commands of this module and of vault_keys
 
 
@@ -57,9 +52,7 @@ def init(
                 "There is a vault already.",
                 next_step="Open it with: goex vault unlock; change its key with: goex vault rotate",
             )
-        if keyring:
-            require_keyring()
-        keyed_by = "keyring" if keyring or (not passphrase and keyring_works(out)) else "passphrase"
+        keyed_by = chosen_key(out, keyring, passphrase)
         request = pb.VaultInitRequest(keyed_by=keyed_by)
         if keyed_by == "passphrase":
             out.progress("The vault's passphrase opens it after each start of the daemon.")
@@ -145,8 +138,8 @@ def put(
     """
     out = Output(as_json)
     from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call_with_presence
     from goex.cli.input_text import read_text
-    from goex.cli.prompt import with_presence
     from goex.cli.secretinput import read_secret
     from goex.cli.vault_state import check_first, require_open, say_grants_kept, say_where
     from goex.rpc import goex_pb2 as pb
@@ -176,12 +169,7 @@ def put(
             request.secret = _file(file)
         else:
             request.secret = read_secret(f"Credential for {shown(label)}: ", what="The credential").reveal()
-
-        def send(passphrase: str) -> pb.AccountView:
-            request.passphrase = passphrase
-            return client.call("Person/VaultPut", request, pb.AccountView)
-
-        reply = with_presence(send)
+        reply = call_with_presence(client, "Person/VaultPut", request, pb.AccountView)
         out.message(reply)
         if not as_json:
             out.say(shown(f"Sealed {reply.service}/{reply.account}, for {', '.join(reply.origins)} only."))
@@ -193,12 +181,10 @@ def put(
 def list_accounts(as_json: Json = False) -> None:
     """Which credentials there are, and where each may go. Never the credentials."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import goex_pb2 as pb
 
-    with connect(out) as client:
-        reply = client.call("Person/VaultList", pb.VaultListRequest(), pb.VaultListReply)
-    out.message(reply)
+    reply = call(out, "Person/VaultList", pb.VaultListRequest(), pb.VaultListReply)
     if as_json:
         return
     if not reply.accounts:
@@ -226,19 +212,11 @@ def list_accounts(as_json: Json = False) -> None:
 def remove(service: Service, account: AccountName = DEFAULT_ACCOUNT, as_json: Json = False) -> None:
     """Forget a credential."""
     out = Output(as_json)
-    from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call
     from goex.rpc import goex_pb2 as pb
 
-    with connect(out) as client:
-        reply = with_presence(
-            lambda passphrase: client.call(
-                "Person/VaultRemove",
-                pb.VaultRemoveRequest(service=service, account=account, passphrase=passphrase),
-                pb.VaultRemoveReply,
-            )
-        )
-    out.message(reply)
+    request = pb.VaultRemoveRequest(service=service, account=account)
+    call(out, "Person/VaultRemove", request, pb.VaultRemoveReply, presence=True)
     if not as_json:
         out.say(shown(f"Removed {service}/{account}."))
 

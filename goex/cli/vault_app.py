@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 
 app = App(help="Credentials, sealed.")
 
+AccountName = Annotated[str, typer.Option("--account", metavar="NAME", help="Which account of the service.")]
+DEFAULT_ACCOUNT = "default"
 PassphraseFd = Annotated[
     int, typer.Option("--passphrase-fd", metavar="N", help="Read passphrases from descriptor N, a line each.")
 ]
@@ -30,13 +31,20 @@ def say_status(out: Output, reply: pb.VaultStatus) -> None:
             out.say(shown(f"Altered outside of GoEx, and unusable until it is put again or removed: {damage}"))
 
 
-def keyring_works(out: Output) -> bool:
-    from goex.cli.doctor import keyring
+def chosen_key(out: Output, keyring: bool, passphrase: bool) -> Literal["keyring", "passphrase"]:
+    """Who keeps a new vault's key: who was named, else the system's keyring where it can. Raises Unavailable where it
+    was named and can't."""
+    if keyring:
+        require_keyring()
+        return "keyring"
+    if passphrase:
+        return "passphrase"
+    from goex.cli.doctor import keyring as look
 
-    found = keyring(os.environ)
+    found = look()
     if not found.ok:
         out.progress(f"No keyring that can be used, so a passphrase keys the vault. {found.says}")
-    return found.ok
+    return "keyring" if found.ok else "passphrase"
 
 
 def require_keyring() -> None:
@@ -44,6 +52,6 @@ def require_keyring() -> None:
     from goex.cli.doctor import keyring
     from policies.errors import Unavailable
 
-    found = keyring(os.environ)
+    found = keyring()
     if not found.ok:
         raise Unavailable(found.says, next_step=found.mend)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goex.cli.output import Json, Output, counted, local, shown
-from goex.cli.vault_app import PassphraseFd, app, keyring_works, require_keyring, say_status
+from goex.cli.vault_app import PassphraseFd, app, chosen_key, require_keyring, say_status
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -108,23 +108,17 @@ def _rotate(
 
 def _follow(out: Output, client: Client, request: vpb.RotateRequest) -> pb.VaultStatus:
     """The stream of a rotation, with its progress, to its end. Raises GoexError."""
-    import grpc
-
-    from goex.client import translate
     from goex.rpc import goex_pb2 as pb
     from goex.rpc import vault_pb2 as vpb
 
     reply, told = pb.VaultStatus(), time.monotonic()
-    try:
-        for step in client.stream("Vault/Rotate", request, vpb.RotateStep):
-            if step.HasField("done"):
-                reply = step.done
-            elif request.anew and (step.progress.done == step.progress.total or time.monotonic() - told > 1):
-                told = time.monotonic()
-                done, total = step.progress.done, step.progress.total
-                out.progress(shown(f"Sealed anew: {done} of {total} {step.progress.of}."))
-    except grpc.RpcError as error:
-        raise translate(error) from error
+    for step in client.streamed("Vault/Rotate", request, vpb.RotateStep):
+        if step.HasField("done"):
+            reply = step.done
+        elif request.anew and (step.progress.done == step.progress.total or time.monotonic() - told > 1):
+            told = time.monotonic()
+            done, total = step.progress.done, step.progress.total
+            out.progress(shown(f"Sealed anew: {done} of {total} {step.progress.of}."))
     return reply
 
 
@@ -169,7 +163,7 @@ def backup(
     """Write the whole vault into one sealed file, under a passphrase of its own."""
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call_with_presence
     from goex.cli.secretinput import new_passphrase, read_passphrase
     from goex.cli.vault_state import require_open
     from goex.rpc import vault_pb2 as vpb
@@ -193,12 +187,7 @@ def backup(
             descriptor=passphrase_fd,
             rule=new_passphrase("backup passphrase"),
         )
-
-        def send(approval: str) -> vpb.BackupReply:
-            request.approval_passphrase = approval
-            return client.call("Vault/Backup", request, vpb.BackupReply, seconds=_SECONDS)
-
-        reply = with_presence(send)
+        reply = call_with_presence(client, "Vault/Backup", request, vpb.BackupReply, seconds=_SECONDS)
     out.message(reply)
     if not as_json:
         size = f"{counted(reply.records, 'record')}, {counted(reply.bytes, 'byte')}"
@@ -223,7 +212,7 @@ def restore(
     """
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.cli.prompt import with_presence
+    from goex.cli.daemon_calls import call_with_presence
     from goex.cli.secretinput import new_passphrase, read_passphrase
     from goex.rpc import vault_pb2 as vpb
     from vault.errors import VaultExists
@@ -240,9 +229,7 @@ def restore(
             raise InvalidInput(
                 f"{file} isn't a file that you can read.", next_step="Name what goex vault backup wrote."
             )
-        if keyring:
-            require_keyring()
-        keyed_by = "keyring" if keyring or (not passphrase and keyring_works(out)) else "passphrase"
+        keyed_by = chosen_key(out, keyring, passphrase)
         request = vpb.RestoreRequest(path=str(_absolute(file)), keyed_by=keyed_by, replace=replace)
         request.backup_passphrase = read_passphrase(
             "Backup passphrase: ", what="The backup's passphrase", descriptor=passphrase_fd
@@ -255,12 +242,7 @@ def restore(
                 descriptor=passphrase_fd,
                 rule=new_passphrase("vault passphrase"),
             )
-
-        def send(approval: str) -> vpb.RestoreReply:
-            request.approval_passphrase = approval
-            return client.call("Vault/Restore", request, vpb.RestoreReply, seconds=_SECONDS)
-
-        reply = with_presence(send)
+        reply = call_with_presence(client, "Vault/Restore", request, vpb.RestoreReply, seconds=_SECONDS)
     out.message(reply)
     if as_json:
         return
@@ -279,12 +261,10 @@ def restore(
 def leases(as_json: Json = False) -> None:
     """Which credentials are lent out now, and to which action. Each ends with its action."""
     out = Output(as_json)
-    from goex.cli.connect import connect
+    from goex.cli.daemon_calls import call
     from goex.rpc import vault_pb2 as vpb
 
-    with connect(out) as client:
-        reply = client.call("Vault/Leases", vpb.LeasesRequest(), vpb.LeasesReply)
-    out.message(reply)
+    reply = call(out, "Vault/Leases", vpb.LeasesRequest(), vpb.LeasesReply)
     if as_json:
         return
     if not reply.leases:

@@ -11,7 +11,7 @@ from goex.rpc import rules_pb2 as pb
 from goex.rpc import rules_pb2_grpc as rpc
 from mapper.catalog import Catalog
 from policies.rules import cases
-from policies.rules.book import RuleBook, default_book, default_text
+from policies.rules.book import RuleBook, default_text
 from policies.rules.drafts import changes
 from policies.rules.rule_errors import check
 from policies.rules.suggestions import Suggested
@@ -20,7 +20,7 @@ from tests.goex.cli.fake import PASSPHRASE, refuse
 
 def in_force(**changed: Any) -> pb.InForceReply:
     facts: dict[str, Any] = {
-        "rules": [real._view(policy) for policy in default_book().policies[:2]],
+        "rules": [real._view(policy) for policy in RuleBook.of({}).policies[:2]],
         "hash": "ab" * 32,
         "folder": "/home/you/.config/goex/rules",
     }
@@ -43,7 +43,7 @@ class FakeRules(rpc.RulesServicer):
         found, findings = check({file.name: file.text for file in request.files}, Catalog.bundled(), {"bot"})
         return pb.CheckRulesReply(
             findings=[real._finding(one) for one in findings],
-            changes=[real._change(one) for one in changes(default_book().policies, found)],
+            changes=[real._change(one) for one in changes(RuleBook.of({}).policies, found)],
             rules=len(found),
             hash="ab" * 32,
         )

@@ -16,7 +16,8 @@ import pytest
 from goex.cli import connect, mcp_address, mcp_servers, prompt
 from goex.cli.connect import paths
 from goex.cli.output import Output
-from goex.cli.prompt import Line, Terminal
+from goex.cli.prompt import Terminal
+from goex.cli.question_text import Line
 from mapper.catalog import Catalog
 from mapper.importing import mcp_install
 from mapper.store import database
@@ -207,7 +208,7 @@ def test_agreeing_that_fails_changes_nothing(
     fresh = old.having([{"name": "list items" if fault == "no tool" else "fresh", "inputSchema": {"type": "object"}}])
     servers.note_seen("notes", fresh.tools)
 
-    def seal(send: object) -> None:
+    def seal(*_: object) -> None:
         if fault == "no yes":
             raise Denied("Nobody is there.")
         sealed.append(fresh.mark)
@@ -240,9 +241,7 @@ def test_agreeing_that_is_cut_off_can_be_reviewed(sealed: list[str], monkeypatch
     servers.note_seen("notes", TOOLS)
     left: list[object] = []
     monkeypatch.setattr(connect, "connect", lambda out: nullcontext())
-    monkeypatch.setattr(
-        prompt, "with_presence", lambda send: left.append((servers.get("notes"), servers.seen("notes")))
-    )
+    monkeypatch.setattr(prompt, "with_presence", lambda *_: left.append((servers.get("notes"), servers.seen("notes"))))
     AGREE(Output(False), server())
     assert left == [(server(), TOOLS)] and servers.seen("notes") is None
     servers.note_seen("notes", TOOLS)  # as it was then

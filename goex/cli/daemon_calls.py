@@ -1,0 +1,52 @@
+"""One call of a command to the daemon, with presence where it takes some."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from goex.cli.output import Output
+    from goex.cli.prompt import Terminal
+    from goex.client import Client, Reply
+
+_SECONDS = 60.0
+
+
+def call(
+    out: Output, method: str, request: Message, reply: type[Reply], *, presence: bool = False, seconds: float = _SECONDS
+) -> Reply:
+    """Connect and make a call, with `presence` by `call_with_presence`. Its answer is what `--json` prints. Raises
+    GoexError."""
+    from goex.cli.connect import connect
+
+    with connect(out) as client:
+        if presence:
+            answer = call_with_presence(client, method, request, reply, seconds=seconds)
+        else:
+            answer = client.call(method, request, reply, seconds=seconds)
+    out.message(answer)
+    return answer
+
+
+def call_with_presence(
+    client: Client,
+    method: str,
+    request: Message,
+    reply: type[Reply],
+    terminal: Terminal | None = None,
+    *,
+    seconds: float = _SECONDS,
+) -> Reply:
+    """Make a call whose request holds the approval passphrase, by the rules of `with_presence`."""
+    from goex.cli.prompt import with_presence
+
+    # A request that holds another passphrase, too, calls this one so.
+    field = "approval_passphrase" if hasattr(request, "approval_passphrase") else "passphrase"
+
+    def send(passphrase: str) -> Reply:
+        setattr(request, field, passphrase)
+        return client.call(method, request, reply, seconds=seconds)
+
+    return with_presence(send, terminal)
