@@ -100,7 +100,8 @@ class AuditService(rpc.AuditServicer):
             nonlocal checked
             checked = count
 
-        task = asyncio.create_task(in_thread(self._journal.verify, progress))
+        opener = self._person.vault_state.open_payload if self._journal.unlocked else None
+        task = asyncio.create_task(in_thread(self._journal.verify, progress, opener))
         try:
             while not (await asyncio.wait({task}, timeout=_TOLD_EVERY))[0]:
                 yield audit.VerifyProgress(checked=checked, rows=rows)

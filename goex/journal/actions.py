@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Select, bindparam, desc, insert, select, update
 
+from goex.journal.action_columns import altered, check
 from goex.journal.chain import Journal, Transaction
+from goex.journal.errors import JournalBroken
 from goex.journal.schema import Prepared, actions, facets, touched
 from goex.journal.states import Event, State, step
 from policies.action_json import action_from_json, plan_from_json, plan_to_json
 from policies.actions import Action, Outcome, Plan
 from policies.digest import digest
-from policies.errors import Conflict, InvalidInput
+from policies.errors import Conflict, GoexError, InvalidInput
 from policies.jsonvalue import JsonObject, canonical, parse
+
+log = logging.getLogger("goex.journal")
 
 _MOST_NAMED = 500  # ids in one query
 _KEPT_INTENT, _KEPT_REQUEST, _KEPT_PLAN = 300, 4_000, 20_000  # characters of what never ran
@@ -80,14 +85,24 @@ class ActionRow:
         return len(self.intent) + len(self.request) + len(self.plan) + len(self.outcome) + len(self.problem)
 
     def action(self) -> Action | None:
-        """What was asked for; None while an intent isn't mapped yet."""
-        return action_from_json(parse(self.request, limit=_LIMIT)) if self.request else None
+        """What was asked for; None while an intent isn't mapped yet. Raises JournalBroken when the stored text is no
+        action."""
+        if not self.request:
+            return None
+        try:
+            return action_from_json(parse(self.request, limit=_LIMIT))
+        except (GoexError, AttributeError):
+            raise altered(self.id, "request") from None
 
     def the_plan(self) -> Plan:
-        """The plan as it was decided on. Raises Conflict when the stored text isn't what was journaled."""
+        """The plan as it was decided on. Raises JournalBroken and Conflict when the stored text isn't what was
+        journaled."""
         if not self.plan:
             raise InvalidInput(f"Action {self.id} has no plan.")
-        plan = plan_from_json(parse(self.plan, limit=_LIMIT))
+        try:
+            plan = plan_from_json(parse(self.plan, limit=_LIMIT))
+        except (GoexError, AttributeError):
+            raise altered(self.id, "plan") from None
         if digest(plan, agent=self.agent) != self.digest:
             raise Conflict(
                 f"The stored plan of action {self.id} isn't the one that was decided on.",
@@ -210,41 +225,46 @@ class Actions:
         return replace(row, **changed)
 
     def get(self, id: str) -> ActionRow:
-        """The action of that id. Raises InvalidInput when there is none."""
+        """The action of that id. Raises InvalidInput when there is none, JournalBroken when GoEx didn't write it so."""
         with self._journal.read() as connection:
             found = _BY_ID.run(connection, {"wanted": id}).fetchone()
         if found is None:
             raise InvalidInput(f"There is no action {id[:60]!r}.", next_step="goex log lists them.")
-        return _row(dict(zip(_COLUMNS, found, strict=True)))
+        return _row(dict(zip(_COLUMNS, found, strict=True)), whole=True)
 
     def find(self, id: str, whose: Whose) -> ActionRow | None:
         """The action of that id; None where it is somebody else's, too, of which no text is read then."""
         with self._journal.read() as connection:
             found = connection.execute(whose.narrow(select(actions).where(actions.c.id == id))).first()
-        return action_row(found) if found is not None else None
+        return action_row(found, whole=True) if found is not None else None
 
     def those(self, ids: Iterable[str]) -> dict[str, ActionRow]:
         """The actions of these ids, by id; one that isn't there is left out."""
         wanted = list(dict.fromkeys(ids))
-        found: dict[str, ActionRow] = {}
+        found: list[Any] = []
         with self._journal.read() as connection:
             for start in range(0, len(wanted), _MOST_NAMED):
                 query = select(actions).where(actions.c.id.in_(wanted[start : start + _MOST_NAMED]))
-                found |= {row.id: action_row(row) for row in connection.execute(query)}
-        return found
+                found += connection.execute(query).all()
+        return {row.id: action_row(row) for row in found}
 
     def in_states(self, states: Iterable[State], *, kind: str = "") -> tuple[ActionRow, ...]:
-        """Oldest first; of one kind, or all."""
+        """Oldest first; of one kind, or all. One that can't be read is left out, and so left as it is: of the others
+        nothing is wrong."""
         query = select(actions).where(actions.c.state.in_([*states])).order_by(actions.c.number)
         if kind:
             query = query.where(actions.c.kind == kind)
-        with self._journal.read() as connection:
-            return tuple(action_row(found) for found in connection.execute(query))
+        rows = []
+        for found in self._all(query):
+            try:
+                rows.append(action_row(found))
+            except JournalBroken as error:
+                log.error("%s", error)
+        return tuple(rows)
 
     def reverts_of(self, target: str) -> tuple[ActionRow, ...]:
         query = select(actions).where(actions.c.target == target).order_by(actions.c.number)
-        with self._journal.read() as connection:
-            return tuple(action_row(found) for found in connection.execute(query))
+        return tuple(action_row(found) for found in self._all(query))
 
     def newest(
         self, *, agent: str = "", session: str = "", before: str = "", since: str = "", limit: int = 50
@@ -254,8 +274,7 @@ class Actions:
         if before:
             query = query.where(actions.c.number < self.get(before).number)
         query = Whose(agent=agent, session=session, since=since).narrow(query)
-        with self._journal.read() as connection:
-            return tuple(action_row(found) for found in connection.execute(query))
+        return tuple(action_row(found) for found in self._all(query))
 
     def newest_ids(self, whose: Whose, *, before: int = 0, until: str = "", limit: int = 50) -> tuple[str, ...]:
         """Newest first, and no text is read: `before` is a number, `until` a stamp."""
@@ -267,13 +286,19 @@ class Actions:
         with self._journal.read() as connection:
             return tuple(connection.execute(query).scalars())
 
+    def _all(self, query: Select[Any]) -> Sequence[Any]:
+        """All rows at once: an error in the middle of reading would leave the connection with what was there then."""
+        with self._journal.read() as connection:
+            return connection.execute(query).all()
 
-def action_row(found: Any) -> ActionRow:
-    """A row of the table as it was read."""
-    return _row(dict(found._mapping))
+
+def action_row(found: Any, *, whole: bool = False) -> ActionRow:
+    """A row of the table as it was read. Raises JournalBroken for one that GoEx didn't write (see `check`)."""
+    return _row(dict(found._mapping), whole=whole)
 
 
-def _row(values: dict[str, Any]) -> ActionRow:
+def _row(values: dict[str, Any], *, whole: bool) -> ActionRow:
+    check(values, whole=whole)
     values["state"], values["detached"] = State(values["state"]), bool(values["detached"])
     return ActionRow(**values)
 

@@ -35,6 +35,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from goex.journal.errors import JournalBehind, JournalBroken, JournalFailed, JournalLocked
 from goex.journal.head import Head, Mark, Span
+from goex.journal.openable import Opener
 from goex.journal.schema import ROW, Prepared, driver, journal, migrate, open_engine
 from goex.journal.walk import GENESIS, Walk, sealed
 from policies.errors import GoexError, Unavailable
@@ -81,7 +82,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a check of the whole chain found. `authenticated`: the head's MAC was checked too."""
+    """What a check of the whole chain found. `authenticated`: the head's MAC was checked too. Of one that is `good`
+    `problem` says what is sealed that the vault can't open any more."""
 
     good: bool
     rows: int
@@ -350,21 +352,23 @@ class Journal:
                 found.append(Row(*raw))
         return tuple(found), end
 
-    def verify(self, progress: Callable[[int], None] | None = None) -> Verification:
+    def verify(self, progress: Callable[[int], None] | None = None, opener: Opener | None = None) -> Verification:
         """Recompute the whole chain, compare its end with the head, and each action, and what is sealed of it, with
-        what its rows say.
+        what its rows say. With `opener` it also looks whether what is sealed can be opened.
 
         May run in a thread: most of it goes beside the writer, and the last rows are read while it waits. `progress`
         is told how many rows were checked.
         """
-        walk = Walk(progress)
+        walk, lost = Walk(progress), ""
         with self.read() as connection:
             connection.begin()  # one snapshot, of the rows and of what they speak of
-            problem = walk.on(connection) or walk.compare_records(connection)
+            problem = walk.on(connection) or walk.compare_records(connection) or walk.compare_plans(connection)
+            if not problem and opener is not None:
+                lost = walk.unopened(connection, opener)
             connection.rollback()  # a new one, for the rows that came meanwhile
             with self._lock:
                 problem = problem or walk.on(connection) or walk.compare_records(connection)
-                problem = problem or walk.compare(connection)
+                problem = problem or walk.compare_plans(connection) or walk.compare(connection)
                 if not problem and self._key is not None:
                     span = Head(self._head_path).read(self._key)
                     if span is None:
@@ -378,7 +382,7 @@ class Journal:
             True,
             walk.end.count,
             walk.end.hash.hex(),
-            "",
+            lost,
             self._key is not None,
             walk.signatures.signed,
             tuple(walk.signatures.unproven),

@@ -47,9 +47,10 @@ class Wanted:
 
 
 def find_actions(journal_: Journal, wanted: Wanted) -> tuple[ActionRow, ...]:
-    """Actions, newest first."""
+    """Actions, newest first. Raises JournalBroken for one that GoEx didn't write."""
     with journal_.read() as connection:
-        return tuple(action_row(row) for row in connection.execute(_found(select(actions), wanted)))
+        found = connection.execute(_found(select(actions), wanted)).all()
+    return tuple(action_row(row) for row in found)
 
 
 def find_ids(journal_: Journal, wanted: Wanted) -> tuple[str, ...]:

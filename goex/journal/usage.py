@@ -78,9 +78,10 @@ def _sent(connection: Any, ids: list[str]) -> dict[str, set[str]]:
 def _called(grant: Grant, plan: str, sent: set[str] | None) -> set[str]:
     needed: set[str] = set()
     needs = _object(plan).get("needs")
-    for need in needs if isinstance(needs, list) else ():
+    for need in (each for each in needs if isinstance(each, dict)) if isinstance(needs, list) else ():
         if (need.get("service"), need.get("account"), need.get("scope")) == (grant.service, grant.account, grant.scope):
-            needed.update(need.get("methods", ()))
+            methods = need.get("methods")
+            needed.update(name for name in (methods if isinstance(methods, list) else ()) if isinstance(name, str))
     return needed if sent is None else {name for name in needed if f"{grant.service}.{name}" in sent or name in sent}
 
 

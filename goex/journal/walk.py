@@ -18,10 +18,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 from goex.journal.head import Mark
+from goex.journal.openable import KEY_CHANGES, Opener, Sealed, unopened
 from goex.journal.schema import driver as driver_of
 from goex.journal.schema import facets
 from goex.journal.verify import Assessed, Signatures
-from policies.jsonvalue import canonical
+from policies.action_json import plan_from_json
+from policies.digest import digest
+from policies.errors import GoexError
+from policies.jsonvalue import canonical, parse
 
 GENESIS = hashlib.sha256(b"goex.v1.journal").digest()
 
@@ -33,6 +37,8 @@ _ROWS = (
     " WHERE number > ? ORDER BY number"
 )
 _AT_ONCE = 1000
+_NEVER_RAN = ("failed", "denied", "withdrawn")
+_LONGEST_PLAN = 64 * 2**20
 _RECORDS = "SELECT action_id, name, sealed FROM records"
 
 
@@ -68,6 +74,8 @@ class Said:
     texts: dict[str, str] = field(default_factory=dict)  # of the action's columns: the text itself, or its hash
     risk: int | None = None  # None: not assessed, or by a GoEx that didn't write it down
     services: tuple[str, ...] = ()
+    shortened: bool = False  # its request, which was long, isn't kept: it never ran
+    read: str = ""  # the digest that its stored plan was found to have
 
 
 # What a row of these kinds says beside the new state.
@@ -83,10 +91,13 @@ class Walk:
         self.end = Mark(0, GENESIS)
         self.signatures = Signatures(whole=True, assessed=self._assessed)
         self._actions: dict[str, Said] = {}
-        self._records: dict[str, dict[str, str]] = {}  # by action and name: the hash of what is sealed
+        # By action and name: the hash of what is sealed, and the number of the row that has it.
+        self._records: dict[str, dict[str, tuple[str, int]]] = {}
+        self._key_changes: list[int] = []  # the numbers of rows
         # Of each action, the records that weren't compared since a row spoke of them; None: all of it.
         self._unread: dict[str, set[str] | None] = {}
         self._all_unread = True
+        self._plans_read = False
         self._progress = progress
 
     def on(self, connection: Connection) -> str:
@@ -121,6 +132,8 @@ class Walk:
                     self.step(raw)
                 elif raw[4] in ("record", "forget"):
                     self._noted(raw)
+                elif raw[4] in KEY_CHANGES:
+                    self._key_changes.append(raw[0])
                 if self.signatures.concerns(raw[4], raw[2]) and (problem := self._signed(raw)):
                     return problem
         finally:
@@ -133,7 +146,7 @@ class Walk:
             self._records.pop(raw[2], None)
             return
         facts = json.loads(raw[7])
-        self._records.setdefault(raw[2], {})[facts["name"]] = facts["sha256"]
+        self._records.setdefault(raw[2], {})[facts["name"]] = facts["sha256"], raw[0]
         names = self._unread.setdefault(raw[2], set())
         if names is not None:
             names.add(facts["name"])
@@ -166,6 +179,7 @@ class Walk:
         for name in ("intent", "request", "outcome"):
             if f"{name}_sha256" in facts:
                 said.texts[name] = facts[f"{name}_sha256"]
+        said.shortened = said.shortened or "request_begins" in facts
         if "problem" in facts:
             said.texts["problem"] = _hash(canonical(facts["problem"]).decode())
 
@@ -182,7 +196,7 @@ class Walk:
         found = driver.execute(_RECORDS) if self._all_unread else _of_each(driver, self._unread)
         try:
             for id, name, kept in found:
-                wanted = self._records.get(id, {}).get(name)
+                wanted, _ = self._records.get(id, {}).get(name, ("", 0))
                 if not isinstance(kept, bytes) or hashlib.sha256(kept).hexdigest() != wanted:
                     return f"What is sealed of action {id} ({name}) isn't what was written."
                 missing.discard((id, name))
@@ -194,6 +208,42 @@ class Walk:
             return "What was sealed of action {} ({}) is missing.".format(*min(missing))
         self._all_unread = False
         self._unread.clear()
+        return ""
+
+    def unopened(self, connection: Connection, opener: Opener) -> str:
+        """What of the records that were compared can't be opened, in words; "" for nothing. Its snapshot must be that
+        of `on`."""
+
+        def records() -> Iterator[Sealed]:
+            return (
+                Sealed(number, id, name) for id, named in self._records.items() for name, (_, number) in named.items()
+            )
+
+        return unopened(connection, records, self._key_changes, opener)
+
+    def compare_plans(self, connection: Connection) -> str:
+        """Whether each plan that is stored is the one that was decided on: all of them at first, then those alone that
+        weren't there yet. Its snapshot must be that of `on`. Returns what is wrong, or ""."""
+        driver = driver_of(connection)
+        found: Iterable[tuple[Any, ...]]
+        if self._plans_read:
+            new = [id for id, said in self._actions.items() if said.read != said.digest]
+            found = (row for id in new for row in driver.execute(f"{_PLANS} WHERE id = ?", (id,)))
+        else:
+            found = driver.execute(_PLANS)
+        try:
+            for id, plan in found:
+                said = self._actions.get(id)
+                if said is None:
+                    continue  # which `compare` tells
+                if not _is_plan(plan, said):
+                    return f"The plan of action {id} isn't the one that was decided on."
+                said.read = said.digest
+        except sqlite3.OperationalError as error:
+            if "decode" in str(error):
+                return "The table of actions holds text that was never written to it."
+            raise
+        self._plans_read = True
         return ""
 
     def compare(self, connection: Connection) -> str:
@@ -237,14 +287,15 @@ def _of_each(driver: sqlite3.Connection, records: Mapping[str, Collection[str] |
 
 _COLUMNS = (
     *("id", "state", "updated", "digest", "number", "created", "risk", "agent", "session", "source"),
-    *("intent", "request", "outcome", "problem", "plan"),
+    *("kind", "target", "detached", "intent", "request", "outcome", "problem", "plan"),
 )
 _ACTIONS = f"SELECT {', '.join(_COLUMNS)} FROM actions"  # noqa: S608  names of columns
+_PLANS = "SELECT id, plan FROM actions"
 
 
 def _tells(said: Said, row: tuple[Any, ...], services: tuple[str, ...] | None = None) -> bool:
     """`services`: those that the action is found by; None: that isn't looked at."""
-    number, created, risk, agent, session, source, *texts, plan = row[4:]
+    number, created, risk, agent, session, source, kind, target, detached, *texts, plan = row[4:]
     if (number, created) != (said.number, said.created):
         return False
     wanted = said.texts
@@ -255,11 +306,32 @@ def _tells(said: Said, row: tuple[Any, ...], services: tuple[str, ...] | None = 
             return False
         if name not in wanted and text:
             return False
+    if detached not in (0, 1) or not _is_about(kind, target, texts[1], said):
+        return False
     if said.risk is None:  # written by an older GoEx: the plan says it, and the digest of that is in the chain
         wanted_risk, wanted_services = facets(plan)
     else:
         wanted_risk, wanted_services = said.risk, said.services
     return risk == wanted_risk and services in (None, wanted_services)
+
+
+def _is_about(kind: object, target: object, request: str, said: Said) -> bool:
+    """Whether an action's kind, and what it takes back, are those of its request, whose hash is right."""
+    if not request:
+        return target == "" and (kind == "intent" or said.shortened)
+    asked = json.loads(request)
+    return kind == asked["kind"] and target == (asked["target"] if kind == "revert" else "")
+
+
+def _is_plan(plan: object, said: Said) -> bool:
+    """Whether a stored plan is the one whose digest the chain has; a long one isn't kept of what never ran."""
+    if plan == "":
+        return not said.digest or said.state in _NEVER_RAN
+    try:
+        made = plan_from_json(parse(plan, limit=_LONGEST_PLAN)) if isinstance(plan, str) else None
+        return made is not None and digest(made, agent=said.texts.get("agent", "")) == said.digest
+    except (GoexError, AttributeError):
+        return False
 
 
 def _hash(text: str) -> str:
