@@ -12,6 +12,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,9 @@ _PATCHED = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to):
 _PATCHES = ("command", "input", "patch")
 _WILD = re.compile(r"[*?\[{]")  # from here on a pattern names no one place
 _ADDRESS = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
+_LIKE_PATH = re.compile(r"(?:/|~/|\.\.?/)[^\n]*|~|\.\.?")
+_LONGEST_PATH = 4096
+_DEEPEST = 10  # lists and objects in each other
 _PLAIN_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
 
 # tool -> kind; the argument that holds what it works on comes from `_PATHS`.
@@ -49,6 +53,8 @@ _KINDS: Mapping[str, str] = {
     **dict.fromkeys(("Read", "Glob", "Grep", "LS", "read_file", "read_many_files", "list_directory"), "read"),
     **dict.fromkeys(("glob", "search_file_content", "grep_search", "view", "grep"), "read"),
     **dict.fromkeys(("WebFetch", "WebSearch", "web_fetch", "google_web_search"), "fetch"),
+    # What is typed into a shell that runs: Copilot's, and Codex'.
+    **dict.fromkeys(("write_bash", "write_powershell", "write_stdin"), "shell"),
     # Those of VS Code.
     "run_in_terminal": "shell",
     **dict.fromkeys(("create_file", "create_directory", "insert_edit_into_file", "edit_notebook_file"), "write"),
@@ -60,6 +66,11 @@ _PATHS = ("file_path", "notebook_path", "absolute_path", "path", "dir_path", "fi
 _SEVERAL = ("paths", "include")  # each may be a pattern
 _PATTERNS = ("Glob", "glob")  # whose `pattern` is of paths
 _CHANGING = ("shell", "write", "fetch")
+_TYPED = {"write_bash": "input", "write_powershell": "input", "write_stdin": "chars"}
+# Where a shell runs, as each client reads it; Claude Code and Copilot read none of these.
+_FOLDERS = {"gemini": ("dir_path", "directory"), "codex": ("workdir",)}
+_ALL_FOLDERS = ("dir_path", "directory", "workdir", "cwd", "working_directory")
+_COMMANDS = ("command", "cmd", "input")  # of tools that aren't known here
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +110,7 @@ def read_event(text: str) -> Use | None:
         return None
     request = _request(tool, str(event.get("cwd") or Path.cwd()))
     try:
-        _fill(request, given)
+        _fill(request, given, _FOLDERS.get(client, ()))
     except InvalidInput as error:
         return Use(client, name, request, unread=error.message)
     return Use(client, name, request)
@@ -142,43 +153,68 @@ def answer(use: Use, verdict: str, reason: str) -> dict[str, Any] | None:
 def judged(use: Use, verdict: str, reason: str) -> dict[str, Any] | None:
     """What the client reads for the daemon's verdict, which for a use that wasn't read whole can't permit anything."""
     if use.unread and verdict not in ("forbid", "ask"):
-        return unjudged(use, use.unread)
+        # What is read may be forbidden, and this isn't known to be all of it.
+        return unjudged(use, use.unread, asks=use.request.kind == "read")
     return answer(use, verdict, reason)
 
 
-def unjudged(use: Use, why: str) -> dict[str, Any] | None:
+def unjudged(use: Use, why: str, *, asks: bool = False) -> dict[str, Any] | None:
     """What the client reads when the daemon didn't answer: ask, for what may change something or reach out."""
-    return answer(use, "ask" if use.request.kind in _CHANGING else "", f"GoEx didn't judge this: {why}")
+    asks = asks or use.request.kind in _CHANGING
+    return answer(use, "ask" if asks else "", f"GoEx didn't judge this: {why}")
 
 
 def _request(tool: str, folder: str) -> pb.JudgeRequest:
-    return pb.JudgeRequest(tool=tool[:300], kind=_KINDS.get(tool, "other"), folder=_absolute(folder, "/"))
+    kind = _KINDS.get(tool, "other")
+    home = os.path.expanduser("~")  # noqa: PTH111 - where there is none it stays as it is
+    home = os.path.normpath(home) if home.startswith("/") else ""
+    return pb.JudgeRequest(tool=tool[:300], kind=kind, folder=_absolute(folder, "/"), home=home)
 
 
-def _fill(request: pb.JudgeRequest, given: Mapping[str, Any]) -> None:
-    """Say what the tool works on. Raises InvalidInput where that can't be told."""
-    if request.kind == "shell":
-        request.program = " ".join(map(str, _listed(given.get("command"))))
-        for name in ("directory", "dir_path", "workdir"):
-            if isinstance(given.get(name), str) and given[name]:
-                request.folder = _absolute(given[name], request.folder)
-        if (real := os.path.realpath(request.folder)) != request.folder:
-            request.paths.extend((request.folder, real))
-        return
+def _fill(request: pb.JudgeRequest, given: Mapping[str, Any], folders: tuple[str, ...]) -> None:
+    """Say what the tool works on, as far as it is known. `folders`: the names by which the client reads where a shell
+    runs. Raises InvalidInput where not all of that can be told."""
     if request.kind == "fetch":
         request.host = _fetched(given)
         return
     paths: dict[str, None] = {}
-    for path in _named(request, given):
-        written = _absolute(path, request.folder)
-        paths |= dict.fromkeys((written, os.path.realpath(written)))  # a link is judged as both
+    try:
+        named = _run(request, given, folders) if request.kind == "shell" else _named(request, given)
+        for path in named:
+            written = _absolute(path, request.folder)
+            paths |= dict.fromkeys((written, os.path.realpath(written)))  # a link is judged as both
+    finally:
+        request.paths.extend([*paths][:_MOST_PATHS])
     if len(paths) > _MOST_PATHS:
         raise InvalidInput(
             f"{request.tool} works on more than {_MOST_PATHS} paths.", next_step="Do it in smaller steps."
         )
     if request.kind == "write" and not paths:
         raise InvalidInput(f"{request.tool} names no file that is known here.", next_step="Answer the client yourself.")
-    request.paths.extend(paths)
+    if request.kind == "other" and any(_texts(given.get(name)) for name in _COMMANDS):
+        raise InvalidInput(f"{request.tool} is given a command.", next_step="Answer the client yourself.")
+
+
+def _run(request: pb.JudgeRequest, given: Mapping[str, Any], folders: tuple[str, ...]) -> Iterator[str]:
+    """Say what a shell runs, and where; the paths that are judged beside its words. Raises InvalidInput where the
+    client may read that otherwise."""
+    typed = _TYPED.get(request.tool)
+    command = given.get(typed or "command")
+    request.program = shlex.join(map(str, command)) if isinstance(command, list) else str(command or "")
+    named = {name: _absolute(said, request.folder) for name in _ALL_FOLDERS for said in _texts(given.get(name))[:1]}
+    known = named.keys() <= {*folders}
+    where = {*named.values()} if known else {request.folder, *named.values()}
+    if len(where) > 1:
+        yield from (request.folder, *named.values())
+    request.folder = next(iter(named.values()), request.folder)
+    if os.path.realpath(request.folder) != request.folder:
+        yield request.folder
+    if _PATCH in request.program:
+        yield from (path.strip() for path in _PATCHED.findall(request.program))
+    if len(where) > 1:
+        raise InvalidInput("Where it runs can be read as more than one.", next_step="Answer the client yourself.")
+    if typed:
+        raise InvalidInput("It is typed into a shell that runs.", next_step="Answer the client yourself.")
 
 
 def _named(request: pb.JudgeRequest, given: Mapping[str, Any]) -> Iterator[str]:
@@ -192,9 +228,29 @@ def _named(request: pb.JudgeRequest, given: Mapping[str, Any]) -> Iterator[str]:
     parts = [given, *(one for one in _listed(given.get("replacements")) if isinstance(one, dict))]
     found = [one for part in parts for name in _PATHS for one in _texts(part.get(name))]
     yield from found
-    yield from (_plain(one) for name in _SEVERAL for one in _texts(given.get(name)))
+    patterns = [one for name in _SEVERAL for one in _texts(given.get(name))]
     if request.tool in _PATTERNS:
-        yield from (_plain(str(Path(*found[:1], one))) for one in _texts(given.get("pattern")))
+        patterns += [str(Path(*found[:1], one)) for one in _texts(given.get("pattern"))]
+    yield from map(_plain, patterns)
+    if request.kind == "other":
+        yield from _like_paths(given, request.folder)
+    if any(_goes_up(each) for each in patterns):
+        raise InvalidInput("The pattern may lead anywhere.", next_step="Answer the client yourself.")
+
+
+def _like_paths(value: object, folder: str, depth: int = 0) -> Iterator[str]:
+    """What is written like a path and is there, or could be made there, in the arguments of a tool that isn't known
+    here. Raises InvalidInput where they are too deep."""
+    if depth > _DEEPEST:
+        raise InvalidInput("Its arguments are too deep.", next_step="Answer the client yourself.")
+    if isinstance(value, str):
+        if _LIKE_PATH.fullmatch(value) and len(value) <= _LONGEST_PATH:
+            above, _, name = _absolute(value, folder).rpartition("/")
+            if os.path.lexists(f"{above}/{name}") or (above and Path(above).is_dir()):
+                yield value
+    elif isinstance(value, (list, dict)):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _like_paths(each, folder, depth + 1)
 
 
 def _listed(value: object) -> list[Any]:
@@ -206,13 +262,17 @@ def _texts(value: object) -> list[str]:
 
 
 def _plain(path: str) -> str:
-    """A path; of a pattern, what stands before its first wild name. Raises InvalidInput where it goes up behind it."""
+    """A path; of a pattern, what stands before its first wild name."""
     wild = _WILD.search(path)
     if wild is None:
         return path
-    if re.search(r"\.\.|[{,]/", path[wild.start() :]):
-        raise InvalidInput("The pattern may lead anywhere.", next_step="Answer the client yourself.")
     return path[: wild.start()].rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+
+
+def _goes_up(pattern: str) -> bool:
+    """Whether it may find what isn't in the folder before its first wild name."""
+    wild = _WILD.search(pattern)
+    return wild is not None and re.search(r"\.\.|[{,]/", pattern[wild.start() :]) is not None
 
 
 def _absolute(path: str, folder: str) -> str:

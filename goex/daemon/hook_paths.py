@@ -6,7 +6,7 @@ that none waits for another's. What means something else in every process (the l
 known; nor is what lies behind a folder where GoEx may not look. A glob is known when all is that it may find.
 """
 
-# ruff: noqa: PTH115, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH112, PTH115, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_LINKS = 40  # as the kernel follows
 _LONGEST = 4096
 _LONGEST_NAME = 255  # bytes
 _MOST_ENTRIES = 10_000  # that a glob is compared with
-_MOST_FOUND = 64  # links that a glob finds
+_MOST_FOUND = 64  # links that all globs find
 _GLOB = re.compile(r"[*?]")
 _TEXT = re.compile(r"[\s'\"`]")  # in what is hardly the name of a folder
 
@@ -128,31 +128,38 @@ def _ended(path: str, there: str, rest: list[str], known: bool) -> tuple[str, bo
 
 def main() -> None:
     """The process: a list of paths and one of globs on standard input; for each, as soon as it is known, a line with
-    where it leads, whether that is known, and whether something is there: for a glob that is itself, behind the lines
-    of what it finds elsewhere."""
+    where it leads, whether that is known, whether something is there, and whether it could be made there (its folder
+    is, and isn't the root): for a glob that is itself, behind the lines of what it finds elsewhere."""
     signal.alarm(int(SECONDS) * 2)  # where nobody is left to kill it
     with open("/proc/self/mountinfo", "rb") as lines:
         processes = frozenset(line.split(b" ")[2].decode() for line in lines if b" - proc " in line)
     paths, globs = json.load(sys.stdin)
     writing = threading.Lock()
 
-    def say(path: str, leads: str, known: bool, there: bool = False) -> None:
-        line = json.dumps([path, leads, known, there]) + "\n"
+    found = 0
+
+    def say(path: str, leads: str, known: bool, there: bool = False, could: bool = False) -> None:
+        line = json.dumps([path, leads, known, there, could]) + "\n"
         with writing:
             sys.stdout.write(line)
             sys.stdout.flush()
 
     def look(path: str) -> None:
         leads, known = real(path, processes)
-        say(path, leads, known, os.path.lexists(leads))
+        above = os.path.dirname(leads)
+        say(path, leads, known, os.path.lexists(leads), above != "/" and os.path.isdir(above))
 
     def expand(pattern: str) -> None:
+        nonlocal found
         known = True
         try:
-            for count, found in enumerate(matches(pattern, processes)):
-                if count >= _MOST_FOUND:
+            for one in matches(pattern, processes):
+                with writing:
+                    found += 1
+                    is_more = found > _MOST_FOUND
+                if is_more:
                     raise OSError
-                say(*found)
+                say(*one)
         except OSError:
             known = False
         say(pattern, os.path.normpath(pattern), known)

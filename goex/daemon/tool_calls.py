@@ -12,10 +12,11 @@ import asyncio
 import contextlib
 import json
 import posixpath
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from goex.daemon import hook_paths
 from goex.engine.breaker import resting_text
@@ -38,9 +39,11 @@ MOST_PATHS = 16
 LONGEST_PATH = 4096
 LONGEST_PROGRAM = 200_000
 _DEEPEST = 100  # parts of a path that are judged; what lies deeper isn't known
+_MOST_PARTS = 4000  # of all paths that are judged at once; what goes beyond isn't known
 _MOST_LOOKS = 8  # of one agent at once
 _MOST_HANGING = 2  # of one agent that don't end when they are killed
 _ENDING = 0.5  # seconds, for one that was killed
+_HOME = re.compile(r"(?<![\w/~.\\-])~(/[^\s'\"`;|&()<>]*|(?=[\s'\";|&()<>]|$))")
 _looking: Counter[str] = Counter()
 _hanging: dict[str, list[asyncio.subprocess.Process]] = {}
 _INSTEAD = (
@@ -56,42 +59,34 @@ async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal
     shell = FolderShell()
     if request.kind == "shell":
         shell = await reader.read_folder_shell(request.program, request.folder, principal.agent)
+        if request.tool.lower() == "powershell":  # another language
+            shell = replace(shell, within=False, names_all=False)
+        if request.home != posixpath.normpath(posixpath.expanduser("~")) and (homes := _HOME.findall(request.program)):
+            # It was read with the home of GoEx's user.
+            theirs = tuple(f"{request.home}{each}" for each in homes[:MOST_PATHS] if request.home)
+            shell = replace(shell, within=False, names_all=False, paths=(*theirs, *shell.paths))
         core.check_named(principal)  # the agent may have been removed meanwhile, and rules name it
     situation = core.rules.counts.situation(principal.agent, principal.session)
-    asked = (*request.paths, *shell.paths) or (request.folder,)
-    if shell.paths:
-        asked = (request.folder, *asked)
-    words, globs = (tuple(map(_shallow, each)) for each in (shell.words, shell.globs))
-    paths = tuple(path for path in dict.fromkeys(map(_shallow, (*asked, *words))) if path not in globs)
-    there: set[str] = set()
-    looked = await _looked(paths, principal.agent, globs, there)
-    home = looked.get(_shallow(request.folder), ("", False))[0]
-
-    def stays(place: str) -> bool:
-        """Whether a word is no link, and so is in its folder, if it names something at all."""
-        inner = place.removeprefix(request.folder).lstrip("/")
-        return looked.get(place, ("", False)) in ((place, True), (posixpath.join(home, inner), True))
-
-    asked = (*asked, *(each for each in (*words, *globs, *looked) if each not in asked and not stays(each)))
-    places = tuple(dict.fromkeys(map(_shallow, asked)))
-    also, unknown = await asyncio.to_thread(_elsewhere, places, looked)
-    unknown = unknown or any(_shallow(place) != place for place in asked)
-    refused = _bounds(core, request, principal, also, situation)
-    if refused is not None:
+    places = await _found(request, shell, principal.agent)
+    worked_on = {place: also for place, also in places.asked.items() if place not in places.ran}
+    refused = _bounds(core, request, principal, worked_on, situation)
+    if refused is not None and refused.verdict == "forbid":
         return refused
+    if refused is None:  # a command that lies elsewhere is run there, and changes nothing
+        ran = pb.JudgeRequest(tool=request.tool, kind="read", folder=request.folder, program=request.program)
+        refused = _bounds(core, ran, principal, places.ran, situation)
     try:
         book = core.rules.book
     except GoexError as error:
         return pb.JudgeReply(verdict="ask", reason=error.message)
     own: list[Answer] = []
     goex: list[Answer] = []
-    for question, kind in _questions(core, request, principal, also, situation):
-        # By another of a folder's paths nothing is permitted, so that none has to be.
-        (own if kind == TOOL and question.needs else goex).append(book.answer(question))
-    # What a word names in its folder is permitted as that, and may be forbidden by itself.
-    named = [word for word in words if word in there and word not in places]
-    inner: dict[str, JsonObject] = {written(posixpath.normpath(word)): {} for word in named}
-    goex += [book.answer(question) for question, _ in _questions(core, request, principal, inner, situation)]
+    for asked in (places.asked, places.ran, places.named):
+        for question, kind in _questions(core, request, principal, asked, situation):
+            # By another of a folder's paths nothing is permitted, so that none has to be.
+            is_own = asked is places.asked and kind == TOOL and question.needs
+            (own if is_own else goex).append(book.answer(question))
+            await asyncio.sleep(0)  # each takes some time, and others wait for the daemon
     for effect, verdict, text in (
         (Effect.FORBID, "forbid", "{} forbid it."),
         (Effect.ASK, "ask", "{} want each such action asked for."),
@@ -101,22 +96,85 @@ async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal
             names = tuple(dict.fromkeys(name for each in said for name in each.rules))
             why = text.format("Rules of the person (" + ", ".join(names[:3]) + ")")
             return pb.JudgeReply(verdict=verdict, reason=why, rules=names)
-    if unknown and core.settings.confinement.folders:
+    if refused is not None:
+        return refused
+    if places.unknown and core.settings.confinement.folders:
         return pb.JudgeReply(
             verdict="ask", reason="Where a path of this leads can't be found out, and folders are confined."
         )
-    hides = unknown or (request.kind == "shell" and not shell.names_all)
+    hides = places.unknown or (request.kind == "shell" and not shell.names_all)
     if hides and core.settings.confinement.folders:
         return pb.JudgeReply(
             verdict="ask",
             reason="Which files this command works on isn't plain from its words, and folders are confined.",
         )
-    if all(each.effect is Effect.PERMIT for each in own) and principal.agent != ANONYMOUS and not hides:
+    permits = all(each.effect is Effect.PERMIT for each in own) and principal.agent != ANONYMOUS
+    if permits and not hides:
         names = tuple(dict.fromkeys(name for each in own for name in each.rules))
         return pb.JudgeReply(verdict="permit", reason=f"Permitted by {', '.join(names[:3])}.", rules=names)
-    if shell.changes and shell.within and request.folder != "/" and "files" in core.runtimes:
+    # Where a rule permits what is seen of it, the client asks about the rest.
+    if shell.changes and shell.within and not permits and request.folder != "/" and "files" in core.runtimes:
         return pb.JudgeReply(verdict="instead", reason=_INSTEAD.format(folder=json.dumps(request.folder)))
     return pb.JudgeReply()
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The places of one use, each with what a plan says of where it is reached otherwise. `asked`: those that have to
+    be permitted; `ran`: where the commands themselves lie, and `named`: what words name, of which both may only be
+    forbidden or asked for. `unknown`: not all of them were found out."""
+
+    asked: dict[str, JsonObject]
+    ran: dict[str, JsonObject]
+    named: dict[str, JsonObject]
+    unknown: bool
+
+
+async def _found(request: pb.JudgeRequest, shell: FolderShell, agent: str) -> _Places:
+    """The places that a use of a tool names, and where they lead."""
+    asked = (*request.paths, *shell.paths) or (request.folder,)
+    if shell.paths:
+        asked = (request.folder, *asked)
+    words, globs, runs = (tuple(map(_shallow, each)) for each in (shell.words, shell.globs, shell.runs))
+    paths = tuple(path for path in dict.fromkeys(map(_shallow, (*asked, *words))) if path not in globs)
+    there = dict[str, bool]()
+    looked = await _looked(paths, agent, globs, there)
+    home = looked.get(_shallow(request.folder), ("", False))[0]
+    inside = request.folder.rstrip("/") + "/"
+    guesses = [word for word in words if not f"{posixpath.normpath(word)}/".startswith(inside)]
+
+    def stays(place: str) -> bool:
+        """Whether a word is no link, and so is in its folder, if it names something at all."""
+        inner = place.removeprefix(request.folder).lstrip("/")
+        return looked.get(place, ("", False)) in ((place, True), (posixpath.join(home, inner), True))
+
+    known = {*asked, *guesses}
+    asked = (*asked, *(each for each in (*words, *globs, *looked) if each not in known and not stays(each)))
+    unknown = any(_shallow(place) != place for place in asked)
+    places = tuple(dict.fromkeys(map(_shallow, asked)))
+    # What a word names in its folder is permitted as that, and may be forbidden by itself; so may what a text names
+    # elsewhere, where that is there, or could be made.
+    named = dict.fromkeys(word for word in words if there.get(word) and word not in places and word not in guesses)
+    hidden = [guess for guess in guesses if not looked.get(guess, ("", True))[1]]
+    guessed = [guess for guess in guesses if (guess in there or guess in hidden) and guess not in places]
+    for guess in guessed:
+        named |= dict.fromkeys((guess, _shallow(looked[guess][0])))
+    budget = _MOST_PARTS
+    within = list[str]()
+    for place in (*places, *named):
+        budget -= sum(each.count("/") for each in {place, looked.get(place, (place, True))[0]})
+        within += [place] * (budget >= 0)
+    unknown = unknown or budget < 0
+    run = tuple(place for place in places if place in runs and place in within)
+    rest = tuple(place for place in places if place not in run and place in within)
+    also, is_more = await asyncio.to_thread(_elsewhere, rest, looked)
+    ran, is_more_run = await asyncio.to_thread(_elsewhere, run, looked)
+    ran = {place: said for place, said in ran.items() if place not in also}
+    for place in map(written, map(posixpath.normpath, run)):
+        also.setdefault(place, ran.get(place, {}))  # by its own path it has to be permitted, too
+    also = also or {written(request.folder): {}}
+    inner: dict[str, JsonObject] = {written(posixpath.normpath(each)): {} for each in named if each in within}
+    return _Places(also, ran, inner, unknown or is_more or is_more_run)
 
 
 def _bounds(
@@ -163,10 +221,10 @@ def _questions(
 
 
 async def _looked(
-    places: tuple[str, ...], agent: str, globs: tuple[str, ...] = (), there: set[str] | None = None
+    places: tuple[str, ...], agent: str, globs: tuple[str, ...] = (), there: dict[str, bool] | None = None
 ) -> dict[str, tuple[str, bool]]:
     """Where these lead, and what the globs find elsewhere, and whether all of that is known: what is found out in
-    time. `there` gets those places where something is."""
+    time. `there` gets those places where something is, or could be made, and whether it is."""
     found: dict[str, tuple[str, bool]] = {}
     hanging = _hanging.setdefault(agent, [])  # by all that it looks for at once
     hanging[:] = [each for each in hanging if each.returncode is None]
@@ -174,7 +232,7 @@ async def _looked(
         return found
     _looking[agent] += 1
     try:
-        await _look(places, globs, found, set() if there is None else there, hanging)
+        await _look(places, globs, found, {} if there is None else there, hanging)
     finally:
         _looking[agent] -= 1
     return found
@@ -184,7 +242,7 @@ async def _look(
     places: tuple[str, ...],
     globs: tuple[str, ...],
     found: dict[str, tuple[str, bool]],
-    there: set[str],
+    there: dict[str, bool],
     hanging: list[asyncio.subprocess.Process],
 ) -> None:
     """By a process that is `hanging` where it can't be ended."""
@@ -207,9 +265,9 @@ async def _look(
             process.stdin.write(json.dumps([places, globs]).encode())
             process.stdin.write_eof()
             async for line in process.stdout:
-                place, real, known, is_there = json.loads(line)
+                place, real, known, is_there, could = json.loads(line)
                 found[place] = real, known
-                there.update([place] if is_there else [])
+                there.update({place: is_there} if is_there or could else {})
             await process.wait()
     except (TimeoutError, ValueError, OSError):
         pass  # what wasn't said isn't known
@@ -277,6 +335,6 @@ def _check(request: pb.JudgeRequest) -> None:
         raise InvalidInput("The tool's name, host or program is too long.", next_step="Leave it to the client.")
     if len(request.paths) > MOST_PATHS:
         raise InvalidInput(f"At most {MOST_PATHS} paths are judged at once.", next_step="Leave it to the client.")
-    for path in (request.folder, *request.paths):
+    for path in (request.folder, *request.paths, request.home or "/"):
         if not path.startswith("/") or len(path) > LONGEST_PATH or "\0" in path or posixpath.normpath(path) != path:
             raise InvalidInput("A path is absolute, and without `.` and `..`.", next_step="Write it out.")

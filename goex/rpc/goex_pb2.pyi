@@ -508,20 +508,22 @@ class ListReply(_message.Message):
     def __init__(self, actions: _Optional[_Iterable[_Union[ActionView, _Mapping]]] = ...) -> None: ...
 
 class JudgeRequest(_message.Message):
-    __slots__ = ("tool", "kind", "folder", "paths", "program", "host")
+    __slots__ = ("tool", "kind", "folder", "paths", "program", "host", "home")
     TOOL_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     FOLDER_FIELD_NUMBER: _ClassVar[int]
     PATHS_FIELD_NUMBER: _ClassVar[int]
     PROGRAM_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
+    HOME_FIELD_NUMBER: _ClassVar[int]
     tool: str
     kind: str
     folder: str
     paths: _containers.RepeatedScalarFieldContainer[str]
     program: str
     host: str
-    def __init__(self, tool: _Optional[str] = ..., kind: _Optional[str] = ..., folder: _Optional[str] = ..., paths: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., host: _Optional[str] = ...) -> None: ...
+    home: str
+    def __init__(self, tool: _Optional[str] = ..., kind: _Optional[str] = ..., folder: _Optional[str] = ..., paths: _Optional[_Iterable[str]] = ..., program: _Optional[str] = ..., host: _Optional[str] = ..., home: _Optional[str] = ...) -> None: ...
 
 class JudgeReply(_message.Message):
     __slots__ = ("verdict", "reason", "rules")

@@ -183,7 +183,8 @@ class ActionsServicer:
 
     def Judge(self, request, context):
         """What the person's rules say of something that the agent's client would do by itself, outside of GoEx: for the hooks
-        of coding agents. Nothing is begun, asked or looked at on disk.
+        of coding agents. Nothing is begun or asked; of the disk only what is mounted where, where links lead and what is
+        there is looked at.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -204,7 +204,7 @@ WORKED_ON: dict[str, tuple[dict[str, Any], str, dict[str, Any], str]] = {
     ),
     "pattern-up": (
         before("Glob", "/tmp/all", pattern="{a,/tmp/other}/../../**"),
-        "",
+        "ask",
         before("Glob", "/tmp/all", pattern="{a,b}/**"),
         "allow",
     ),

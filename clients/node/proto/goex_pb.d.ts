@@ -335,6 +335,7 @@ export type JudgeRequest = Message<"goex.v1.JudgeRequest"> & {
   paths: string[];
   program: string;
   host: string;
+  home: string;
 };
 export const JudgeRequestSchema: GenMessage<JudgeRequest>;
 

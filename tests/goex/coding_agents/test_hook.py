@@ -269,3 +269,99 @@ def test_a_tool_of_one_method_is_judged(prefix: str) -> None:
     """Its name could be another server's, too."""
     found = hook_formats.read_event(json.dumps(before(f"{prefix}slack_chat_postMessage", X)))
     assert found is not None and found.request.kind == "other"
+
+
+def gemini(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"hook_event_name": "BeforeTool", "tool_name": tool, "tool_input": arguments, "cwd": X}
+
+
+def copilot(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"toolName": tool, "toolArgs": arguments, "cwd": X}
+
+
+def codex(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {**before(tool, X, **arguments), "turn_id": "1"}
+
+
+@pytest.mark.parametrize(
+    ("event", "folder", "paths", "unread"),
+    [
+        (gemini("run_shell_command", command="ls", dir_path="/srv/prod"), "/srv/prod", [], False),
+        (gemini("run_shell_command", command="ls", directory="sub"), f"{X}/sub", [], False),
+        (gemini("run_shell_command", command="ls", dir_path="/srv/prod", workdir=X), "/srv/prod", ["/srv/prod"], True),
+        (gemini("run_shell_command", command="ls", workdir="/srv/prod"), "/srv/prod", [X, "/srv/prod"], True),
+        (gemini("run_shell_command", command="ls", dir_path="a", directory="b"), f"{X}/a", [f"{X}/a", f"{X}/b"], True),
+        (codex("Bash", command="ls", workdir="/srv/prod"), "/srv/prod", [], False),
+        (before("Bash", "/srv/prod", command="ls", workdir=X), X, ["/srv/prod", X], True),
+        (before("Bash", X, command="ls", cwd=X), X, [], False),
+    ],
+)
+def test_where_a_shell_runs_is_read_as_its_client_does(
+    event: dict[str, Any], folder: str, paths: list[str], unread: bool
+) -> None:
+    use = hook_formats.read_event(json.dumps(event))
+    assert use is not None and use.request.folder == folder
+    assert {*paths} <= {*use.request.paths} and bool(use.unread) == unread
+    assert use.request.home == str(Path.home())
+
+
+def test_a_command_that_is_a_list_keeps_its_words() -> None:
+    use = hook_formats.read_event(json.dumps(codex("shell", command=["cat", "#", "../kept/a b"])))
+    assert use is not None and use.request.program == "cat '#' '../kept/a b'"
+    use = hook_formats.read_event(json.dumps(codex("shell", command=["make", "test"])))
+    assert use is not None and use.request.program == "make test"
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (gemini("search_file_content", pattern="x", dir_path="/srv/prod", include="*{,/}"), "deny"),
+        (gemini("read_many_files", include=["/srv/prod/a", *(f"f{number}" for number in range(20))]), "deny"),
+        (gemini("read_many_files", include=[f"f{number}" for number in range(20)]), "ask"),
+        (gemini("read_many_files", include=["*{a,/}*", "/srv/prod/a"]), "deny"),
+        (gemini("read_many_files", include=["src/**/*.{ts,tsx}", "README.md"]), ""),
+        (before("Glob", X, path="/srv/prod", pattern="*{a,/}*"), "deny"),
+        (before("Glob", X, pattern="*{a,/}*"), "ask"),
+        (before("Glob", X, pattern="**/*.{py,pyi}"), ""),
+        (copilot("write_bash", sessionId="1", input="rm /srv/prod/x\n"), "deny"),
+        (copilot("write_bash", sessionId="1", input="make test"), "ask"),
+        (codex("Bash", command="apply_patch <<'EOF'\n" + PATCH + "\nEOF"), "deny"),
+        (codex("Bash", command=["apply_patch", PATCH]), "deny"),
+        (before("Bash", X, command="cat > p <<'E'\n" + PATCH.replace("/srv/prod/", "") + "\nE"), "deny"),  # instead
+        (before("PowerShell", X, command="rm x"), ""),
+    ],
+)
+def test_what_is_not_read_whole_may_be_forbidden(
+    bench: tuple[Daemon, str], event: dict[str, Any], expected: str
+) -> None:
+    assert decision(hook(*bench, event)) == expected
+
+
+def test_paths_of_a_tool_that_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "passwd").touch()
+    told: tuple[dict[str, Any], ...] = (
+        {"source": f"{tmp_path}/kept/passwd", "destination": "x"},
+        {"files": [f"{tmp_path}/kept/passwd"]},
+        {"edits": [{"file": f"{tmp_path}/kept/new"}]},
+        {"from": "../kept/passwd"},
+    )
+    for arguments in told:
+        use = hook_formats.read_event(json.dumps(before("mcp__filesystem__use", tmp_path / "sub", **arguments)))
+        assert use is not None and not use.unread
+        assert any(path.startswith(f"{tmp_path}/kept/") for path in use.request.paths)
+    told = ({"text": "/remind me"}, {"url": "/login"}, {"query": "a/b", "id": 7}, {"body": "see\n/etc"}, {})
+    for arguments in told:
+        use = hook_formats.read_event(json.dumps(before("mcp__web__use", tmp_path, **arguments)))
+        assert use is not None and not use.unread and not use.request.paths
+    for name in ("command", "cmd", "input"):
+        use = hook_formats.read_event(json.dumps(before("mcp__shell__use", tmp_path, **{name: "cat x"})))
+        assert use is not None and use.unread
+        assert hook_formats.judged(use, "permit", "") is None
+
+
+def test_where_no_home_is_known_none_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, for a user of no name: other tools are judged all the same."""
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    use = hook_formats.read_event(json.dumps(before("Bash", X, command="ls")))
+    assert use is not None and not use.request.home and not use.unread

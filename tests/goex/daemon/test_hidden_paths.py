@@ -54,6 +54,8 @@ async def verdict(
     folder: str = "/home/me/project",
     rules: str = RULES,
     path: str = "",
+    tool: str = "Bash",
+    home: str = "/home/me",
 ) -> str:
     counts = SimpleNamespace(situation=lambda agent, session: Situation(), until=lambda agent, session: None)
     book = RuleBook.of({"a.cedar": rules})
@@ -65,7 +67,7 @@ async def verdict(
         runtimes={"files": object()},
         check_named=lambda principal: None,
     )
-    request = pb.JudgeRequest(tool="Bash", kind="shell", folder=folder, program=command)
+    request = pb.JudgeRequest(tool=tool, kind="shell", folder=folder, program=command, home=home)
     if path:
         request = pb.JudgeRequest(tool="Write", kind="write", folder=folder, paths=[path])
     reader: Any = HereReader()

@@ -1,0 +1,266 @@
+"""Commands as coding agents write them: the usual ones stay permitted by a rule about their folder, and what lies
+outside is judged however a command reaches it."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from policies.limits import Confinement
+from policies.rules.book import Answer, RuleBook
+from policies.rules.facts import Question
+from tests.goex.daemon.test_hidden_paths import ALL, but, home, linked, verdict
+
+__all__ = ["home", "linked"]  # fixtures
+
+TRAILER = "Fix the thing\n\nSee a/b, and https://claude.com/x.\n\nCo-Authored-By: Claude <noreply@anthropic.com>\n"
+ENV = Path("/usr/bin/env").resolve()
+USUAL = [
+    "env | grep FOO", "env A=b npm test", "cut -d/ -f1 f", "sort -t/ -k2 f", "cd sub || exit 1; make",
+    "[ -d src ] && ls src", "[[ -f x ]] && echo y", "set -euo pipefail; npm test", "nohup npm start > log.txt 2>&1 &",
+    "sed -e 's/a/b/' -e 's/c/d/' f", "find src -name '*.pyc' -delete", "pnpm -C sub build", 'bash -c "cd sub && make"',
+    "psql postgres://u:p@localhost:5432/db -c 'select 1'", "pip install 'foo[bar]>=1.2' bar~=2.0", "tar xzf a.tgz",
+    "git status", "git diff HEAD~1", "git log --oneline -20", 'git add -A && git commit -m "Fix: a thing"',
+    'git add . && git commit -m "$(cat <<\'EOF\'\n{trailer}EOF\n)"', "git push origin main",
+    'git commit -m "{trailer}"', "git commit -m 'Use /etc/hosts and ../kept/passwd no more'",
+    "git checkout -b feature/x", "git stash && git pull --rebase && git stash pop",
+    "git show HEAD:src/a.py | head -50", "git log --format='%h %s' --since='2 weeks ago'",
+    "git diff --stat origin/main...HEAD", "git -C sub status", "git blame -L 10,20 src/a.py",
+    "git rev-parse --show-toplevel", "git reset --hard HEAD~1", "git stash show 'stash@{0}'", "git show stash@{0}",
+    "git clone https://github.com/a/b.git", "git remote add origin git@github.com:a/b.git", "npm test",
+    "npm run build 2>&1 | tail -20", "npm install --save-dev typescript@5 @types/node", "npx tsc --noEmit",
+    'npm test -- --grep "adds numbers"', "pnpm -r build", "npm --prefix sub run build",
+    "npm run lint -- --fix && npm test", "npm run lint -- --fix && npm run build \\\n  && npm test",
+    "npx eslint 'src/**/*.ts'", "NODE_ENV=test npx jest src/", "node_modules/.bin/tsc --noEmit",
+    "export FOO=bar && npm start", 'node -e "console.log(require(\'./p.json\').x)"', "pytest -q",
+    "pytest tests/test_a.py::test_b -x -vv", 'python -m pytest tests/ -k "not slow" 2>&1 | tail -30',
+    'python3 -c "import sys; print(sys.version)"', ".venv/bin/python -m pytest", "source .venv/bin/activate && pytest",
+    ". .venv/bin/activate && pip install -e '.[dev]'", "uv run ruff check .",
+    "python - <<'E'\nimport a.b\nprint('x/y')\nE", "cd src && ls -la", "cd {project} && npm test", "cd sub && make",
+    "cd sub && make && cd .. && ls", "cd sub; make", "cd src && rm -rf build",
+    "cd sub && npm run build 2>&1 | tail -5", "(cd sub && make) && ls", "cd sub && make > ../out.txt",
+    "cd sub && make || echo failed", "cd {project}/sub && cat ../README", "ls sub",
+    'grep -rn "TODO" src --include="*.py"', 'grep -rnE "def \\w+\\(" src', 'grep -r "foo\\.bar" .',
+    "grep -n '^import' src/*.py", 'rg -n "class \\w+" -g \'*.py\'', "grep -rn '/api/v[0-9]*/users' src",
+    "grep -C 3 x f", 'find . -name "*.py" -not -path "./node_modules/*"',
+    "find src -type f -name '*.py' -exec grep -l foo {} \\;", "find . -name '*.py' | xargs wc -l",
+    "find . -name '*.py' -print0 | xargs -0 sed -i 's/a/b/g'", "find . \\( -name a -o -name b \\) -print",
+    "find . -name \\*.py", "sed -i 's/foo\\.x/bar/g' src/a.py", "sed -n '/^def/,/^$/p' src/a.py",
+    "sed -n '1,50p' src/a.py", "sed -i 's#/usr/local#/opt#g' f", "awk -F: '{print $1}' README",
+    "awk '/start/{f=1} f' README", "jq '.a[] | .b' f", "make test", "make -C sub test", "make -j8",
+    "docker build -t app .", "docker compose up -d", "docker ps --format '{{.Names}}'",
+    "docker exec -it app bash -c 'ls /app'", "docker logs app 2>&1 | tail",
+    "docker run -d \\\n  --name db \\\n  -p 5432:5432 postgres:16", "curl -s localhost:3000/health",
+    "curl -s http://localhost:3000/api/users | jq '.[] | .name'", "curl 'http://localhost:3000/api?x=1&y=/a'",
+    'curl -X POST -H "Content-Type: application/json" -d \'{"a": 1}\' http://localhost:3000/api',
+    "cat package.json | jq .scripts",
+    'cat > src/new.py <<\'EOF\'\nimport os\nprint("/etc/passwd", "../kept/passwd")\nEOF',
+    "mkdir -p src/new && touch src/new/__init__.py", "rm -rf dist build *.egg-info", "rm -rf node_modules && npm ci",
+    "chmod +x run.sh && ./run.sh", "bash run.sh", "bash -c 'ls src && make'", "tail -f log.txt", "which bash node",
+    "if [ -f package.json ]; then npm test; fi", "sleep 5 && curl localhost:3000", "timeout 60 npm test", "time make",
+    "cargo test -- --nocapture", "go test ./... -run TestX", "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release",
+    "gcc -fPIC -Isrc/own -c src/a.c -o a.o", 'gh pr create --title "Fix" --body "Fixes #12, see /etc/x"',
+    "gh api repos/o/r/pulls/1/comments", 'psql -h localhost -U me -c "SELECT * FROM users LIMIT 5"',
+    "tar -czf out.tgz src/", "date +%Y-%m-%d", "echo 'see /etc/hosts for more'", "printf '%s\\n' a b",
+    "env_file=x make", "HOME=x npm test", "ls tests/env src/env", "trap 'rm -f tmp' EXIT; make", "cat <<E\na b\nE",
+]  # fmt: skip
+
+
+@pytest.fixture
+def project(linked: tuple[Path, Path]) -> tuple[Path, Path]:
+    """What is kept, and a project as an agent finds it, with links to what is kept."""
+    kept, project = linked
+    for folder in (".venv/bin", "node_modules/.bin", "node_modules/typescript", "sub", "tests"):
+        (project / folder).mkdir(parents=True)
+    (project / ".venv/bin/python").symlink_to("/usr/bin/env")
+    (project / "node_modules/.bin/tsc").symlink_to("../typescript")
+    (project / "passwd").write_text("x")
+    return kept, project
+
+
+@pytest.mark.parametrize("command", USUAL)
+async def test_usual_commands_are_permitted(command: str, project: tuple[Path, Path]) -> None:
+    kept, folder = project
+    command = command.replace("{project}", str(folder)).replace("{trailer}", TRAILER)
+    only = ALL.replace("resource)", f'resource in Folder::"{folder}")')
+    rules = only + f'@id("kept") forbid (principal, action, resource in Folder::"{kept}");'
+    rules += '@id("prod") forbid (principal, action, resource in Folder::"/srv/prod");'
+    assert await verdict(command, folder=str(folder), rules=rules) == "permit"
+    confined = await verdict(command, Confinement(folders=(str(folder),)), folder=str(folder), rules=rules)
+    assert confined == ("ask" if command.startswith(".venv/bin/python") else "permit")
+
+
+# {kept} is forbidden, and the links link, src/own/deep and `a b` lead there.
+REACHED = [
+    # Bash and the grammar cut words otherwise.
+    "cat .\\\n./kept/passwd", "rm -r .\\\n./kept", "echo \r#; cat {kept}/passwd", "echo x\\\n#; cat {kept}/passwd",
+    "cat a\x0cb/passwd", "cat a\x0bb/passwd", "cat \\ link",
+    "cat \u2028$\"x ../kept/passwd\"",
+    # From another folder.
+    "builtin cd && cat x", "'cd' && cat x", "time cd; cat x", "command cd ; rm -rf x", "\\cd && ls", "c''d && ls",
+    "chdir ..; cat kept/passwd", "cd .. && cat kept/passwd", "cd ..; cat kept/passwd", "cd src && cat own/deep/passwd",
+    "cd link && cat passwd", "cd link/.. && cat kept/passwd", "cd sub && cat ../../kept/passwd", "cd 'a b' && ls",
+    "cd src/own; cat deep/passwd", "cd sub || cd ..; cat kept/passwd", "for d in a; do cd ..; done; cat kept/passwd",
+    "cd .. | cat; cat kept/passwd", "f() { cd ..; }; f; cat kept/passwd", "cd -; cat passwd", "cd; cat x",
+    "cd .. && make 2>&1 | cat kept/passwd", "CDPATH=..; cd kept && cat passwd", "pushd ..; cat kept/passwd",
+    "tar -C src/own -chf - deep/passwd", "tar -Csrc/own -chf - deep", "tar --directory=src/own -chf - deep",
+    "tar --dir src/own -chf - deep", "tar -xzC src/own deep/x", "tar xzC src/own deep/x", "git -C src/own show deep",
+    "nice env -C src/own cat deep/passwd", "timeout 5 env --chdir=src/own cat deep", "make -C src/own deep/x",
+    "npm --prefix src/own run deep", "tar -C .. -cf - kept", "tar -C {kept} -cf - x", "git -C .. add kept/passwd",
+    "tar -C src -C own -chf - deep", "find . -execdir cat deep {} +", "HOME={above}; cat ~/kept/passwd",
+    "read HOME <<< {above}; cat ~/kept/passwd", "tar -C s* -chf - x", "ls </dev/null -C src/own deep",
+    # Behind an option's letters.
+    "sort -uo{kept}/new src/a.py", "tar -cT{kept}/l", "cp f '--target-directory=a b'", "cp '-ta b' f", "dd 'of=a b'",
+    "dd of='a b'", "cp f --target-directory='a b'", "curl file://{folder}/..%2fkept/passwd",
+    # A program in quotes.
+    "bash -c 'cat {kept}/passwd'", "sh -c 'cat ../kept/passwd'", "bash -lc 'cd ..; cat kept/passwd'",
+    "eval 'cat link'", "bash <<'E'\ncat {kept}/passwd\nE", "bash <<<'cat link'", "echo 'cat link' | bash",
+    "cat <<'E' | sh\ncat link\nE", "bash -o pipefail -c 'cat link'", "trap 'cat link' EXIT",
+    "find . -exec sh -c 'cat link' \\;", "timeout 5 bash -c 'cat link/passwd'", "xargs bash -c 'cat link'",
+    'bash -c "bash -c \'cat link\'"',
+    # A pattern that is none.
+    "trap 'cd ..' DEBUG; cat kept/passwd", "cd src >x; cat own/deep/passwd",
+    "cd src/own && make 2>&1 | tee deep/x && ls", "cd src && (cd own && cat deep/passwd)", "make -kC src/own deep",
+    "cd src/own && ls || cat deep/passwd", "grep '-f../kept/passwd' f", "sed '--file=../kept/passwd' f",
+    "patch -d src/own -i deep/x", "tar --exclude=http://a,../kept/passwd .", "env -C src/own cat deep",
+    "env A=b env -C src/own cat deep", "sed '' link", "sed -n p ../kept/passwd", "grep -f link x",
+    "grep --file '../kept/passwd' f", "awk '{}' '../kept/passwd'", 'jq . "../kept/passwd"',
+    "cat http://../../kept/passwd", 'cat "li"nk', 'cat "$(cat <<\'E\'\n../kept/passwd\nE\n)"', "cat $'link'",
+    "cat ../ke\\pt/passwd",
+]  # fmt: skip
+
+
+# Where it isn't known whether it is a path, nothing has to be permitted, but what is forbidden is.
+NAMED = [
+    'python -c "open(\'{kept}/passwd\')"', 'python -c "open(\'{kept}/new\', \'w\')"', "sed 'r {kept}/passwd' f",
+    "python - <<'E'\nopen('{kept}/passwd')\nE", "patch -p0 <<E\n--- ../kept/passwd\n+++ ../kept/passwd\nE",
+    'perl -e \'open(F, "<../kept/passwd")\'', "sort -nruo{kept}/new f", "node <<E\nread('../kept/passwd')\nE",
+]  # fmt: skip
+
+
+@pytest.mark.promise(14)
+@pytest.mark.parametrize("command", REACHED)
+async def test_what_is_kept_is_never_permitted(command: str, project: tuple[Path, Path]) -> None:
+    kept, folder = project
+    command = placed(command, kept, folder)
+    assert await verdict(command, folder=str(folder), rules=but(kept)) not in ("permit", "instead")
+    confined = Confinement(folders=(str(folder),))
+    assert await verdict(command, confined, folder=str(folder), rules=ALL) in ("ask", "forbid")
+
+
+@pytest.mark.promise(14)
+@pytest.mark.parametrize("command", NAMED)
+async def test_what_a_text_names_may_be_forbidden(command: str, project: tuple[Path, Path]) -> None:
+    kept, folder = project
+    command = placed(command, kept, folder)
+    assert await verdict(command, folder=str(folder), rules=but(kept)) == "forbid"
+    assert await verdict(command, folder=str(folder), rules=ALL) == "permit"
+
+
+@pytest.mark.promise(14)
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat {kept}/passwd", "tar -Csrc/own -chf - deep", "cd src/own && cat deep", "bash -c 'cat link'", "link/tool x",
+        "cat <<'E' | sh\ncat link\nE", "sort -uo{kept}/new f", "cp f '--target-directory=a b'", "cat 'li'nk",
+        "git -C {kept} commit -m x", "{kept}/tool", "cd sub && cat ../link/passwd", "cat *k",
+    ],
+)  # fmt: skip
+async def test_what_is_kept_is_forbidden_by_name(command: str, project: tuple[Path, Path]) -> None:
+    kept, folder = project
+    assert await verdict(placed(command, kept, folder), folder=str(folder), rules=but(kept)) == "forbid"
+
+
+async def test_a_rule_that_permits_what_is_seen_of_it_leaves_the_rest_to_the_client(
+    project: tuple[Path, Path],
+) -> None:
+    _, folder = project
+    only = ALL.replace("resource)", f'resource in Folder::"{folder}")')
+    command = 'for f in *.txt; do mv "$f" old/; done'
+    assert await verdict(command, folder=str(folder), rules=only) == ""
+    assert await verdict(command, folder=str(folder), rules="") == "instead"
+
+
+async def test_a_command_that_lies_elsewhere_is_run_there(project: tuple[Path, Path]) -> None:
+    """What it is doesn't have to be permitted, as that of a bare name needn't be; a rule may forbid it."""
+    _, folder = project
+    confined = Confinement(folders=(str(folder),))
+    only = ALL.replace("resource)", f'resource in Folder::"{folder}")')
+    for command in (".venv/bin/python x", "cd sub && ../.venv/bin/python x"):
+        assert await verdict(command, folder=str(folder), rules=only) == "permit"
+        assert await verdict(command, confined, folder=str(folder), rules=only) == "ask"
+        assert await verdict(command, folder=str(folder), rules=but(ENV)) == "forbid"
+        assert await verdict(command, confined, folder=str(folder), rules=but(ENV)) == "forbid"
+    assert await verdict("/usr/bin/env", folder=str(folder), rules=only) == ""
+    assert await verdict("cat .venv/bin/python", confined, folder=str(folder), rules=only) == "forbid"
+
+
+@pytest.mark.promise(14)
+async def test_the_home_is_that_of_the_agent_s_user(project: tuple[Path, Path]) -> None:
+    kept, folder = project
+    say = partial(verdict, folder=str(folder))
+    for command in ("cat ~/kept/passwd", "cat x~ ~/kept/passwd", "cp f --to=~/kept/passwd", "cd ~/kept; cat passwd"):
+        assert await say(command, rules=but(kept), home=str(kept.parent)) == "forbid"
+        assert await say(command, rules=ALL, home=str(kept.parent)) == ""
+        assert await say(command, rules=ALL, home="") == ""
+        assert await say(command, rules=ALL) == "permit", "it is that of GoEx's user"
+        confined = Confinement(folders=(str(folder),))
+        assert await say(command, confined, rules=ALL, home=str(kept.parent)) == "forbid"
+        assert await say(command, confined, rules=ALL, home="") in ("ask", "forbid")
+    for command in ("git diff HEAD~1..HEAD~", "ls backup~", "make", "git show HEAD~:src/a.py"):
+        assert await say(command, rules=ALL, home=str(kept.parent)) == "permit"
+
+
+async def test_another_shell_s_words_are_not_known(project: tuple[Path, Path]) -> None:
+    _, folder = project
+    say = partial(verdict, "rm x", folder=str(folder))
+    assert await say(rules=ALL) == "permit" and await say(rules="") == "instead"
+    for tool in ("PowerShell", "powershell"):
+        assert await say(rules=ALL, tool=tool) == "" and await say(rules="", tool=tool) == ""
+
+
+async def test_what_globs_find_in_all_costs_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of many globs finds many links, and all lie deep."""
+    deep = tmp_path.joinpath(*["d"] * 70)
+    for group in range(8):
+        (deep / f"g{group}").mkdir(parents=True)
+        for number in range(40):
+            (deep / f"g{group}" / str(number)).symlink_to("/" + "/".join(["e"] * 80) + f"/{group}_{number}")
+    asked = list[int]()
+    really = RuleBook.answer
+
+    def counted(self: RuleBook, question: Question) -> Answer:
+        asked.append(1)
+        return really(self, question)
+
+    monkeypatch.setattr(RuleBook, "answer", counted)
+    command = "ls " + " ".join(f"g{group}/*" for group in range(8))
+    assert await verdict(command, folder=str(deep), rules=ALL) == ""
+    assert len(asked) < 400
+    assert await verdict(command, Confinement(folders=("/",)), folder=str(deep), rules=ALL) == "ask"
+
+
+async def test_others_are_answered_meanwhile(project: tuple[Path, Path]) -> None:
+    _, folder = project
+    turns = list[int]()
+
+    async def others() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    meanwhile = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    command, before = " ".join(["cat", *(f"./f{number}" for number in range(30))]), len(turns)
+    assert await verdict(command, folder=str(folder), rules=ALL) == "permit"
+    meanwhile.cancel()
+    assert len(turns) - before > 100
+
+
+def placed(command: str, kept: Path, folder: Path) -> str:
+    for name, value in (("kept", kept), ("folder", folder), ("above", folder.parent)):
+        command = command.replace(f"{{{name}}}", str(value))
+    return command
