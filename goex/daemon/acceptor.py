@@ -5,6 +5,10 @@ private socket from an abstract address with a fresh nonce, which gRPC shows as 
 the private socket that didn't come through here has no such address and is refused (`Registry.peer`). The nonce alone
 is no secret: /proc/net/unix shows it, and whoever makes a network namespace can take that address there. So the private
 socket has no name in the file system any more once it listens (`private`).
+
+A socket has `MOST_CONNECTIONS`; beyond them not who comes is refused, but a connection ends of whoever has most: looked
+at by agent (by user, of those that showed no token), then by process. Of several it is one that doesn't wait for an
+answer, idle longest; but who has just come has time to ask for something, as long as few have.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import secrets
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +28,7 @@ from typing import Literal
 
 from goex.engine.peers import Peer, look_up
 from policies.errors import Unavailable
+from runtimes.turns import Counts
 
 log = logging.getLogger("goex.daemon")
 
@@ -31,6 +36,7 @@ _CREDENTIALS = struct.Struct("3i")
 _CHUNK = 64 * 1024  # more would be mapped and unmapped at each reading
 _PAUSE = 0.1  # seconds after there was no descriptor for one that came
 MOST_CONNECTIONS = 256
+FEW_SILENT = 16  # of those that would end next: connections that asked for nothing yet, and are spared
 TOLD_EVERY = 600.0  # seconds in which one user is told of once, who may come again at once
 _MOST_TOLD = 100  # users that are remembered
 _PREFIX = "unix-abstract:goex-"
@@ -46,33 +52,69 @@ def private(path: Path) -> str:
     return f"/proc/self/fd/{handle}"
 
 
+@dataclass(slots=True, eq=False)
+class Connection:
+    """One that was joined, and what was seen of it since. `end` ends it."""
+
+    peer: Peer
+    end: Callable[[], object] = lambda: None
+    agent: str = ""  # whose token a call showed; "": none did
+    asked: bool = False  # whether a call was let in
+    calls: int = 0  # that wait for their answers
+    idle_since: float = field(default_factory=time.monotonic)
+
+    @property
+    def who(self) -> tuple[str, str]:
+        """Whose it is: the agent's, or of one without a name its user's; and the process's."""
+        return self.agent or f"user {self.peer.uid}", f"{self.peer.pid} {self.peer.started}"
+
+    def answered(self) -> None:
+        """One of its calls is over."""
+        self.calls -= 1
+        self.idle_since = time.monotonic()
+
+
+def _least_missed(connections: Collection[Connection]) -> Connection:
+    """Which of them, oldest first, is to end where there are too many."""
+    counts = Counts()
+    for one in connections:
+        counts.add(one.who)
+    most = max(counts.rank(one.who) for one in connections)
+    found = [one for one in connections if counts.rank(one.who) == most]
+    silent = [one for one in found if not one.asked]
+    if len(silent) > FEW_SILENT or len(silent) == len(found):
+        return silent[0]
+    asked = [one for one in found if one.asked]
+    return min((one for one in asked if not one.calls), key=lambda one: one.idle_since, default=asked[-1])
+
+
 @dataclass(slots=True)
 class Registry:
-    """Who is behind each joined connection."""
+    """The joined connections, and who is behind each."""
 
     ended: Callable[[str], None]
-    _peers: dict[str, Peer] = field(default_factory=dict)
-    _ends: dict[str, Callable[[], object]] = field(default_factory=dict)  # by connection
+    _connections: dict[str, Connection] = field(default_factory=dict)
 
     def peer(self, address: str) -> Peer | None:
         """The peer of a gRPC call, by `context.peer()`; None for one that nobody accepted."""
-        if not address.startswith(_PREFIX):
-            return None
-        return self._peers.get(address.removeprefix(_PREFIX))
+        found = self.connection(address)
+        return found.peer if found else None
 
-    def add(self, peer: Peer, end: Callable[[], object] = lambda: None) -> None:
-        self._peers[peer.connection] = peer
-        self._ends[peer.connection] = end
+    def connection(self, address: str) -> Connection | None:
+        """That of a gRPC call, by `context.peer()`; None for one that nobody accepted."""
+        return self._connections.get(address.removeprefix(_PREFIX)) if address.startswith(_PREFIX) else None
+
+    def add(self, connection: Connection) -> None:
+        self._connections[connection.peer.connection] = connection
 
     def hang_up(self, address: str) -> None:
         """End the connection of a gRPC call, by `context.peer()`."""
-        if (end := self._ends.get(address.removeprefix(_PREFIX))) is not None:
-            end()
+        if (found := self.connection(address)) is not None:
+            found.end()
 
-    def drop(self, connection: str) -> None:
-        self._ends.pop(connection, None)
-        if self._peers.pop(connection, None) is not None:
-            self.ended(connection)
+    def drop(self, connection: Connection) -> None:
+        if self._connections.pop(connection.peer.connection, None) is not None:
+            self.ended(connection.peer.connection)
 
 
 @dataclass(slots=True)
@@ -89,6 +131,7 @@ class Acceptor:
     mode: int = 0o600
     _accepting: asyncio.Task[None] | None = None
     _joined: set[asyncio.Task[None]] = field(default_factory=set)
+    _connections: list[Connection] = field(default_factory=list)  # oldest first, without those that are ending
     _told: dict[int, tuple[float, int]] = field(default_factory=dict)  # by user: when; and how many since
 
     async def start(self) -> None:
@@ -150,20 +193,31 @@ class Acceptor:
             if uid not in self.uids:
                 self._refuse(uid, f"user {uid} (process {pid}) on the {self.kind} socket")
                 return
-            if len(self._joined) > MOST_CONNECTIONS:  # for each socket: agents never keep the person out
-                self._refuse(uid, f"more than {MOST_CONNECTIONS} connections on the {self.kind} socket")
-                return
-            connection, ended = secrets.token_hex(16), asyncio.Event()
+            name, ended = secrets.token_hex(16), asyncio.Event()
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as back:
                 back.setblocking(False)
-                back.bind(f"\0goex-{connection}")
-                self.registry.add(look_up(self.kind, pid, uid, gid, connection), ended.set)
+                back.bind(f"\0goex-{name}")
+                connection = Connection(look_up(self.kind, pid, uid, gid, name), ended.set)
+                self.registry.add(connection)
+                self._connections.append(connection)
+                self._make_room()
                 try:
                     await self._join(front, back, ended)
                 except OSError as error:
                     log.warning("gRPC's private socket can't be reached: %s", error)
                 finally:
                     self.registry.drop(connection)  # before the address is free again
+                    with suppress(ValueError):
+                        self._connections.remove(connection)
+
+    def _make_room(self) -> None:
+        """For each socket: agents never keep the person out."""
+        if len(self._connections) > MOST_CONNECTIONS:
+            found = _least_missed(self._connections)
+            self._connections.remove(found)
+            found.end()
+            whose = f"{found.agent or 'no agent'} (user {found.peer.uid}, process {found.peer.pid})"
+            self._refuse(found.peer.uid, f"a connection of {whose}: {MOST_CONNECTIONS} were on the {self.kind} socket")
 
     def _refuse(self, uid: int, who: str) -> None:
         now = time.monotonic()

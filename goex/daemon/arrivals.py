@@ -11,6 +11,10 @@ room for another's, a connection of whoever has most of them is hung up on, if i
 Calls that were read count, too: gRPC keeps some memory for each. No event goes before a refusal: whoever takes nothing
 wouldn't take that one either, and the call would stay.
 
+Calls come one after the other from all connections, each by several rounds of the loop. So what one asks for is begun
+only when no other has come for some rounds, and in turns: else one agent's burst would be worked off, call by call,
+before another's first is even seen.
+
 Who has most is looked at by agent (by user, of those without a name), then by process, then by connection: connections
 cost nothing, and whoever opens many makes only its own wait.
 """
@@ -18,18 +22,19 @@ cost nothing, and whoever opens many makes only its own wait.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from goex.daemon.rpc_context import Behind, abort
 from goex.rpc import goex_pb2 as pb
 from policies.errors import ExitStatus, GoexError, Unavailable
+from runtimes.turns import Counts, Turns
 
 MOST = 16
 GRACE = 1.0  # seconds
@@ -43,6 +48,9 @@ TAKEN_WITHIN = 5.0  # seconds, where others' need the room
 COPIES = 3  # of an answer: as it was made, its bytes, and gRPC's own
 CALL = 20 * 2**10  # bytes that a call takes besides
 OURS = "/goex.v1."
+FEW_BEGUN = 16  # open calls of an agent whose next is begun at once
+PAUSE = 0.005  # seconds in which gRPC shows the next call, if there is one, where nothing else is done
+LONGEST_PAUSE = 0.5  # seconds for all pauses before one call
 
 
 class Crowded(Unavailable):
@@ -61,33 +69,6 @@ class _Place:
     patience: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
 
 
-class _Counts(Counter[tuple[str, ...]]):
-    """How much of something is whose: an agent's, a process's of it, a connection's of that. () has all."""
-
-    def add(self, who: Behind, size: int = 1) -> None:
-        for wide in range(len(who) + 1):
-            self[who[:wide]] += size
-            if not self[who[:wide]]:
-                del self[who[:wide]]
-
-    @contextmanager
-    def more(self, who: Behind, size: int = 1) -> Iterator[None]:
-        self.add(who, size)
-        try:
-            yield
-        finally:
-            self.add(who, -size)
-
-    def rank(self, who: Behind) -> tuple[int, ...]:
-        """The more its agent has, the higher; of equal ones, its process, then itself."""
-        return tuple(self[who[:wide]] for wide in range(1, len(who) + 1))
-
-    def has_more(self, one: Behind, other: Behind) -> bool:
-        """Whether one has more than the other, counted for the widest in which they differ."""
-        wide = next((wide for wide in range(1, len(one)) if one[:wide] != other[:wide]), len(one))
-        return self[one[:wide]] > self[other[:wide]]
-
-
 class Arrivals(grpc.aio.ServerInterceptor):
     """`behind` gets the context of each call, and raises for a caller that isn't let in. `hang_up` ends a connection,
     by `context.peer()`."""
@@ -96,16 +77,18 @@ class Arrivals(grpc.aio.ServerInterceptor):
         self._behind = behind
         self._hang_up = hang_up
         self._places: list[_Place] = []  # oldest first
-        self._arriving = _Counts()  # those places
+        self._arriving = Counts()  # those places
         # By connection, that which had its turn longest ago first; the turns of each, oldest first.
         self._waiting: dict[Behind, dict[asyncio.Future[_Place], None]] = {}
-        self._unread = _Counts()  # those turns
+        self._unread = Counts()  # those turns
         self._looking: asyncio.TimerHandle | None = None
         # By connection, since when the answer of each call could be taken, oldest first.
         self._answers: dict[Behind, dict[Any, float]] = {}
-        self._untaken = _Counts()  # bytes of memory for those
-        self._read = _Counts()  # calls whose request was read, until they end
-        self._foreign = _Counts()  # calls that aren't ours
+        self._untaken = Counts()  # bytes of memory for those
+        self._read = Counts()  # calls whose request was read, until they end
+        self._foreign = Counts()  # calls that aren't ours
+        self._came = 0  # calls, so far
+        self._beginning = Turns(1)
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
         handler = await continuation(details)
@@ -114,6 +97,13 @@ class Arrivals(grpc.aio.ServerInterceptor):
         ours, to_bytes = details.method.startswith(OURS), handler.response_serializer
 
         async def streamed(requests: Any, context: Any) -> None:
+            self._came += 1
+            try:
+                await called(requests, context)
+            except DecodeError:  # of a service that isn't ours: `Readable` reads for ours
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "These bytes aren't a request of this method.")
+
+        async def called(requests: Any, context: Any) -> None:
             who = await self._let_in(context)
             with self._foreign.more(who, 0 if ours else 1):
                 if not ours and self._foreign[who] > FEW_WAITING:
@@ -129,6 +119,9 @@ class Arrivals(grpc.aio.ServerInterceptor):
                 if self._is_full_for(who):
                     await abort(context, _many_open())
                 with self._read.more(who):
+                    if self._read[who[:1]] > FEW_BEGUN:
+                        async with self._beginning.turn(who):
+                            await self._calm()
                     if handler.response_streaming:
                         await self._answer(handler.unary_stream(request, context), context, who, to_bytes)
                     else:
@@ -148,6 +141,16 @@ class Arrivals(grpc.aio.ServerInterceptor):
             return self._behind(context)
         except GoexError as error:
             await abort(context, error)
+
+    async def _calm(self) -> None:
+        """Until no call came in a pause, and nothing made it longer."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LONGEST_PAUSE
+        while (began := loop.time()) < until:
+            came = self._came
+            await asyncio.sleep(PAUSE)
+            if came == self._came and loop.time() < began + 2 * PAUSE:
+                break
 
     def _is_full_for(self, who: Behind) -> bool:
         """Whether too many calls that were read are open, and both the agent and the connection have their share."""

@@ -1,11 +1,13 @@
 """What goes to daemon.log: GoEx's own words. A library's may hold what it was given to send, a credential among it; of
-its errors is written that there was one, of which type, and where."""
+its errors is written that there was one, of which type, and where. Whoever can connect may cause some: each is written
+once in `TOLD_EVERY`, with how many there were since."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Mapping
 from types import TracebackType
@@ -15,6 +17,7 @@ from policies.display_text import escape
 from policies.errors import GoexError
 
 OURS = ("goex", "mapper", "policies", "runtimes", "vault")
+TOLD_EVERY = 600.0  # seconds
 DEEPEST = 5  # of what is written: what lies in it deeper is only named
 
 log = logging.getLogger("goex.daemon.logs")
@@ -23,13 +26,36 @@ log = logging.getLogger("goex.daemon.logs")
 class _Ours(logging.Filter):
     """Lets GoEx's own records through, and of a library's that it met an error."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: dict[tuple[object, ...], tuple[float, int]] = {}  # by error: when, and how many since
+
     def filter(self, record: logging.LogRecord) -> bool:
         if record.name.partition(".")[0] not in OURS:
-            record.msg, record.args = "met an error; what it said may hold data, and isn't written", ()
+            if record.levelno < logging.ERROR:
+                return False
+            now, which = time.monotonic(), _which(record)
+            at, since = self._told.get(which, (now - TOLD_EVERY, 0))
+            if now - at < TOLD_EVERY:
+                self._told[which] = at, since + 1
+                return False
+            self._told[which] = now, 0
+            more = f"; {since} times more since the last time" if since else ""
+            record.msg, record.args = f"met an error; what it said may hold data, and isn't written{more}", ()
             record.exc_text = record.stack_info = None
-            return record.levelno >= logging.ERROR
+            return True
         record.msg, record.args = _own(record.msg), _own(record.args)
         return True
+
+
+def _which(record: logging.LogRecord) -> tuple[object, ...]:
+    """What tells one error from another: places in code alone, of which there are only so many."""
+    error = record.exc_info[1] if record.exc_info else None
+    at = error.__traceback__ if error is not None else None
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    raised = (type(error).__qualname__, at and at.tb_frame.f_code.co_filename, at and at.tb_lineno)
+    return record.name, record.pathname, record.lineno, *raised
 
 
 def _own(value: Any, deep: int = DEEPEST) -> Any:

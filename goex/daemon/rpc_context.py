@@ -89,8 +89,8 @@ class Callers:
         """Who asks. A token that isn't known is an error, never `anonymous`."""
         peer = self.peer(context)
         agent = PERSON if peer.socket == "user" else self._agent(context)
-        work_for(agent)
         session = self.sessions.of(peer, agent, _session(context))
+        work_for(agent, peer.describe(), session)
         return Principal(
             agent=agent,
             session=session,
@@ -101,10 +101,16 @@ class Callers:
         )
 
     def behind(self, context: Any) -> Behind:
-        """Who is behind a call, widest first: the agent, or the user of one without a name; the process; the
-        connection. Raises what `principal` does."""
-        agent, peer = self.principal(context).agent, self.peer(context)
-        return agent if agent != ANONYMOUS else f"user {peer.uid}", f"{peer.pid} {peer.started}", context.peer()
+        """Who is behind a call that begins, widest first: the agent, or the user of one without a name; the process;
+        the connection, on which the call counts until it ends. Raises what `principal` does."""
+        agent, address = self.principal(context).agent, context.peer()
+        connection = self.registry.connection(address)
+        assert connection is not None  # else it had no peer
+        connection.asked = True
+        connection.calls += 1
+        connection.agent = "" if agent == ANONYMOUS else agent
+        context.add_done_callback(lambda _: connection.answered())
+        return *connection.who, address
 
     def _agent(self, context: Any) -> str:
         for key, value in context.invocation_metadata() or ():

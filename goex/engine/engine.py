@@ -359,7 +359,7 @@ class Engine:
 
     async def _whole(self, row: ActionRow, journey: Coroutine[Any, Any, Arrived]) -> None:
         """Run a journey to its end, whatever end that is, and say so to whoever watches."""
-        work_for(row.agent)
+        work_for(row.agent, row.source, row.session)
         problem: Problem | None = None
         arrived: Arrived | None = None
         own = self._journeys[row.id]

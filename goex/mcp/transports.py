@@ -101,14 +101,23 @@ async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, sa
     """Serve a server object on a bound socket."""
     import uvicorn
 
+    from goex.http_connections import BACKLOG, Connection  # standard input and output need none of it
+
     address = f"http://{IPV4}:{listener.getsockname()[1]}"
     app = made.streamable_http_app(
         host=IPV4,
         auth=AuthSettings(issuer_url=AnyHttpUrl(address), resource_server_url=None),
         token_verifier=Tokens(link),
     )
-    # A client that stays connected doesn't keep the process from ending.
-    config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=2, server_header=False)
+    config = uvicorn.Config(
+        app,
+        http=Connection,
+        backlog=BACKLOG,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=2,  # a client that stays connected doesn't keep the process from ending
+    )
     say(f"{address}/mcp")
     await uvicorn.Server(config).serve(sockets=[listener])
 

@@ -10,11 +10,11 @@ from contextlib import ExitStack, suppress
 
 import uvicorn
 
+from goex.http_connections import BACKLOG, Connection
 from goex.loopback import listening_on_localhost
 from goex.paths import Paths
 from goex.web.access import Access, KeyFile, link_code
 from goex.web.app import Page
-from goex.web.connections import BACKLOG, Connection
 from goex.web.daemon_calls import DaemonCalls
 
 

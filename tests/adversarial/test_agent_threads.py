@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from goex.engine.agent_threads import AT_ONCE, Threads
 from goex.engine.core import Principal
 from goex.journal.states import State
 from policies.actions import Action, Plan
-from policies.grants import PERSON
+from policies.grants import ANONYMOUS, PERSON
 from runtimes.base import Context
 from tests.goex.engine.conftest import ASKER, Desk, HeldRuntime, desk
 
@@ -24,6 +24,7 @@ __all__ = ["desk"]
 
 AGENTS = [replace(ASKER, agent=f"bot-{number}") for number in range(16)]
 YOU = Principal(agent=PERSON, session="tty-1", source="a test")
+OTHER = replace(ASKER, agent="other")
 
 
 class LookingRuntime(HeldRuntime):
@@ -40,7 +41,7 @@ class LookingRuntime(HeldRuntime):
         return self.plan(action)
 
     def look(self, agent: str) -> None:
-        if agent == PERSON:
+        if agent in (PERSON, OTHER.agent):
             return
         with self.lock:
             self.now += 1
@@ -50,16 +51,18 @@ class LookingRuntime(HeldRuntime):
             self.now -= 1
 
 
-async def asked_meanwhile(desk: Desk, threads: ThreadPoolExecutor) -> tuple[bool, int]:
-    """Whether the person's action comes as far as its question while agents' look; and how many of these do at once."""
+async def asked_meanwhile(
+    desk: Desk, threads: ThreadPoolExecutor, agents: Sequence[Principal] = AGENTS, who: Principal = YOU
+) -> tuple[bool, int]:
+    """Whether the action of `who` comes as far as its question while agents' look; and how many of these do at once."""
     asyncio.get_running_loop().set_default_executor(threads)
     looking: Any = LookingRuntime()
     desk.runtime, desk.core.runtimes = looking, {"files": looking}
-    for agent in AGENTS:
+    for agent in agents:
         for _ in range(4):
             desk.ask(principal=agent)
     await asyncio.wait_for(asyncio.shield(looking.begun.wait()), 60)
-    id = desk.ask(principal=YOU)
+    id = desk.ask(principal=who)
     try:
         for _ in range(600):
             if desk.core.actions.get(id).state is State.ASKING:
@@ -80,6 +83,12 @@ async def clean(desk: Desk) -> AsyncIterator[Desk]:
 @pytest.mark.promise(16)
 async def test_the_person_has_threads(clean: Desk) -> None:
     assert await asked_meanwhile(clean, Threads()) == (True, AT_ONCE)
+
+
+@pytest.mark.promise(16)
+async def test_one_agents_many_leave_a_thread_for_another(clean: Desk) -> None:
+    unnamed = [replace(ASKER, agent=ANONYMOUS, session=f"conn-{number}") for number in range(16)]
+    assert await asked_meanwhile(clean, Threads(), unnamed, OTHER) == (True, AT_ONCE // 2)
 
 
 async def test_control(clean: Desk) -> None:

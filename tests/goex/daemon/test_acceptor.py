@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from goex.daemon import acceptor as module
-from goex.daemon.acceptor import Acceptor, Registry
-from goex.engine.peers import look_up
+from goex.daemon.acceptor import Acceptor, Connection, Registry
+from goex.engine.peers import Peer, look_up
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import Daemon
 from tests.support.waiting import until_async
@@ -102,16 +102,13 @@ async def test_each_socket_has_its_own_number_of_connections(place: Path, monkey
     async with accepting(place / "agents.sock", backend) as agents, accepting(place / "user.sock", backend) as user:
         user.registry = agents.registry  # as in the daemon
         held = []
-        for _ in range(3):
+        for _ in range(5):
             word, writer = await answered(agents.path)
             assert word == b"hello"
             held.append(writer)
-        for _ in range(2):
-            word, writer = await answered(agents.path)
-            assert word == b""
-            writer.close()
+        await until_async(lambda: len(agents._joined) == 3)
         word, writer = await answered(user.path)
-        assert word == b"hello"
+        assert word == b"hello" and len(agents._joined) == 3
         for each in (*held, writer):
             each.close()
         await until_async(lambda: not agents._joined)
@@ -119,6 +116,36 @@ async def test_each_socket_has_its_own_number_of_connections(place: Path, monkey
         assert word == b"hello"  # who leaves makes room
         writer.close()
     server.close()
+
+
+def _connection(number: int, *, uid: int = 1, process: int = 0, agent: str = "", calls: int = -1) -> Connection:
+    """One of a process of its own; `calls`: that are open, -1: it asked for nothing yet."""
+    peer = Peer(
+        socket="agent", uid=uid, gid=uid, pid=process or 1000 + number, connection="", terminal=None, program=""
+    )
+    return Connection(peer, agent=agent, asked=calls >= 0, calls=max(0, calls), idle_since=float(number))
+
+
+@pytest.mark.promise(16)
+def test_of_too_many_one_ends_of_the_agent_and_the_process_that_has_most() -> None:
+    flood = [_connection(n, process=7, calls=1) for n in range(60)]
+    honest = [_connection(100 + n, process=8, agent="good") for n in range(55)] + [_connection(200, calls=0)]
+    assert module._least_missed([*honest, *flood]) in flood
+    swarm = [_connection(n, process=300 + n) for n in range(60)]
+    assert module._least_missed([*honest, *swarm]) in swarm  # and none of the agent's, whose process has most
+    others = [_connection(n, uid=2) for n in range(70)]
+    assert module._least_missed([*honest, *swarm, *others]) in others
+
+
+@pytest.mark.promise(16)
+def test_of_equal_ones_who_waits_for_an_answer_goes_last_and_who_has_just_come_is_spared() -> None:
+    waits, idle, fresh = _connection(1, calls=1), _connection(2, calls=0), _connection(3)
+    assert module._least_missed([waits, idle, _connection(4, calls=0), fresh]) is idle
+    later = _connection(5, calls=2)
+    assert module._least_missed([waits, later, fresh]) is later
+    silent = [_connection(10 + n) for n in range(module.FEW_SILENT + 1)]
+    assert module._least_missed([waits, idle, *silent]) is silent[0]
+    assert module._least_missed(silent[:2]) is silent[0]
 
 
 async def test_another_user_is_closed_before_a_word(place: Path) -> None:
@@ -147,10 +174,10 @@ async def test_another_user_is_closed_before_a_word(place: Path) -> None:
 def test_an_address_that_nobody_was_given_is_nobodys(address: str) -> None:
     registry = Registry(lambda _: None)
     peer = look_up("user", os.getpid(), os.geteuid(), os.getegid(), "known")
-    registry.add(peer)
+    registry.add(known := Connection(peer))
     assert registry.peer(address) is None
     assert registry.peer("unix-abstract:goex-known") == peer  # the control
-    registry.drop("known")
+    registry.drop(known)
     assert registry.peer("unix-abstract:goex-known") is None
 
 
@@ -162,10 +189,10 @@ async def test_a_connection_that_ends_is_told_once(place: Path) -> None:
         ended: list[str] = []
         front.registry = Registry(ended.append)
         _, writer = await answered(front.path)
-        (connection,) = front.registry._peers
+        (connection,) = front.registry._connections
         assert ended == []
         writer.close()
-        await until_async(lambda: not front.registry._peers and not front._joined)
+        await until_async(lambda: not front.registry._connections and not front._joined)
         assert ended == [connection]
     server.close()
 
@@ -240,7 +267,7 @@ async def test_whoever_breaks_off_ends_both(place: Path, whose: str) -> None:
         if whose == "client":
             writer.transport.abort()
         await asyncio.wait_for(gone.wait(), 10)
-        await until_async(lambda: not front._joined and not front.registry._peers)
+        await until_async(lambda: not front._joined and not front.registry._connections)
         writer.close()
     server.close()
 

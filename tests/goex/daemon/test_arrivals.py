@@ -18,13 +18,14 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from goex.daemon import arrivals
-from goex.daemon.acceptor import Acceptor, Registry
+from goex.daemon.acceptor import Acceptor, Connection, Registry
 from goex.daemon.grpc_server import LARGEST_OF_AGENTS, serve
 from goex.daemon.rpc_context import PROBLEM_KEY, Behind, Callers, Unauthenticated
 from goex.engine.peers import Sessions, look_up
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.errors import ExitStatus
+from runtimes.turns import Counts
 from tests.support.waiting import until_async
 
 SECONDS = 30.0
@@ -358,13 +359,13 @@ async def test_many_answers_of_one_are_looked_at_once(place: Place, monkeypatch:
     await until_async(lambda: bool(doors) and doors[0]._untaken[()] > 100 * arrivals.CALL)
     monkeypatch.setattr(arrivals, "MOST_UNTAKEN", 0)
     ranked: list[Behind] = []
-    rank = arrivals._Counts.rank
+    rank = Counts.rank
 
-    def noted(self: arrivals._Counts, who: Behind) -> tuple[int, ...]:
+    def noted(self: Counts, who: Behind) -> tuple[int, ...]:
         ranked.append(who)
         return rank(self, who)
 
-    monkeypatch.setattr(arrivals._Counts, "rank", noted)
+    monkeypatch.setattr(Counts, "rank", noted)
     assert await whole(place.connect()) == "whole"
     assert 0 < len(ranked) < 5
     writer.close()
@@ -567,13 +568,15 @@ async def test_whoever_isnt_let_in_is_told_before_the_request_is_read(place: Pla
 
 def test_behind_a_call_is_its_agent_or_else_its_user() -> None:
     registry = Registry(lambda _: None)
-    registry.add(look_up("agent", os.getpid(), 1000, 1000, "nonce"))
+    registry.add(Connection(look_up("agent", os.getpid(), 1000, 1000, "nonce")))
     known = SimpleNamespace(agent_of={"token": "bot"}.get, named_since=lambda _: "")
     sessions = Sessions(lambda: datetime.now(UTC), lambda _: None)
     callers = Callers(registry, sessions, cast("Any", known), cast("Any", None))
 
     def behind(*metadata: tuple[str, str]) -> Behind:
-        context = SimpleNamespace(peer=lambda: "unix-abstract:goex-nonce", invocation_metadata=lambda: metadata)
+        context = SimpleNamespace(
+            peer=lambda: "unix-abstract:goex-nonce", invocation_metadata=lambda: metadata, add_done_callback=id
+        )
         return callers.behind(context)
 
     user, process, connection = behind()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from goex.daemon import logs
 from goex.daemon.logind import Logind
 from goex.daemon.logs import OURS, log_to_stderr
 from goex.rpc import goex_pb2 as pb
@@ -230,3 +231,23 @@ def test_nobody_else_writes_a_line(own_logging: None, capsys: pytest.CaptureFixt
     assert [line.split()[3] for line in lines[:2]] == ["goex.engine", "goex.engine"]
     assert lines[2].startswith("Unavailable: x\\u{a}2026") and lines[3].startswith("  at ") and len(lines) == 4
     assert "\x1b" not in "".join(lines) and "\\u{1b}[2J" in lines[0]
+
+
+@pytest.mark.promise(16)
+def test_an_error_of_a_librarys_that_comes_again_and_again_is_told_once(
+    own_logging: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(name: str) -> None:
+        try:
+            int(name) if name else library()
+        except ValueError as error:
+            logging.getLogger("grpc").error("x", exc_info=error)
+
+    log_to_stderr("info")
+    for _ in range(100):
+        fails("")
+    fails("no number")  # another one
+    monkeypatch.setattr(logs, "TOLD_EVERY", 0.0)
+    fails("")
+    lines = [line for line in capsys.readouterr().err.splitlines() if " grpc met an error" in line]
+    assert len(lines) == 3 and lines[2].endswith("; 99 times more since the last time")

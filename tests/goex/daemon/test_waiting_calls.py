@@ -47,7 +47,7 @@ DECIDED: dict[str, tuple[str, str]] = {
     "Calls": ("", ""),
     "ChangeApprovalRequest": ("", "current passphrase"),
     "CodeProgram": ("language program services methods profile again", ""),
-    "ExecuteRequest": ("intent proposal database folder code_services key answer", ""),
+    "ExecuteRequest": ("intent proposal database folder code_services key answer account", ""),
     "FilesProgram": ("folder language program undo preview more", ""),
     "LoginRequest": ("service account client_id scopes flow", "client_secret passphrase"),
     "LogoutRequest": ("service account", "passphrase"),

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import uvicorn
 
+from goex import http_connections as connections
+from goex.http_connections import Connection
 from goex.loopback import listening
-from goex.web import connections
-from goex.web.connections import Connection
 from tests.support.daemon import GOEX, Daemon
 
 FILES = 1024  # that a process may have open

@@ -1,4 +1,4 @@
-"""The page's connections: no stranger's hold up the person's.
+"""Connections to the page, and to the MCP server: no stranger's hold up the person's, nor an agent's.
 
 Rules: one without a whole request ends soon. Of more than `MOST` the one ends whose peer has let it wait longest, for a
 request or by not reading the answer; one that is being answered never does. Every user of the machine can connect.
