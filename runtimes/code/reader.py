@@ -70,9 +70,9 @@ class Reader:
             return read_folder_shell(program, folder)
         said = await self._apart(_FOLDER, folder, program, agent)
         try:
-            changes, within, *named, names_all = json.loads(said)
-            paths, words, globs = (tuple(map(str, each)) for each in named)
-            return FolderShell(changes is True, within is True, paths, words, globs, names_all is True)
+            changes, within, names_all, *named = json.loads(said)
+            paths, words, globs, runs = (tuple(map(str, each)) for each in named)
+            return FolderShell(changes is True, within is True, paths, words, globs, names_all is True, runs)
         except (ValueError, TypeError) as error:
             raise _refused() from error
 
@@ -159,7 +159,8 @@ def main() -> None:
     program = sys.stdin.buffer.read().decode("utf-8", "surrogatepass")
     if sys.argv[1] == _FOLDER:
         found = read_folder_shell(program, sys.argv[2])
-        said = json.dumps([found.changes, found.within, found.paths, found.words, found.globs, found.names_all])
+        named = (found.paths, found.words, found.globs, found.runs)
+        said = json.dumps([found.changes, found.within, found.names_all, *named])
     else:
         said = to_json(read(next(one for one in LANGUAGES if one == sys.argv[1]), program))
     if len(said) > _LONGEST_SAID:

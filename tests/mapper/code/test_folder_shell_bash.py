@@ -58,8 +58,10 @@ def passed_on(program: str, folder: Path) -> list[tuple[str, list[str]]]:
         left = said.read().decode("utf-8", "surrogateescape").split("\0")[:-1][::-1]
     found = []
     while len(left) > 1:
-        where, count = left.pop(), int(left.pop())
-        found.append((where, [left.pop() for _ in range(min(count, len(left)))]))
+        where, count = left.pop(), left.pop()
+        if not count.isdecimal():
+            return []  # parts of a pipeline printed at once
+        found.append((where, [left.pop() for _ in range(min(int(count), len(left)))]))
     return found
 
 
@@ -91,7 +93,8 @@ def run(seed: int, count: int, folder: Path) -> tuple[dict[str, list[str]], int]
         read = read_folder_shell(program, str(folder))
         if read.names_all and "zl" in program:
             ran += 1
-            if missed := unread(read, passed_on(program, folder)):
+            # Twice, for what is run at once may be printed in a mess.
+            if unread(read, passed_on(program, folder)) and (missed := unread(read, passed_on(program, folder))):
                 found[program] = missed
     return found, ran
 

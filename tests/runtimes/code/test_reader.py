@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from mapper.code.folder_shell import read_folder_shell
 from mapper.code.languages import read
 from mapper.code.seen_json import BadReading, from_json, to_json
 from mapper.code.sent_requests import Seen
 from policies.actions import Language
 from policies.errors import InvalidInput
 from policies.grants import PERSON
-from runtimes.code.reader import AT_ONCE, LITTLE, Reader
+from runtimes.code.reader import AT_ONCE, LITTLE, LITTLE_SHELL, Reader
 from tests.support.waiting import until_async
 
 # The parser of shell programs takes four times as long for twice as many of these.
@@ -167,10 +168,12 @@ async def test_a_command_of_a_coding_agent_is_read_apart_and_bounded(monkeypatch
     """Its parser would hold the daemon's only lock meanwhile."""
     with monkeypatch.context() as patched:
         patched.setattr("tree_sitter.Parser", None)
-        program = "rm -r old notes/a.txt\n" * 40
+        program = "rm -r old notes/a.txt\n" * 40 + "./tool x\n"
         found = await Reader().read_folder_shell(program, "/work", "a")
-        assert (found.changes, found.within, found.paths) == (True, True, ("/work/notes/a.txt",))
-    assert found == await Reader().read_folder_shell(program[:132], "/work", "a")
+    assert len(program) > LITTLE_SHELL
+    assert found == read_folder_shell(program[-31:], "/work")  # the last two lines
+    assert (found.changes, found.paths) == (True, ("/work/notes/a.txt", "/work/./tool"))
+    assert found.runs == ("/work/./tool",)
     with pytest.raises(InvalidInput, match="more time or memory"):
         await Reader(seconds=1.0).read_folder_shell(SLOW, "/work", "a")
     await gone()
