@@ -115,7 +115,8 @@ class Catalog:
         if found is None and self.store is not None:
             found = self.store.service(name)
         if found is None:
-            raise _unknown(f"There is no service {name[:80]!r}.", name, self.services, "goex catalog list")
+            message, more = f"There is no service {name[:80]!r}.", "Another one is imported: goex catalog import --help"
+            raise _unknown(message, name, self.services, more)
         return found
 
     def method(self, method_id: str) -> Method:
@@ -370,9 +371,8 @@ def _unknown(message: str, name: str, known: Iterable[str], otherwise: str = "")
     if close:
         return UnknownName(message, next_step=f"Did you mean {' or '.join(by_lower[c] for c in close)}?")
     some = ", ".join(names[:30])
-    return UnknownName(
-        message, next_step=f"There are: {some}{', …' if len(names) > 30 else ''}." if some else otherwise
-    )
+    there = f"There are: {some}{', …' if len(names) > 30 else ''}." if some else ""
+    return UnknownName(message, next_step=" ".join(part for part in (there, otherwise) if part))
 
 
 def _templated(method: Method) -> Iterator[str]:

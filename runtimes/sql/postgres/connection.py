@@ -70,7 +70,7 @@ _ROLES = (
 )
 
 _WHO = """
-SELECT pg_catalog.array_agg(found.what ORDER BY found.what) FROM (
+SELECT pg_catalog.array_agg(DISTINCT found.what ORDER BY found.what) FROM (
   SELECT CASE WHEN r.rolsuper THEN 'superuser' WHEN r.rolcreaterole THEN 'CREATEROLE'
     WHEN r.rolreplication THEN 'REPLICATION' WHEN r.rolbypassrls THEN 'BYPASSRLS' ELSE r.rolname::pg_catalog.text END
   FROM pg_catalog.pg_roles r

@@ -98,6 +98,6 @@ def rehearse(link: Link, catalog: Catalog, strategy: Strategy, job: Job) -> None
         said = error.message.removesuffix(" Nothing was touched.").removesuffix(".")
         raise Unsupported(
             f"Undo couldn't put back what this changes: {said}. Nothing was touched.",
-            next_step="Mend those rows or that rule first, or ask for it with the policy versioning.",
+            next_step="Mend those rows or that rule first, or ask for it with --policy versioning.",
         ) from None
     link.do("ROLLBACK TO goex_rehearsal")

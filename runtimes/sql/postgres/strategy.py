@@ -36,8 +36,8 @@ _DEFINES = re.compile(
 )
 _NOTIFIES = re.compile(r"\b(pg_notify|notify|listen)\b", re.I)
 _VOLATILE = re.compile(r"\b(random|clock_timestamp|timeofday|gen_random_uuid|statement_timestamp)\b", re.I)
-_HOLD = "Ask for it with the policy versioning: its transaction is then held, and undo rolls it back."
-_REVERSE = "Ask for it with the policy reversal."
+_HOLD = "Ask for it with --policy versioning: its transaction is then held, and undo rolls it back."
+_REVERSE = "Ask for it with --policy reversal."
 
 
 @dataclass(frozen=True, slots=True)
