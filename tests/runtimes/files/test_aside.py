@@ -565,7 +565,13 @@ async def test_a_log_that_is_still_written_to_is_moved(
         way, _ = await went_wrong(folder, state, deed)
         monkeypatch.undo()
         direct(way)
-        assert (await way.revert("undo")).ok
+        for tries in reversed(range(20)):  # on a busy machine a line may come in while it is moved: then it says so
+            try:
+                assert (await way.revert("undo")).ok
+                break
+            except Conflict:
+                if not tries:
+                    raise
         assert without_left(folder) == before
         assert (left(folder) / "app.log").stat().st_size > 1 << 20
     finally:
