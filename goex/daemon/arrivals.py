@@ -50,7 +50,7 @@ CALL = 20 * 2**10  # bytes that a call takes besides
 OURS = "/goex.v1."
 FEW_BEGUN = 16  # open calls of an agent whose next is begun at once
 PAUSE = 0.005  # seconds in which gRPC shows the next call, if there is one, where nothing else is done
-LONGEST_PAUSE = 0.5  # seconds for all pauses before one call
+LONGEST_PAUSE = 0.05  # seconds for all pauses before one call: whoever sends call after call delays others by that
 
 
 class Crowded(Unavailable):
@@ -87,7 +87,7 @@ class Arrivals(grpc.aio.ServerInterceptor):
         self._untaken = Counts()  # bytes of memory for those
         self._read = Counts()  # calls whose request was read, until they end
         self._foreign = Counts()  # calls that aren't ours
-        self._came = 0  # calls, so far
+        self._came = 0  # calls that were let in, so far
         self._beginning = Turns(1)
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
@@ -97,7 +97,6 @@ class Arrivals(grpc.aio.ServerInterceptor):
         ours, to_bytes = details.method.startswith(OURS), handler.response_serializer
 
         async def streamed(requests: Any, context: Any) -> None:
-            self._came += 1
             try:
                 await called(requests, context)
             except DecodeError:  # of a service that isn't ours: `Readable` reads for ours
@@ -105,6 +104,7 @@ class Arrivals(grpc.aio.ServerInterceptor):
 
         async def called(requests: Any, context: Any) -> None:
             who = await self._let_in(context)
+            self._came += 1
             with self._foreign.more(who, 0 if ours else 1):
                 if not ours and self._foreign[who] > FEW_WAITING:
                     await abort(context, _many_open())

@@ -57,7 +57,10 @@ _PATTERNS = {
     "sed": re.compile(r"-[nErszue]+|-i(?:\.\w+)?"),
     "jq": re.compile(r"-[rsncCMS]+"),
 }
-_ELSEWHERE = frozenset({"cd", "pushd", "popd", "chdir", "eval", "source", "env", "sudo", "su", "doas", "chroot"})
+_ELSEWHERE = frozenset({
+    "cd", "pushd", "popd", "chdir", "eval", "source", "env", "sudo", "su", "doas", "chroot",
+    "alias", "shopt",  # by which another word is a `cd`
+})  # fmt: skip
 # What these are given isn't run by a shell of this machine.
 _RUN_NONE = (_READING - {"xargs", "find"}) | _CHANGING | frozenset({
     "git", "gh", "glab", "hg", "rg", "ag", "ack", "which", "type", "whereis", "man", "apt", "apt-get", "brew", "dnf",
@@ -66,6 +69,7 @@ _RUN_NONE = (_READING - {"xargs", "find"}) | _CHANGING | frozenset({
     "ps", "pgrep", "kill", "pkill", "systemctl", "journalctl", "printenv"
 })  # fmt: skip
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish"})
+_WITH_SHELL = frozenset({"flock", "script"})  # which give one what stands behind -c
 _TEXTS = frozenset(
     {"echo", "printf", "grep", "egrep", "fgrep", "rg", "gh", "glab", "docker", "podman", "kubectl", "ssh"}
 )  # what they are given is text
@@ -310,7 +314,7 @@ class _Reading:
         elif name == "trap":
             self._waiting += [(each, folders, self._depth + 1) for each in texts[:1]]
             self._later.update(texts[:1])
-        elif name in _SHELLS:
+        elif name in _SHELLS | _WITH_SHELL:
             self._shell(texts, folders)
         elif name not in _RUN_NONE:
             for at, each in enumerate(texts):
@@ -330,6 +334,9 @@ class _Reading:
     def _here_document(self, node: Node, folders: Folders) -> None:
         body = text(node)
         self._quoted.append((body, folders))
+        opened = [text(each) for each in node.parent.children if each.type == "heredoc_start"] if node.parent else [""]
+        if not any(re.search(r"['\"\\]", each) for each in opened) and re.search(r"(?<!\\)`", body):
+            self._names_all = self._within = False  # a command, of which the grammar has no node
         start = node.parent.parent if node.parent is not None else None
         command = start.child_by_field_name("body") if start is not None else None
         alone = start is None or start.parent is None or start.parent.type != "pipeline"

@@ -143,7 +143,8 @@ def answers_of(
 ) -> dict[int, Answer]:
     """What an answer to a request is the answer of, by the requests' numbers. One that was given before is that of the
     request that the service had first: of this action, since its keys are in no other. Not every service says so: to
-    the same key, one that names the same thing (at the paths `wanted`) is such an answer, too."""
+    the same key, one that names the same thing (at the paths `wanted`) is such an answer, too. Two that name nothing
+    may be of two things."""
     if kept.done(number):
         return {}  # a later one has had its answer already
     if not answer.well:
@@ -153,8 +154,9 @@ def answers_of(
     same = [other for other in kept.sent if other is not one and {*other.keys} & {*one.keys}]
     done = [kept.answers[other.number] for other in same if kept.done(other.number)]
     if not replayed:
-        paths = tuple(wanted) if done else ()
-        return {number: nothing if any(_names_the_same(given, answer, paths) for given in done) else answer}
+        its = [kept.answers[other.number] for other in same if kept.done(other.number) and other.permit == one.permit]
+        paths = tuple(wanted) if its else ()
+        return {number: nothing if any(_names_the_same(given, answer, paths) for given in its) else answer}
     if not one.keys or done or any(other.permit != one.permit for other in same):
         return {number: nothing}
     if not same:
@@ -166,10 +168,9 @@ def answers_of(
 
 
 def _names_the_same(one: Answer, other: Answer, wanted: Sequence[str]) -> bool:
-    """Whether two answers are alike, or are in what a way back reads there."""
+    """Whether two answers are alike in what a way back reads there."""
     found = [_at(one, path) for path in wanted]
-    named = any(value is not None for value in found) and found == [_at(other, path) for path in wanted]
-    return named or one.sha256 == other.sha256
+    return any(value is not None for value in found) and found == [_at(other, path) for path in wanted]
 
 
 def _at(answer: Answer, path: str) -> JsonValue:

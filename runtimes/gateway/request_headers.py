@@ -340,7 +340,8 @@ def headers_of(
                 dropped += [] if usual or name in dropped else [name]
                 value = usual or "application/json"
             if is_own_key(name, rule):
-                turn = "\0".join(("program", str(rule.origin), head.method, head.target, name, value))
+                whose = ("program", *rule.account, str(rule.origin))
+                turn = "\0".join((*whose, head.method, head.target, name, value))
                 value = action_key(action, 0, turn)
         if name not in more and not rule.any_query:
             if name in ASKING_NAMES:

@@ -104,7 +104,8 @@ def committed(connection: Connection, mark: Mark) -> bool | None:
     connection.db.execute("SELECT count(*) FROM main.sqlite_schema").fetchall()  # nobody commits from here on
     if mark.kind == "log":
         log = _Log(connection)
-        if log.size == mark.size and _digest(log.frame(mark.at)) == mark.digest:
+        # Behind a log that began anew the frames of its older turn are still there, and prove nothing.
+        if log.size == mark.size and log.belongs(mark.at) and _digest(log.frame(mark.at)) == mark.digest:
             number = (mark.at - _FIRST) // log.size + 1
             return any(ends for _, ends in log.frames(number))
     if str(connection.db.pragma("journal_mode")) == "wal" and _read(connection, "-wal", 0, 1):

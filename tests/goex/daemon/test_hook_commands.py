@@ -66,6 +66,7 @@ USUAL = [
     "gh api repos/o/r/pulls/1/comments", 'psql -h localhost -U me -c "SELECT * FROM users LIMIT 5"',
     "tar -czf out.tgz src/", "date +%Y-%m-%d", "echo 'see /etc/hosts for more'", "printf '%s\\n' a b",
     "env_file=x make", "HOME=x npm test", "ls tests/env src/env", "trap 'rm -f tmp' EXIT; make", "cat <<E\na b\nE",
+    "cat > notes.md <<'E'\nUse `make` and `cat x`.\nE", "flock lock make", "cat <<E\nUse \\`make\\`.\nE",
 ]  # fmt: skip
 
 
@@ -130,6 +131,12 @@ REACHED = [
     "grep --file '../kept/passwd' f", "awk '{}' '../kept/passwd'", 'jq . "../kept/passwd"',
     "cat http://../../kept/passwd", 'cat "li"nk', 'cat "$(cat <<\'E\'\n../kept/passwd\nE\n)"', "cat $'link'",
     "cat ../ke\\pt/passwd",
+    # By another name, and in a text that the shell expands.
+    "alias x='cat link/passwd'\nx", "alias x='cat {kept}/passwd'\nx", "alias x=cd\nx ..\ncat kept/passwd",
+    "shopt -s expand_aliases\nalias x='cd ..'\nx\ncat kept/passwd", "shopt -s cdable_vars; X=..; cd X; cat kept/passwd",
+    "flock x -c 'cat link'", "script -c 'cat link' x", "cat <<E\n`cat {kept}/passwd`\nE",
+    "cat > out <<E\n`cat ../kept/passwd`\nE", "tee out <<E\na `cd .. && cat kept/passwd` b\nE",
+    "git commit -F - <<E\nx `cat {kept}/passwd`\nE", "cat <<-E\n`rm -r {kept}/src`\nE",
 ]  # fmt: skip
 
 

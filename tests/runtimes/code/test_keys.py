@@ -92,6 +92,35 @@ def test_what_two_answers_to_one_key_name_is_taken_back_once(
 
 
 @pytest.mark.promise(57)
+@pytest.mark.parametrize("permits", [(0, 0), (0, 1)])
+def test_two_answers_that_name_nothing_are_of_two_requests(permits: tuple[int, int]) -> None:
+    """A service that knows no keys says `ok` to both: nothing shows that the second did nothing."""
+    kept = Record(
+        sent=[
+            Sent(number=n, request="", permit=permit, arguments={}, whole=True, keys=("k",))
+            for n, permit in enumerate(permits)
+        ]
+    )
+    permit = permits_of(plan(PROGRAM, accounts=(GITHUB,)))[0]
+    ok = record.answer_of(Exchange(request="", status=200, well=True, body={"ok": True}), permit, CATALOG)
+    for number in (0, 1):
+        kept.answers.update(record.answers_of(kept, number, ok, replayed=False, wanted=("$.number",)))
+    assert kept.done(0) and kept.done(1)
+
+
+@pytest.mark.promise(57)
+def test_what_names_the_same_for_another_permit_is_another_thing() -> None:
+    kept = Record(
+        sent=[Sent(number=n, request="", permit=n, arguments={}, whole=True, keys=("k",)) for n in (0, 1)]
+    )  # fmt: skip
+    permit = permits_of(plan(PROGRAM, accounts=(GITHUB,)))[0]
+    one = record.answer_of(Exchange(request="", status=201, well=True, body={**ISSUE}), permit, CATALOG, ("$.number",))
+    for number in (0, 1):
+        kept.answers.update(record.answers_of(kept, number, one, replayed=False, wanted=("$.number",)))
+    assert kept.done(0) and kept.done(1)
+
+
+@pytest.mark.promise(57)
 def test_what_another_permits_request_was_answered_with_is_nothing_of_this_one() -> None:
     kept = Record(
         sent=[Sent(number=n, request="", permit=n, arguments={}, whole=True, keys=("k",)) for n in (0, 1)]

@@ -169,11 +169,11 @@ async def test_a_command_of_a_coding_agent_is_read_apart_and_bounded(monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr("tree_sitter.Parser", None)
         program = "rm -r old notes/a.txt\n" * 40 + "./tool x\n"
-        found = await Reader().read_folder_shell(program, "/work", "a")
+        found = await Reader().read_folder_shell(program, "/srv", "a")
     assert len(program) > LITTLE_SHELL
-    assert found == read_folder_shell(program[-31:], "/work")  # the last two lines
-    assert (found.changes, found.paths) == (True, ("/work/notes/a.txt", "/work/./tool"))
-    assert found.runs == ("/work/./tool",)
+    assert found == read_folder_shell(program[-31:], "/srv")  # the last two lines
+    assert (found.changes, found.paths) == (True, ("/srv/notes/a.txt", "/srv/./tool"))
+    assert found.runs == ("/srv/./tool",)
     with pytest.raises(InvalidInput, match="more time or memory"):
-        await Reader(seconds=1.0).read_folder_shell(SLOW, "/work", "a")
+        await Reader(seconds=1.0).read_folder_shell(SLOW, "/srv", "a")
     await gone()

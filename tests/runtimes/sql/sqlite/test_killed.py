@@ -227,3 +227,18 @@ def test_large_transactions_are_marked_too(made: Callable[[str, Policy], Killed]
     assert it.asked.state == "nothing" and it.rows() == before
     it.step("after", it.asked.run)
     assert it.asked.state == "done" and len(it.rows()) == len(before) + rows
+
+
+def test_a_log_that_began_anew_proves_nothing(made: Callable[[str, Policy], Killed], mode: str) -> None:
+    """Its older frames stay in the file behind the new ones."""
+    if mode != "wal in use":
+        pytest.skip("whoever opens the file last ends the log")
+    it = made(UPDATE, "reversal")
+    with contextlib.closing(it.ground.connect()) as other:
+        for number in range(20):
+            other.execute("UPDATE t SET b = ? WHERE a = 2", (number,))
+        it.step("after", it.asked.run)
+        other.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        other.execute(OTHER)
+        assert it.rows()[0] == (1, "sent")
+        assert it.asked.state == "unknown"
