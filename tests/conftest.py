@@ -7,12 +7,13 @@ import gc
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 
 import pytest
 
 from mapper.importing import reader_process
+from runtimes.turns import asking
 from tests.google import run_folder
 from tests.services.postgres import Postgres, find_binaries
 from tests.services.synapse import Synapse, find_python
@@ -32,6 +33,16 @@ def pytest_configure() -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
         for package in ("goex", "mapper", "policies", "runtimes", "vault"):  # the tests' processes write none
             compileall.compile_dir(ROOT / package, quiet=2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Whom a test worked for isn't whom the next one works for."""
+    token = asking.set(())
+    try:
+        return (yield)
+    finally:
+        asking.reset(token)
 
 
 @pytest.hookimpl(wrapper=True)
