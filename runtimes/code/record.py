@@ -17,7 +17,7 @@ from policies.errors import InvalidInput
 from policies.graphql import expected_of, leaves_open
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.base import Records
-from runtimes.code.path_templates import name_from, shape_of
+from runtimes.code.path_templates import as_text, name_from, shape_of
 from runtimes.code.permits import Permit, held_in_path, typed
 from runtimes.gateway.codec import rule_from_json
 from runtimes.gateway.plan import Exchange, SentRequest
@@ -31,7 +31,8 @@ _FORGOTTEN = b"forgotten"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """One request that left. `arguments`: as far as they were read; `whole` says whether all of them were."""
+    """One request that left. `arguments`: as far as they were read; `whole` says whether all of them were, `more`
+    whether it may have said something beside them."""
 
     number: int
     request: str  # "rule-0#3", as the journal has it
@@ -39,6 +40,7 @@ class Sent:
     arguments: JsonObject
     whole: bool
     keys: tuple[str, ...] = ()  # by which the service knows it again: this action's, and no other's
+    more: bool = True  # so it was with those that an older GoEx recorded
 
     def to_json(self) -> dict[str, JsonValue]:
         return {
@@ -48,6 +50,7 @@ class Sent:
             "arguments": dict(self.arguments),
             "whole": self.whole,
             **({"keys": list(self.keys)} if self.keys else {}),
+            **({} if self.more else {"more": False}),
         }
 
 
@@ -207,6 +210,22 @@ def arguments_of(sent: SentRequest, permit: Permit, catalog: Catalog) -> tuple[d
             found[name] = typed(value, properties[name])
     read = isinstance(sent.body, Mapping) or (sent.body is None and sent.size == 0)
     return found, clear and read and not sent.file
+
+
+def says_more(sent: SentRequest, permit: Permit, catalog: Catalog) -> bool:
+    """Whether a request said something that is no argument in the catalog, and neither what a planned call says there
+    anyway nor about its answer's form: it may name what else the request is about."""
+    method = catalog.method(permit.method_id)
+    properties: Mapping[str, Any] = method.parameters.get("properties", {})
+    form = catalog.service(permit.service).code.query
+    one_argument = "whole" in method.locations.values()
+    body = sent.body.items() if isinstance(sent.body, Mapping) and not one_argument else ()
+    query = [(name, value) for name, value in sent.query if name not in form]
+    slots = [(name.partition("/")[0], value) for name, value in sent.slots.items()]
+    return any(
+        name not in properties and (name not in method.defaults or as_text(value) != as_text(method.defaults[name]))
+        for name, value in (*slots, *query, *body)
+    )
 
 
 def permits_of(plan: Plan) -> tuple[Permit, ...]:

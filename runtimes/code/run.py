@@ -225,6 +225,7 @@ class _Watch:
                 arguments=arguments,
                 whole=whole,
                 keys=sent.keys,
+                more=record.says_more(sent, permit, self.catalog),
             )
             record.note_sent(self.context.records, noted)
             self.kept.sent.append(noted)

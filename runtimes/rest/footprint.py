@@ -11,7 +11,7 @@ them may see the same thing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -37,11 +37,22 @@ _HOLE = re.compile(r"\{\+?([^{}]+)\}")
 
 def footprint(plan: Plan, call_record: CallRecord | None, catalog: Catalog) -> Footprint:
     """The footprint of an action of calls. `call_record` None: nothing of it is recorded (any more)."""
-    found = _Prints(plan, call_record or CallRecord(), catalog)
-    for step in planned_steps(plan):
-        if call_record is None:
-            found.all_of(step, writes=not step.read)
-        elif step.role in ("pre", "after"):
+    steps = planned_steps(plan)
+    if call_record is None:
+        return Footprint(
+            reads=frozenset(map(_place, steps)), writes=frozenset(_place(step) for step in steps if not step.read)
+        )
+    undos = call_record.undo or plan.undo.get("calls", ())
+    return footprint_of(steps, call_record, map(PlannedUndo.from_json, undos), catalog)
+
+
+def footprint_of(
+    steps: Iterable[Step], call_record: CallRecord, undos: Iterable[PlannedUndo], catalog: Catalog
+) -> Footprint:
+    """The footprint of those of `steps` that left. `undos`: how its calls are taken back, as far as that is known."""
+    found = _Prints(call_record, undos, catalog)
+    for step in steps:
+        if step.role in ("pre", "after"):
             found.named(step, step.arguments)
         elif step.id in call_record.answers or step.id in call_record.sent:
             found.add(step)
@@ -49,11 +60,10 @@ def footprint(plan: Plan, call_record: CallRecord | None, catalog: Catalog) -> F
 
 
 class _Prints:
-    def __init__(self, plan: Plan, call_record: CallRecord, catalog: Catalog) -> None:
+    def __init__(self, call_record: CallRecord, undos: Iterable[PlannedUndo], catalog: Catalog) -> None:
         self._call_record = call_record
         self._catalog = catalog
-        undos = call_record.undo or plan.undo.get("calls", ())
-        self._undos = {undo.call: undo for undo in map(PlannedUndo.from_json, undos)}
+        self._undos = {undo.call: undo for undo in undos}
         self.reads: set[str] = set()
         self.writes: set[str] = set()
 
@@ -161,8 +171,13 @@ class _Prints:
         return value
 
 
+def place_of(service: str, host: str) -> str:
+    """The name of a whole service at a host."""
+    return f"calls/{quote(service, safe='')}/{quote(host, safe='')}"
+
+
 def _place(step: Step) -> str:
-    return f"calls/{quote(step.service, safe='')}/{quote(step.request.origin.host, safe='')}"
+    return place_of(step.service, step.request.origin.host)
 
 
 def _name(step: Step, id: str) -> str:

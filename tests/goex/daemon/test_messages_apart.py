@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from goex.rpc import goex_pb2 as pb
 from tests.adversarial.grant_scene import Scene, call, scene, several
 from tests.support.journey import Journey, undo
 
@@ -39,5 +40,28 @@ def test_an_update_of_one_message_keeps_no_other_from_being_undone(agent: Scene)
     assert f"depend on it ({update})" in refused.problem.message
 
     # ... and the message in the other channel is.
+    finished = Journey(agent.daemon, undo(first), token=agent.token).approve()
+    assert finished.action.state == "done" and agent.service.deleted == {ts}, finished
+
+
+SAY = """curl -sS --fail -X POST "$GOEX_URL_SLACK/chat.postMessage" -H "Authorization: Bearer $GOEX_TOKEN_SLACK" \\
+  -H 'Content-Type: application/json' -d '{"channel": "C0ALL", "text": "hello, all"%s}'"""
+
+
+@pytest.mark.promise(62)
+def test_a_program_keeps_from_being_undone_what_it_named_and_no_more(agent: Scene) -> None:
+    def program(more: str = "") -> str:
+        asked = pb.CodeProgram(
+            language="shell", program=SAY % more, services=["slack/work"], methods=["slack.chat.postMessage"]
+        )
+        return str(agent.allow(pb.ExecuteRequest(code=asked), "once").action.id)
+
+    first, ts = post(agent, "C0OPS")
+    second, other = post(agent, "C0OPS")
+    program()
+    reply = program(f', "thread_ts": "{other}"')
+
+    refused = Journey(agent.daemon, undo(second), token=agent.token).finished()
+    assert refused.problem.code == "conflict" and f"depend on it ({reply})" in refused.problem.message
     finished = Journey(agent.daemon, undo(first), token=agent.token).approve()
     assert finished.action.state == "done" and agent.service.deleted == {ts}, finished
