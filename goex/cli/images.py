@@ -115,13 +115,17 @@ def remove(
     """Forget a profile of your own, and remove its image. Programs that were approved for it don't run any more."""
     out = Output(as_json)
     from goex.cli.connect import paths
-    from runtimes.sandbox import images, profiles
+    from runtimes.sandbox import image_removal, profiles
+    from runtimes.servers.definition import Servers
 
-    profiles.remove(paths().profiles, name)
-    removed = images.forget(name)
-    out.json({"name": name, "images": removed})
+    place = paths()
+    profiles.remove(place.profiles, name)
+    removed = image_removal.forget(name, place.run_dir / "waiting", Servers(place.servers).images())
+    for image in removed.left:
+        out.progress(shown(f"The image {image} stays: a container uses it. Remove it later: docker image rm {image}"))
+    out.json({"name": name, "images": removed.gone, "left": removed.left})
     if not as_json:
-        out.say(shown(f"Removed {name} and {counted(removed, 'image')}."))
+        out.say(shown(f"Removed {name} and {counted(removed.gone, 'image')}."))
 
 
 def _read(file: Path) -> str:

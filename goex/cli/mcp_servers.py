@@ -76,6 +76,7 @@ def add(
     network; with --origin it reaches these places through the gateway, and finds a placeholder in the variable --token.
     """
     out = Output(as_json)
+    from goex.cli import mcp_images
     from goex.cli.connect import paths
     from goex.cli.input_text import read_text
     from goex.config import load
@@ -133,31 +134,33 @@ def add(
     mcp_install.check_name(place.catalog, name, replace_own=again)
     packages.named(command, package or ())
     _check_terminal("Nothing was added.", "Run it where you can answer.")
-    made = packages.build(name, command, package or (), out.progress)
-    draft = Server(
-        name=name,
-        command=tuple(command),
-        argv=made.argv,
-        image=made.image,
-        lock=made.sha256,
-        tools=(),
-        env=variables,
-        variable=token,
-        folder=str(folder.absolute()) if folder is not None else "",
-    )
-    out.progress("Asking it for its tools, in a container without a network.")
-    server = draft.having(tools_of(draft, load(place.config_file).sandbox.profile(packages.IMAGE)))
-    _ask(server, "Nothing was added.", "Answer y to add it.")
-    request = pb.VaultPutRequest(
-        base_url=(origin or [server.mark])[0],
-        origins=[*(origin or ()), server.mark],
-        private=private,
-        ca_pem=read_text(ca, "The CA") if ca is not None else "",
-    )
-    with _put_back(name):
-        Servers(place.servers).put(server, made.lock)
-        _install(server, Placement(header=header, format="{secret}") if header else Placement())
-        _seal(out, server, request)
+    with mcp_images.no_other(out, name) as built:
+        made = packages.build(name, command, package or (), out.progress)
+        built.append(made.image)
+        draft = Server(
+            name=name,
+            command=tuple(command),
+            argv=made.argv,
+            image=made.image,
+            lock=made.sha256,
+            tools=(),
+            env=variables,
+            variable=token,
+            folder=str(folder.absolute()) if folder is not None else "",
+        )
+        out.progress("Asking it for its tools, in a container without a network.")
+        server = draft.having(tools_of(draft, load(place.config_file).sandbox.profile(packages.IMAGE)))
+        _ask(server, "Nothing was added.", "Answer y to add it.")
+        request = pb.VaultPutRequest(
+            base_url=(origin or [server.mark])[0],
+            origins=[*(origin or ()), server.mark],
+            private=private,
+            ca_pem=read_text(ca, "The CA") if ca is not None else "",
+        )
+        with _put_back(name):
+            Servers(place.servers).put(server, made.lock)
+            _install(server, Placement(header=header, format="{secret}") if header else Placement())
+            _seal(out, server, request)
     _added(out, server)
 
 
@@ -241,18 +244,19 @@ def review(name: Name, as_json: Json = False) -> None:
 def remove(name: Name, as_json: Json = False) -> None:
     """Remove a server, its image and its account."""
     out = Output(as_json)
+    from goex.cli import mcp_images
     from goex.cli.connect import connect, paths
     from goex.cli.daemon_calls import call_with_presence
     from goex.rpc import accounts_pb2 as ab
     from goex.rpc import goex_pb2 as pb
     from mapper.importing.install import remove as remove_service
     from policies.errors import GoexError
-    from runtimes.sandbox import images
     from runtimes.servers.definition import Servers
 
     place = paths()
     servers = Servers(place.servers)
     _check_there(name, servers)
+    own_images = mcp_images.known(out, name, servers)
     with connect(out) as client:
         accounts = client.call("Person/VaultList", pb.VaultListRequest(), pb.VaultListReply).accounts
         own = next((one for one in accounts if one.service == name), None)
@@ -268,10 +272,10 @@ def remove(name: Name, as_json: Json = False) -> None:
     except GoexError as error:
         out.progress(shown(str(error)))
     servers.remove(name)
-    removed = images.forget(f"mcp-{name}")
-    out.json({"name": name, "images": removed})
+    gone, left = mcp_images.forget(out, own_images)
+    out.json({"name": name, "images": gone, "left": left})
     if not as_json:
-        out.say(shown(f"Removed {name} and {counted(removed, 'image')}."))
+        out.say(shown(f"Removed {name} and {counted(gone, 'image')}."))
 
 
 # ---- inside

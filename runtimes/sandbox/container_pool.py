@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from policies.errors import Unavailable
+from policies.errors import GoexError
 from policies.jsonvalue import parse
 from runtimes.sandbox.contract import Job, Profile, SandboxFailed
 from runtimes.sandbox.job_files import fill
@@ -94,14 +94,24 @@ class PooledContainer:
     def bind(self, job: Job) -> None:
         """Give it the job's files and socket, and note whose it is now, first of all. Raises NotBound where that can't
         be done, as across file systems, or when it was bound before."""
+        if not claim(self.folder, job.action_id):
+            raise NotBound
         try:
-            (self.folder / ACTION).symlink_to(job.action_id)
             fill(self.folder / JOB, job.files)
             if job.socket_dir is not None:
                 for entry in Path(job.socket_dir).iterdir():
                     os.link(entry, self.folder / GATEWAY / entry.name, follow_symlinks=False)
         except OSError as error:
             raise NotBound from error
+
+
+def claim(folder: Path, action: str) -> bool:
+    """Note in a container's folder whose it is now. False: it is somebody's already, or can't be noted."""
+    try:
+        (folder / ACTION).symlink_to(action)
+    except OSError:
+        return False
+    return True
 
 
 def bound(folders: Path) -> dict[str, str]:
@@ -304,7 +314,7 @@ class Pool:
                     self._spawn(self._drop(one))
 
     def _forget(self, kind: Kind) -> None:
-        """None waits for that folder any more."""
+        """None of that kind waits any more, until a job asks for one."""
         self._until.pop(kind, None)
         self._wanted.pop(kind, None)
         for one in self._ready.pop(kind, ()):
@@ -326,9 +336,10 @@ class Pool:
                 kind = missing.pop()
                 try:
                     made = await self._make(kind)
-                except Unavailable as error:
-                    if kind.folder is not None:  # it may be gone: that is no failure of the engine's
-                        log.info("No container waits for a folder: %s", error)
+                except GoexError as error:
+                    # Its folder or its image may be gone: that is no failure of the engine's.
+                    if kind.folder is not None or not isinstance(error, SandboxFailed):
+                        log.info("No container waits any more: %s", error)
                         self._forget(kind)
                         continue
                     failed = True

@@ -177,6 +177,18 @@ def build_on(
     return f"{name}:{digest}"
 
 
+def builds(name: str) -> frozenset[str]:
+    """The images that were built by that name and are there, each as `name:hash`. Blocks; raises SandboxFailed."""
+    client = connect()
+    try:
+        found = client.images(name=f"goex/{name}", filters={"label": LABEL})
+        return frozenset(full.removeprefix("goex/") for image in found for full in image.get("RepoTags") or ())
+    except LIBRARY_ERRORS as error:
+        raise translate(error, f"look at the image {name!r}") from error
+    finally:
+        client.close()
+
+
 def _building(name: str) -> str:
     if ":" in name:
         return f"Add the server again: goex mcp add {name.partition(':')[0].removeprefix('mcp-')} --replace -- …"
@@ -204,25 +216,6 @@ def build(name: str = "base", progress: Progress = lambda line: None, own: Path 
         return find(client, name, own)
     except LIBRARY_ERRORS as error:
         raise translate(error, f"build the image {name!r}") from error
-    finally:
-        client.close()
-
-
-def forget(name: str) -> int:
-    """Remove every image that was built by that name, but those that a container still uses. Returns how many."""
-    client = connect()
-    removed = 0
-    try:
-        for image in client.images(name=f"goex/{name}", filters={"label": LABEL}):
-            for tagged in image.get("RepoTags") or ():
-                try:
-                    client.remove_image(tagged)
-                    removed += 1
-                except docker.errors.APIError:
-                    continue  # in use
-        return removed
-    except LIBRARY_ERRORS as error:
-        raise translate(error, f"remove the image {name!r}") from error
     finally:
         client.close()
 

@@ -25,6 +25,7 @@ from runtimes.sandbox.defences import Defence
 STATE_LABEL = "org.goex.state"
 ACTION_LABEL = "org.goex.action"
 INSTANCE_LABEL = "org.goex.instance"
+PROFILE_LABEL = "org.goex.profile"  # its image, as the profile names it
 
 _SUPERVISORS = ["/usr/bin/tini", "--", "/goex/supervise"]
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108
@@ -56,9 +57,10 @@ class Identity:
     state_id: str
     instance: str
 
-    def labels(self, job: Job | None) -> dict[str, str]:
+    def labels(self, job: Job | None, profile: Profile) -> dict[str, str]:
         named = {ACTION_LABEL: job.action_id} if job is not None else {}
-        return {STATE_LABEL: self.state_id, INSTANCE_LABEL: self.instance, **named}
+        whose = {STATE_LABEL: self.state_id, INSTANCE_LABEL: self.instance, PROFILE_LABEL: profile.image}
+        return {**whose, **named}
 
 
 def check(job: Job, profile: Profile) -> None:
@@ -110,7 +112,7 @@ def container(
         "WorkingDir": "/tmp" if job.folder is None and not job.folders else "/work",  # noqa: S108
         "Hostname": "sandbox",
         "Domainname": "",
-        "Labels": identity.labels(job),
+        "Labels": identity.labels(job, profile),
         "NetworkDisabled": True,
         "AttachStdin": False,
         "AttachStdout": True,
@@ -140,7 +142,7 @@ def pooled(
     return config | {
         "Entrypoint": list(program),  # process 1, which the job can't signal
         "Cmd": [],
-        "Labels": identity.labels(None),
+        "Labels": identity.labels(None, kind.profile),
         "AttachStdin": work is not None,
         "OpenStdin": work is not None,
         "StdinOnce": work is not None,  # its end is the connection's

@@ -89,6 +89,14 @@ class Servers:
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(file.parent.name for file in self.place.glob(f"*/{_FILE}")))
 
+    def images(self) -> frozenset[str]:
+        """The images that they run in."""
+        found = set()
+        for name in self.names():
+            with suppress(Conflict):  # one that was altered isn't run
+                found.add(self.get(name).image)
+        return frozenset(found)
+
     def get(self, name: str, version: str = "") -> Server:
         """The server of that name, as the catalog has it. Raises Conflict for one that was altered since."""
         again = f"Add it again: goex mcp add {name} --replace -- …"

@@ -18,10 +18,12 @@ from pathlib import Path
 
 from policies.display_text import escape
 from policies.errors import InvalidInput
-from runtimes.sandbox import images, libraries, node_modules
+from runtimes.sandbox import image_removal, images, libraries, node_modules
+from runtimes.servers.definition import Servers
 
 APP = "/goex/app"
 IMAGE = "mcp"  # of sandbox-images/
+_OWN_IMAGE = re.compile(rf"{IMAGE}-[a-z0-9-]+:[0-9a-f]+")
 _PYPI = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:(?:==|@)(?P<version>[A-Za-z0-9.!+-]+))?")
 _DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]{1,80}")
 DOCKERFILE = b"""\
@@ -89,6 +91,14 @@ def build(name: str, command: Sequence[str], debian: Sequence[str], progress: Pr
         files = {"Dockerfile": DOCKERFILE, "lock": lock, "apt": " ".join(sorted(debian)).encode()}
         image = images.build_on(IMAGE, f"mcp-{name}", files, app, tuple(sorted(debian)), progress)
     return Built(image=image, argv=(*start, *words[1:]), lock=lock)
+
+
+def forget(image: str, servers: Servers, waiting: Path) -> image_removal.Removed:
+    """Remove the image of a server, with what waits in it in the folder `waiting`, unless one of `servers` has it. One
+    at an address has none of its own. Blocks; raises SandboxFailed."""
+    if not _OWN_IMAGE.fullmatch(image) or image in (kept := servers.images()):
+        return image_removal.Removed(0)
+    return image_removal.forget(image, waiting, kept)
 
 
 def _npm(package: str, app: Path, progress: Progress) -> tuple[tuple[str, ...], bytes]:

@@ -18,6 +18,7 @@ from goex.cli.connect import paths
 from goex.cli.output import Output
 from goex.cli.prompt import Terminal
 from goex.cli.question_text import Line
+from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
 from mapper.importing import mcp_install
 from mapper.store import database
@@ -25,7 +26,8 @@ from policies.accounts import Account, Origin
 from policies.actions import ApiCalls
 from policies.errors import Conflict, Denied, GoexError, InvalidInput
 from policies.services import Placement
-from runtimes.sandbox.contract import Profile
+from runtimes.sandbox import image_removal, images
+from runtimes.sandbox.contract import Profile, SandboxFailed
 from runtimes.servers import listing, packages
 from runtimes.servers import runtime as calls_runtime
 from runtimes.servers.definition import Server, Servers
@@ -77,6 +79,7 @@ def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     paths().create()
     done: list[str] = []
     monkeypatch.setattr(packages, "build", lambda *_: packages.Built(image="mcp", argv=("true",), lock=b"lock"))
+    monkeypatch.setattr(images, "builds", lambda name: frozenset())
     monkeypatch.setattr(listing, "tools_of", lambda *_: TOOLS)
     monkeypatch.setattr(mcp_address, "add", lambda out, options: server(options.name))
     monkeypatch.setattr(mcp_servers, "_seal", lambda out, server, request: done.append(server.version))
@@ -191,6 +194,103 @@ def test_a_replacement_while_the_catalog_is_written_leaves_what_was_there(
     assert (paths().servers / "notes" / "lock").read_bytes() == b"its lock"
     assert {file.name for file in paths().servers.glob("*/*")} == {"server.json", "lock", "folder"}
     assert Catalog.open(paths().catalog).service("notes").version == old.version
+
+
+NEW_IMAGE, OLD_IMAGE = "mcp-notes:0123456789abcdef", "mcp-notes:fedcba9876543210"
+
+
+@pytest.fixture
+def forgotten(sealed: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The images that were removed, where each server has one of its own."""
+    done: list[str] = []
+
+    def forget(name: str, waiting: Path, kept: Any = ()) -> image_removal.Removed:
+        assert waiting == paths().run_dir / "waiting" and name not in kept
+        done.append(name)
+        return image_removal.Removed(1)
+
+    built = packages.Built(image=NEW_IMAGE, argv=("true",), lock=b"lock")
+    monkeypatch.setattr(packages, "build", lambda *_: built)
+    monkeypatch.setattr(image_removal, "forget", forget)
+    return done
+
+
+def no_engine(*_: object) -> None:
+    raise SandboxFailed("Docker isn't running.")
+
+
+@pytest.mark.parametrize("fault", ["no yes", "cut off", "no tools", "no account"])
+@pytest.mark.parametrize("engine", ["", "fails", "had it already", "has it for another server"])
+def test_a_server_that_is_not_added_leaves_no_image(
+    forgotten: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: str, engine: str
+) -> None:
+    monkeypatch.setattr(Terminal, "controlling", lambda: Person("n" if fault == "no yes" else "y"))
+    raised: dict[str, BaseException] = {"cut off": KeyboardInterrupt(), "no tools": InvalidInput("It lists none.")}
+
+    def fails(*_: object) -> None:
+        raise raised.get(fault, Denied("Nobody is there."))
+
+    if fault != "no yes":
+        monkeypatch.setattr(*((mcp_servers, "_seal") if fault == "no account" else (listing, "tools_of")), fails)
+    if engine == "fails":
+        monkeypatch.setattr(image_removal, "forget", no_engine)
+    elif engine == "had it already":
+        monkeypatch.setattr(images, "builds", lambda name: frozenset({NEW_IMAGE}))
+    elif engine:
+        Servers(paths().servers).put(replace(server("other"), image=NEW_IMAGE))
+    with pytest.raises(type(raised.get(fault, Denied("")))):
+        mcp_servers.add("notes", ["npx", "notes"])
+    assert forgotten == ([NEW_IMAGE] if not engine else []) and "notes" not in Servers(paths().servers).names()
+    told = f"docker image rm goex/{NEW_IMAGE}" in " ".join(capsys.readouterr().err.split())
+    assert told == (engine == "fails")
+
+
+def test_the_image_of_a_server_that_is_replaced_goes(forgotten: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    servers, old = Servers(paths().servers), replace(server(tools=OLD), image=OLD_IMAGE)
+    servers.put(old)
+    mcp_servers._install(old, Placement())
+    monkeypatch.setattr(Terminal, "controlling", lambda: Person("n"))
+    with pytest.raises(Denied):
+        mcp_servers.add("notes", ["npx", "notes"], again=True)
+    assert forgotten == [NEW_IMAGE]
+    monkeypatch.setattr(Terminal, "controlling", lambda: Person("y"))
+    mcp_servers.add("notes", ["npx", "notes"], again=True)
+    assert forgotten == [NEW_IMAGE, OLD_IMAGE] and servers.get("notes").image == NEW_IMAGE
+    mcp_servers.add("notes", ["npx", "notes"], again=True)
+    assert forgotten == [NEW_IMAGE, OLD_IMAGE]
+
+
+@pytest.mark.parametrize("engine", ["", "fails", "uses it", "doesn't know it"])
+def test_a_server_is_removed_with_its_image_or_says_what_stays(
+    forgotten: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], engine: str
+) -> None:
+    servers, made = Servers(paths().servers), replace(server(), image=NEW_IMAGE)
+    servers.put(made)
+    mcp_servers._install(made, Placement())
+    daemon = SimpleNamespace(call=lambda *_: pb.VaultListReply())
+    monkeypatch.setattr(connect, "connect", lambda out: nullcontext(daemon))
+    if engine == "fails":
+        monkeypatch.setattr(image_removal, "forget", no_engine)
+    elif engine == "uses it":
+        stays = image_removal.Removed(0, (f"goex/{NEW_IMAGE}",))
+        monkeypatch.setattr(image_removal, "forget", lambda *_: stays)
+    elif engine:
+        (paths().servers / "notes" / "server.json").write_text("{}")
+    mcp_servers.remove("notes")
+    assert not servers.names() and forgotten == ([NEW_IMAGE] if not engine else [])
+    with pytest.raises(GoexError):
+        Catalog.open(paths().catalog).service("notes")
+    told = " ".join(capsys.readouterr().err.split())
+    assert ("docker image" in told and "goex/mcp-notes" in told) == bool(engine)
+
+
+def test_a_server_at_an_address_leaves_the_image_of_all(forgotten: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = Servers(paths().servers)
+    servers.put(at_url(OLD))
+    daemon = SimpleNamespace(call=lambda *_: pb.VaultListReply())
+    monkeypatch.setattr(connect, "connect", lambda out: nullcontext(daemon))
+    mcp_servers.remove("notes")
+    assert not servers.names() and not forgotten
 
 
 @pytest.mark.parametrize("tools", [(), OLD])

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from policies.errors import GoexError, InvalidInput, Unavailable
 from runtimes.sandbox import container_pool
 from runtimes.sandbox.container_pool import Kind, Pool, PooledContainer, WorkFolder
 from runtimes.sandbox.contract import Profile, SandboxFailed
 from runtimes.sandbox.pool_bounds import PoolBounds, takes
 from tests.runtimes.sandbox.waiting import KIND, PROFILE
 from tests.support.waiting import until_async
+
+OTHER = Kind(replace(PROFILE, image="other"))
 
 
 class Bench:
@@ -24,6 +28,7 @@ class Bench:
     def __init__(self) -> None:
         self.made = self.dropped = self.at_once = self.most_at_once = 0
         self.fails: SandboxFailed | None = None
+        self.lacks: GoexError | None = None  # what is missing of the one kind OTHER
         self.ends: list[socket.socket] = []
 
     async def make(self, kind: Kind) -> PooledContainer:
@@ -33,6 +38,8 @@ class Bench:
         self.at_once -= 1
         if self.fails is not None:
             raise self.fails
+        if self.lacks is not None and kind == OTHER:
+            raise self.lacks
         self.made += 1
         ours, theirs = socket.socketpair()
         self.ends.append(theirs)
@@ -177,3 +184,20 @@ async def test_closing_drops_all_and_makes_no_more(pool: tuple[Pool, Bench]) -> 
     waiting.want(KIND)
     await asyncio.sleep(0.02)
     assert bench.made == bench.dropped
+
+
+@pytest.mark.parametrize("gone", [Unavailable("It isn't built."), InvalidInput("There is no such profile.")])
+async def test_an_image_that_is_gone_is_no_failure_of_the_engine(pool: tuple[Pool, Bench], gone: GoexError) -> None:
+    """The others wait all the same, and it is asked for again by the next job alone."""
+    waiting, bench = pool
+    waiting.take(OTHER, None)
+    await until_async(lambda: waiting.pooled(OTHER))
+    bench.lacks = gone
+    for end in bench.ends:
+        end.close()
+    waiting.take(OTHER, None)
+    waiting.take(KIND, None)
+    await until_async(lambda: waiting.pooled(KIND) == 3 and not waiting.serves(OTHER))
+    bench.lacks = None
+    waiting.take(OTHER, None)
+    await until_async(lambda: waiting.pooled(OTHER))

@@ -27,11 +27,11 @@ from goex.cli.main import named
 from policies.actions import Language
 from policies.errors import Conflict, InvalidInput, Unavailable
 from runtimes.code import environment
-from runtimes.sandbox import images, libraries, node_modules, profiles
+from runtimes.sandbox import image_removal, images, libraries, node_modules, profiles
 from runtimes.sandbox.contract import Profile
 from runtimes.sandbox.docker import DockerSandbox
 
-NAME = "test-own"
+NAME = f"test-own-{os.getpid()}"  # another run on this machine may remove its own meanwhile
 BELOW = {"packages": b"curl\n", "requirements.in": b"# ours\n"}
 
 
@@ -286,7 +286,7 @@ def test_names_of_packages_of_npm(tmp_path: Path, package: str) -> None:
 @pytest.fixture
 def removed() -> Iterator[None]:
     yield
-    images.forget(NAME)
+    image_removal.forget(NAME, Path("waiting"))
 
 
 @pytest.mark.docker

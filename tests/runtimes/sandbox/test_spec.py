@@ -25,7 +25,12 @@ def test_isolation() -> None:
     host = config["HostConfig"]
     assert config["NetworkDisabled"] is True
     assert config["User"] == "65534:65534"
-    assert config["Labels"] == {"org.goex.state": "s", "org.goex.action": "a", "org.goex.instance": "i"}
+    assert config["Labels"] == {
+        "org.goex.state": "s",
+        "org.goex.action": "a",
+        "org.goex.instance": "i",
+        "org.goex.profile": "base",
+    }
     stated = {
         "NetworkMode": "none",
         "IpcMode": "private",
