@@ -13,6 +13,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
+from runtimes.sql.contract import FOREIGN_KEY
 
 _UNTOUCHED = "Nothing was touched."
 # Where the server itself finds that a lock, a time or another transaction is in the way: RAISE stands elsewhere.
@@ -97,7 +98,8 @@ def translate(error: psycopg.Error, *, prepares: bool = False) -> GoexError:
         return kind(f"The server can't run this: {said if written else _CANNOT.get(code, f'it refuses it ({code})')}.")
     if code[:2] == "23":
         kinds = {"23505": "a unique", "23503": "a foreign key", "23502": "a NOT NULL", "23514": "a CHECK"}
-        return Conflict(f"It breaks {kinds.get(code, 'a')} constraint{where}. {_UNTOUCHED}")
+        step = FOREIGN_KEY if code == "23503" else "Mend the statement, or the rows."
+        return Conflict(f"It breaks {kinds.get(code, 'a')} constraint{where}. {_UNTOUCHED}", next_step=step)
     if code[:2] == "22":
         return Conflict(f"A value doesn't fit its type, or can't be computed{where}. {_UNTOUCHED}")
     if code[:2] in ("P0", "09", "27", "38", "39"):

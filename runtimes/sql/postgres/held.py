@@ -31,21 +31,30 @@ def held(link: Link, gid: str) -> int | None:
     return int(found[0][0]) if found else None
 
 
-def blamed(link: Link, catalog: Catalog | None, tables: set[str], error: Locked) -> Locked:
-    """The same error with the name of whoever holds those tables' rows, as far as that can be seen."""
+def blamed(
+    link: Link, catalog: Catalog | None, written: set[str], read: set[str], altered: set[str], error: Locked
+) -> Locked:
+    """The same error with the name of whoever holds those tables' rows, as far as that can be seen. Who reads waits for
+    the lock of a change to the table itself alone, and such a change for everybody's. Without a catalog, which that
+    lock keeps from being read, it is whoever holds one."""
     try:
         link.rollback()
-        oids = [each.oid for name, each in catalog.relations.items() if name in tables] if catalog else []
+        oids = [
+            [each.oid for name, each in catalog.relations.items() if name in tables] if catalog else []
+            for tables in (written, read, altered)
+        ]
         sql = (
             "SELECT DISTINCT p.gid FROM pg_catalog.pg_prepared_xacts p "
             "JOIN pg_catalog.pg_locks x ON x.locktype = 'transactionid' AND x.transactionid = p.transaction "
             "AND x.mode = 'ExclusiveLock' AND x.granted AND x.pid IS NULL "
             "JOIN pg_catalog.pg_locks l ON l.virtualtransaction = x.virtualtransaction AND l.pid IS NULL "
             "AND l.locktype = 'relation' "
-            "WHERE p.database = pg_catalog.current_database() AND l.relation = ANY (%s::pg_catalog.oid[]) "
-            "AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') ORDER BY p.gid"
+            "WHERE p.database = pg_catalog.current_database() AND (l.relation = ANY (%s::pg_catalog.oid[]) "
+            "AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') OR l.mode = 'AccessExclusiveLock' "
+            "AND (l.relation = ANY (%s::pg_catalog.oid[]) OR %s::pg_catalog.bool) "
+            "OR l.relation = ANY (%s::pg_catalog.oid[])) ORDER BY p.gid"
         )
-        gids = [str(row[0]) for row in link.ask(sql, oids)]
+        gids = [str(row[0]) for row in link.ask(sql, oids[0], oids[1], catalog is None, oids[2])]
     except GoexError:
         return error
     actions = [gid.removeprefix(_PREFIX) for gid in gids if gid.startswith(_PREFIX)]
@@ -53,7 +62,7 @@ def blamed(link: Link, catalog: Catalog | None, tables: set[str], error: Locked)
         named = ", ".join(actions[:3])
         many = len(actions) > 1
         return Locked(
-            f"The action{'s' if many else ''} {named} hold{'' if many else 's'} what this would change, until "
+            f"The action{'s' if many else ''} {named} hold{'' if many else 's'} what this needs, until "
             f"{'they are' if many else 'it is'} committed or undone. Nothing was touched.",
             next_step=f"goex commit {actions[0]}, or goex undo {actions[0]}; then ask again.",
         )
@@ -63,6 +72,6 @@ def blamed(link: Link, catalog: Catalog | None, tables: set[str], error: Locked)
             next_step="See pg_prepared_xacts, and have it ended by whoever made it.",
         )
     return Locked(
-        "Another session of the database holds what this would change. Nothing was touched.",
+        "Another session of the database holds what this needs. Nothing was touched.",
         next_step="Try again when it is done.",
     )

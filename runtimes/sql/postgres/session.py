@@ -40,6 +40,7 @@ from runtimes.sql.records import write_image
 T = TypeVar("T")
 _TRIES = 5  # of a transaction that others' changes broke
 _ALREADY = "It was so already."
+_OF_ROWS = frozenset({"select", "insert", "update", "delete"})  # all other verbs lock a table against its readers
 
 
 class PostgresSession:
@@ -51,13 +52,13 @@ class PostgresSession:
         self._seen: Catalog | None = None  # what `schema` read last
 
     def schema(self) -> Schema:
-        with self._ending():
+        with self._naming(), self._ending():
             self._link.begin("READ ONLY")
             self._seen = schema.load(self._link)
             return self._seen.schema
 
     def survey(self, program: Program, policy: Policy, limits: Limits) -> Survey:
-        with self._ending():
+        with self._naming(program, policy), self._ending():
             self._link.begin("READ ONLY")
             seen = self._seen if self._seen is not None else schema.load(self._link)
             return survey.survey(self._link, seen, program, policy)
@@ -154,32 +155,45 @@ class PostgresSession:
         until = time.monotonic() + job.limits.seconds
         for left in reversed(range(_TRIES)):
             try:
-                with self._ending():
+                with self._naming(job.program, job.policy), self._ending():
                     return attempt()
             except Again:
                 if not left or self._stopped or time.monotonic() > until:
                     raise
                 time.sleep(0.02 * (_TRIES - left))
-            except Locked as error:
-                raise self._blamed(job, error) from None
         raise AssertionError
 
-    def _blamed(self, job: Job, error: Locked) -> Locked:
-        tables = {use.table for one in job.program.statements for use in one.uses if use.verb != "select"}
+    @contextmanager
+    def _naming(self, program: Program | None = None, policy: Policy = "reversal") -> Iterator[None]:
+        """An error inside names who is in the way of the program, or of reading the catalog."""
+        try:
+            yield
+        except Locked as error:
+            raise self._blamed(program, policy, error) from None
+
+    def _blamed(self, program: Program | None, policy: Policy, error: Locked) -> Locked:
+        uses = [use for one in program.statements for use in one.uses] if program is not None else []
+        tables = {use.table for use in uses if use.verb != "select"}
+        read = {use.table for use in uses if use.verb == "select"}
+        altered = {use.table for use in uses if use.verb not in _OF_ROWS}
+        catalog, near = None, set[str]()
         try:
             with self._ending():
-                catalog = schema.load(self._link)
-                tables |= set(choose(catalog, job.program, job.policy).tables)
-                # Also those whose rows are looked at for a foreign key.
-                near = {
-                    name
-                    for key in catalog.foreign
-                    for name in (key.child, key.parent)
-                    if tables & {key.child, key.parent}
-                }
-                return held.blamed(self._link, catalog, tables | near, error)
+                if program is not None:
+                    catalog = schema.load(self._link)
+                    tables |= set(choose(catalog, program, policy).tables)
+                    # Also those whose rows are looked at for a foreign key.
+                    near = {
+                        name
+                        for key in catalog.foreign
+                        for name in (key.child, key.parent)
+                        if tables & {key.child, key.parent}
+                    }
+        except Locked:
+            pass  # its own statements wait for the same
         except GoexError:
             return error
+        return held.blamed(self._link, catalog, tables | near, read, altered, error)
 
     def _finish(self, sql: str) -> None:
         """The statement that makes it permanent. Raises Doubtful where its answer never came."""

@@ -238,6 +238,36 @@ def test_whoever_holds_the_same_rows_is_named_at_once(made: Made, policy: str) -
         first.revert(held, "undo")
 
 
+@pytest.mark.parametrize("extra", [(), ("CREATE VIEW looked AS SELECT id, n FROM t",)])
+@pytest.mark.parametrize("looked", [False, True])
+def test_a_table_whose_change_is_held_says_by_whom(postgres: Postgres, extra: tuple[str, ...], looked: bool) -> None:
+    """Also to who reads it, and where the catalog can't be read for it; another held change isn't blamed."""
+    made = postgres.make(*_TABLES, "CREATE TABLE apart (id int PRIMARY KEY)", *extra)
+    with session(made) as first, session(made, Limits(lock_seconds=0.5, seconds=20)) as second:
+        prepared = job(second, "SELECT n FROM t")
+        unrelated = job(first, "INSERT INTO apart VALUES (1)", "versioning")
+        first.run(unrelated)
+        if extra:  # whose text, when the catalog was read, took a lock of a reader on t
+            with pytest.raises(Conflict, match=unrelated.id):
+                first.run(job(first, "ALTER TABLE t ADD COLUMN m int", "versioning"))
+            first.revert(unrelated, "undo")
+        held = job(first, "ALTER TABLE t ADD COLUMN m int", "versioning")
+        first.run(held)
+        with pytest.raises(Conflict, match=held.id) as caught:
+            second.run(prepared if looked else job(second, "SELECT n FROM t"))
+        assert f"goex commit {held.id}, or goex undo {held.id}" in caught.value.next_step
+        assert unrelated.id not in str(caught.value)
+        first.revert(held, "undo")
+        assert second.run(prepared).results
+        with made.admin() as other:
+            other.execute("BEGIN; LOCK TABLE t")
+            with pytest.raises(Conflict, match="Another session"):
+                second.run(prepared)
+            other.execute("ROLLBACK")
+        if not extra:
+            first.revert(unrelated, "undo")
+
+
 def test_undo_of_rows_that_are_held_says_by_whom(made: Made) -> None:
     with session(made) as first, session(made, Limits(lock_seconds=0.5, seconds=20)) as second:
         done = job(first, "UPDATE t SET n = 5 WHERE id = 1")
