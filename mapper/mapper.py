@@ -257,6 +257,7 @@ class Mapper:
         text = check_intent(intent.text)
         proposed = self.embedded.propose(text, connected=connected)
         alternatives: list[Alternative] = []
+        near = proposed.readings
         notes = ["Mapped by the embedded proposer, without a model.", *proposed.notes]
         sure = proposed.sure
         for place, reading in enumerate(proposed.complete[:MAX_ALTERNATIVES]):
@@ -280,6 +281,7 @@ class Mapper:
             proposer=self.embedded.name,
             sure=sure,
             notes=tuple(notes),
+            lacking=(near[0].method.id, near[0].missing) if near and near[0].missing else None,
         )
 
 

@@ -420,6 +420,7 @@ class IntentMapping:
     ballots: tuple[str, ...] = ()  # what each sample said, as a hash, "nothing" or the class of its rejection
     claims: tuple[tuple[str, int], ...] = ()  # scopes that the model claimed beyond the mapping's, and how often
     clarification: Clarification | None = None  # what most samples would have to know first; then it isn't sure
+    lacking: tuple[str, tuple[str, ...]] | None = None  # the nearest method, and what the request doesn't give it
 
     @property
     def best(self) -> Alternative | None:

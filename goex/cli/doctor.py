@@ -91,7 +91,17 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
         keyed = status[0].keyed_by if status else ""
         found.append(_guard("keyring", lambda: _keyring_for(keyed)))
     found += [_guard("model", lambda: _model(paths)), _guard("terminal", _terminal)]
-    return found
+    return _once(found)
+
+
+def _once(found: list[Check]) -> list[Check]:
+    """The checks without those that failed for the configuration alone: that is said where it is."""
+    config = next(one for one in found if one.name == "config")
+    if config.ok:
+        return found
+    shown_by = [one for one in found if one is config or one.says != config.says]
+    ended = "isn't running; config.toml stops it"
+    return [replace(one, says=ended) if one.name == "daemon" and config.says in one.says else one for one in shown_by]
 
 
 def keyring() -> Check:

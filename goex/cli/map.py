@@ -29,6 +29,9 @@ def run(
         reply = client.map(intent, explain=explain)
     out.message(reply)
     if not out.as_json:
+        if len(reply.candidates) > 1:
+            which = "goex exec takes the first" if reply.sure else "one would run"
+            out.say(f"Alternatives, of which {which}:", "dim")
         show_candidates(out, reply, all_of_them=True)
         if reply.HasField("clarification"):
             show_clarification(out, reply.clarification)

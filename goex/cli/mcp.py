@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -24,6 +25,10 @@ app.command("review", short_help="What a server says now, beside what you agreed
 app.command("remove")(mcp_servers.remove)
 TOKEN = "GOEX_AGENT_TOKEN"  # noqa: S105  # the name of a variable
 SOCKET = "GOEX_AGENT_SOCKET"
+_BY_HAND = """\
+This speaks MCP on standard input and output, for an agent that starts it; Ctrl-D ends it.
+See how a coding agent is configured for it: goex connect --help (claude, codex and others; --json only prints it)
+"""
 
 
 @app.callback()
@@ -59,6 +64,8 @@ def run(
         if over_http:
             asyncio.run(transports.http(place, port, token, services, transports.say))
         else:
+            if sys.stdin.isatty():  # nobody types this protocol: somebody looks what the command does
+                sys.stderr.write(_BY_HAND)
             asyncio.run(transports.stdio(place, token, services))
 
 

@@ -19,6 +19,7 @@ from policies.actions import Plan, Revert
 from policies.display_text import shorten
 
 _BRIEF = 200  # characters of a text in a list
+_WHERE_FIRST = frozenset({"files", "code", "sql", "mongo"})  # the first line of their plans says only where
 _KEPT = 1000  # beside as many as wait
 
 
@@ -55,6 +56,8 @@ def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan | None
     """A question as a list shows it; of a settled one whose plan wasn't kept, what is left."""
     lines = plan.lines if plan is not None else ("Its plan was too long to be kept.",)
     first = lines[0] if lines else ""
+    if plan is not None and row.kind in _WHERE_FIRST:
+        first = what(row)
     more = len(lines) - 1
     made = escaped(
         pb.Approval(

@@ -56,7 +56,8 @@ def entry(
     base_url = place.base_url or (kept.base_url if kept else service.base_url if service else "")
     if not base_url:
         raise InvalidInput(
-            f"{service_name} has no address of its own.", next_step="Say where it is: --base-url https://…"
+            f"{service_name} has no address of its own.",
+            next_step="Say where it is: --base-url https://… (or http://… with --private, on this machine or network)",
         )
     origins = {Origin.parse(base_url), *(Origin.parse(origin) for origin in place.origins)}
     return Account(

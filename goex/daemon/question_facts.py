@@ -95,6 +95,8 @@ def undo(plan: Plan, catalog: Catalog) -> str:
     match plan.undo_class:
         case UndoClass.NOTHING:
             return "not needed, it only reads"
+        case UndoClass.IRREVERSIBLE if isinstance(plan.action, Revert) and plan.action.verb == "undo":
+            return "ONCE UNDONE, IT CAN'T BE REDONE"
         case UndoClass.IRREVERSIBLE:
             why = _why_not(plan, catalog)
             return f"IT CAN'T BE UNDONE{f': {why}' if why else ''}"

@@ -376,9 +376,9 @@ class Asking:
 
     def _decided(self, row: ActionRow, decision: Allow | Deny) -> ActionRow:
         if isinstance(decision, Deny):
-            later = "Answer what waits, then let it be asked again: goex approve" if decision.code == "busy" else ""
+            step = next_step(decision, row.agent)
             problem = Problem(
-                code=decision.code, message=decision.reason, next_step=later, exit_status=ExitStatus.DENIED
+                code=decision.code, message=decision.reason, next_step=step, exit_status=ExitStatus.DENIED
             )
             facts = {"by": "the rules", "rules": list(decision.rules)} if decision.rules else {"by": "goex"}
             row = self.core.stepped(row, Event.DENY, facts=facts, problem=problem.to_json())
@@ -403,6 +403,17 @@ class Asking:
         self._just.add(row.id)
         asyncio.get_running_loop().call_soon(self._just.discard, row.id)  # when its journey first waits for anything
         return row
+
+
+def next_step(decision: Deny, agent: str) -> str:
+    """What to do about a denial; "" for an agent's by a rule: the person alone sees and changes those."""
+    if decision.code == "busy":
+        return "Answer what waits, then let it be asked again: goex approve"
+    if agent != PERSON or not decision.rules:
+        return ""
+    if "confine" in decision.rules:
+        return "See what actions are confined to: goex rules. Only config.toml changes that."
+    return "See where it stands: goex rules. Only you can change it: edit that file, then goex rules apply."
 
 
 def _not_shown() -> Conflict:

@@ -20,7 +20,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from goex.engine.agent_threads import work_for
-from goex.engine.authorize import Asking
+from goex.engine.authorize import Asking, next_step
 from goex.engine.core import Core, Lost, Principal, Request
 from goex.engine.events import Asked, Finished, Printed, Problem, Progressed
 from goex.engine.execution import Running
@@ -241,7 +241,7 @@ class Engine:
         self.core.check_consent(plan)
         decision = self.asking.decision(replace(row, digest=digest(plan, agent=row.agent)), plan)
         if isinstance(decision, Deny):
-            raise Denied(decision.reason)
+            raise Denied(decision.reason, next_step=next_step(decision, row.agent))
 
     @staticmethod
     def _check_reads(request: Request, plan: Plan) -> None:

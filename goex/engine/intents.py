@@ -149,8 +149,7 @@ class Mappings:
                 next_step="Answer it, or say the request again with what it asks for.",
             )
         if mapping.best is None:
-            step = "goex catalog list" if principal.owns_all else "look it up without words, or name the service"
-            raise NothingFits("Nothing in the catalog fits these words.", next_step=f"See what there is: {step}")
+            raise _nothing_fits(mapping, to_the_person=principal.owns_all)
         if not mapping.sure:
             shows = "`goex map` shows the readings" if principal.owns_all else "or call the method that is meant"
             raise Ambiguous(
@@ -166,6 +165,18 @@ class Mappings:
             return ""
         self.core.quotas.model(row.agent, row.session, 1)  # a chosen reading asks for nothing else of the model
         return await mapper.answer(Intent(text=row.intent), canonical(parse(row.outcome)).decode("utf-8"))
+
+
+def _nothing_fits(mapping: IntentMapping, *, to_the_person: bool) -> NothingFits:
+    """Why no call came of the words, and what to say instead."""
+    if mapping.lacking is None:
+        step = "goex catalog list" if to_the_person else "look it up without words, or name the service"
+        return NothingFits("Nothing in the catalog fits these words.", next_step=f"See what there is: {step}")
+    method, missing = mapping.lacking
+    step = f"Add {'it' if len(missing) == 1 else 'them'} to your words (what it takes: goex catalog show {method})"
+    if not to_the_person:
+        step = f"Say {'it' if len(missing) == 1 else 'them'}, too, or call {method} with its arguments"
+    return NothingFits(f"{method} comes nearest, but the words don't give {', '.join(missing)}.", next_step=f"{step}.")
 
 
 def _with_account(calls: tuple[Call, ...], account: str) -> ApiCalls:

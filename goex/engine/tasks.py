@@ -31,6 +31,7 @@ from runtimes.files.plans import SCOPE as FILES_SCOPE
 from runtimes.files.plans import SERVICE as FILES
 
 _READS = frozenset({"select", "find"})
+_LIKE, _LIKE_FOLDER = '{"channel": {"is": "#ops"}, "text": {"any": true}}', "{}"
 _BEGUN = Outcome(ok=True, summary="The task has begun.", touched=False)
 
 
@@ -127,7 +128,7 @@ def _checked(core: Core, line: Allowance, agent: str) -> tuple[Allowance, Risk]:
     if risk > Risk.READ and (line.arguments is None or not line.times):
         raise InvalidInput(
             f"{line.service[:60]}.{line.method[:60]} changes something: its arguments and how often are to be bounded.",
-            next_step='Like "arguments": {"channel": {"is": "#ops"}, "text": {"any": true}}, "times": 3.',
+            next_step=f'Like "arguments": {_LIKE_FOLDER if line.service == FILES else _LIKE}, "times": 3.',
         )
     if line.service == FILES:
         return line, risk

@@ -268,6 +268,11 @@ class Job:
     progress: Callable[[str], None] = lambda text: None
 
 
+FOREIGN_KEY = (  # the next step where one is broken
+    "In one action: delete the rows that point to a row before that row, add a row before those that point to it."
+)
+
+
 class Doubtful(GoexError):
     """The connection was lost while it was being committed or held: `settle` has to look."""
 

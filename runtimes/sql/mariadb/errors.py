@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.sql.checking.parse import read
-from runtimes.sql.contract import Dialect, Doubtful
+from runtimes.sql.contract import FOREIGN_KEY, Dialect, Doubtful
 
 LOST = frozenset({0, 1053, 1152, 1153, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 2014, 2055})
 LOCKED = 1205
@@ -114,6 +114,7 @@ _ROWS = {
     1242: "A subquery gave more than one row.",
     1690: "A number is out of range.",
 }
+_POINTS = frozenset({1451, 1217, 1452, 1216})
 _NOTHING = "Nothing was changed."
 
 
@@ -198,7 +199,8 @@ def translated(number: int, text: str = "", statement: str = "") -> GoexError:
             f"MariaDB doesn't take this: {_WRONG[number]}{_named(text, statement)}.", next_step="Mend the statement."
         )
     if number in _ROWS:
-        return Conflict(f"{_ROWS[number]} {_NOTHING}", next_step="Mend the statement, or the rows.")
+        step = FOREIGN_KEY if number in _POINTS else "Mend the statement, or the rows."
+        return Conflict(f"{_ROWS[number]} {_NOTHING}", next_step=step)
     return Unexplained(f"The server refused it. {_NOTHING}", next_step="Mend the statement.")
 
 

@@ -8,7 +8,7 @@ import apsw
 
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from policies.jsonvalue import JsonValue
-from runtimes.sql.contract import Doubtful
+from runtimes.sql.contract import FOREIGN_KEY, Doubtful
 
 Value = None | int | float | str | bytes
 Row = tuple[Value, ...]
@@ -70,10 +70,11 @@ def refused_text(error: apsw.Error) -> GoexError:
 
 def while_running(error: apsw.Error) -> GoexError:
     """What went wrong at the rows. It was rolled back."""
-    constraint = _CONSTRAINTS.get(int(getattr(error, "extendedresult", 0) or 0))
+    code = int(getattr(error, "extendedresult", 0) or 0)
     if isinstance(error, apsw.ConstraintError):
-        what = constraint or "A rule of the table refused a row."
-        return Conflict(f"{what} Nothing was changed.", next_step="Mend the statement, or the rows.")
+        what = _CONSTRAINTS.get(code, "A rule of the table refused a row.")
+        step = FOREIGN_KEY if code == apsw.SQLITE_CONSTRAINT_FOREIGNKEY else "Mend the statement, or the rows."
+        return Conflict(f"{what} Nothing was changed.", next_step=step)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return locked()
     if isinstance(error, apsw.ReadOnlyError):

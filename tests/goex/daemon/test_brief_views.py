@@ -33,6 +33,7 @@ async def test_an_action_is_read_for_the_first_list_alone(monkeypatch: pytest.Mo
         found = approvals.pending()
         assert views.missing(found) == [one.action_id for one in found]
         made = [views.view(one, desk.core.actions.get(one.action_id)) for one in found]
+        assert made[0].lines[0] == "shell in /0: true" and len(made[0].lines) == 1
         assert views.missing(found) == []
         assert [views.view(one, None) for one in found] == made
         for one in found[:2]:
@@ -43,4 +44,7 @@ async def test_an_action_is_read_for_the_first_list_alone(monkeypatch: pytest.Mo
         assert views.view(found[2], None).place == 1
         views.missing(())
         assert len(views._made) == 1
+        long = Files(folder="/x", language="shell", program="mkdir  -p a\nmv *.jpg " + "a/ " * 200)
+        (listed,) = [views.view(one, desk.core.actions.get(one.action_id)) for one in [await desk.asked(long)]]
+        assert listed.lines[0].startswith("shell in /x: mkdir -p a mv *.jpg a/") and len(listed.lines[0]) < 250
         await app.close()

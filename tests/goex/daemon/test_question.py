@@ -12,7 +12,7 @@ import pytest
 from goex.cli.question_text import answers_line, short
 from goex.daemon.question import Standing, question
 from mapper.catalog import Catalog
-from policies.actions import ApiCalls, Call, Plan
+from policies.actions import ApiCalls, Call, Plan, UndoClass
 from policies.display_text import escape
 from runtimes.rest.plans import assess_calls
 from runtimes.sandbox.contract import Profile
@@ -155,6 +155,17 @@ def test_only_the_undo_of_ones_own_last_action_is_one_line() -> None:
     for other in ("undo of an older one", "undo by an agent", "redo", "commit"):
         approval = prompts.asked(by_name[other], CATALOG)
         assert not approval.question.alone and approval.question.payload, other
+
+
+def test_an_undo_that_has_no_redo_says_that_and_not_that_it_cant_be_undone() -> None:
+    by_name = {case.name: case for case in CASES}
+    for name, says in (
+        ("undo of an older one", "ONCE UNDONE, IT CAN'T BE REDONE"),
+        ("redo", "IT CAN'T BE UNDONE"),
+        ("commit", "IT CAN'T BE UNDONE"),
+    ):
+        lines, _ = said(replace(by_name[name].plan, undo_class=UndoClass.IRREVERSIBLE))
+        assert [line.split(maxsplit=1)[1] for line in lines.split("\n") if line.startswith("Undo")] == [says]
 
 
 def test_identical_requests_and_a_rule_that_asks_undo_the_short_cut() -> None:

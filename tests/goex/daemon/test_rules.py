@@ -171,14 +171,31 @@ def test_applying_is_refused_without_presence_for_what_is_wrong_and_for_what_was
     assert rules(fresh, "InForce", rb.InForceRequest()).applied == ""
 
 
+def test_what_is_in_force_already_takes_no_passphrase_and_any_other_text_does(fresh: Daemon) -> None:
+    good = '@id("a") forbid (principal, action, resource in Service::"slack");'
+    assert apply(fresh, good).applied
+    before = rules(fresh, "InForce", rb.InForceRequest())
+    assert apply(fresh, good, passphrase="") == before
+    for other in (f"{good} // a remark", good.replace("slack", "github")):
+        assert refused(lambda text=other: apply(fresh, text, passphrase="")).code == "presence"
+    files = [rb.RuleFile(name="mine.cedar", text=good)]
+    for compared in ("", "0" * 64):
+        blind = rb.ApplyRulesRequest(files=files, compared_with=compared)
+        assert refused(lambda asked=blind: rules(fresh, "ApplyRules", asked)).code == "presence"
+    assert rules(fresh, "InForce", rb.InForceRequest()) == before
+
+
 def test_altered_rules_are_said_and_everything_is_asked(fresh: Daemon, folder: Path) -> None:
     token = fresh.add_agent("bot")
-    apply(fresh, '@id("never") forbid (principal, action, resource);')
+    never = '@id("never") forbid (principal, action, resource);'
+    apply(fresh, never)
     fresh.stop()
     with sqlite3.connect(fresh.state_dir / "state.db") as connection:
         connection.execute("UPDATE rulebook SET files = replace(files, 'forbid', 'permit')")
     fresh.start()
     fresh.unlock()
+    # Also what was in force is put there again by the person alone.
+    assert refused(lambda: apply(fresh, never, passphrase="")).code == "presence"
     approval = deny(fresh, folder, token)
     assert "were altered" in approval.reason
     assert list(approval.widths) == ["once"]

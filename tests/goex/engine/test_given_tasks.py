@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from goex.engine.approvals import AlreadySettled
 from goex.engine.recovery import recover
-from goex.engine.tasks import TaskRuntime
+from goex.engine.tasks import TaskRuntime, plan_of
 from goex.journal.states import State
+from goex.task_proposal import proposal
+from policies.errors import InvalidInput
 from policies.grants import PERSON
 from policies.tasks import Allowance, Task
 from tests.goex.engine.conftest import ASKER, Desk
@@ -23,6 +27,28 @@ ASKS = replace(ASKER, agent=PERSON)
 @pytest.fixture(autouse=True)
 def tasks(desk: Desk) -> None:
     desk.core.runtimes = {"task": TaskRuntime()}
+
+
+async def test_the_guides_line_for_a_folder_can_be_proposed(desk: Desk) -> None:
+    """Without bounds it is told how they are written."""
+    guide = (Path(__file__).parents[3] / "docs" / "guides" / "tasks.md").read_text()
+    written = json.loads(guide.partition("```json\n")[2].partition("```")[0])
+    (folder,) = [line for line in proposal(written).task.allows if line.service == "files"]
+    line = Allowance(
+        service=folder.service,
+        method=folder.method,
+        account=folder.account,
+        arguments=json.loads(folder.arguments_json),
+        times=folder.times,
+    )
+    asked = await desk.asked(replace(GIVEN, agent="", allows=(line,)), ASKS)
+    with pytest.raises(InvalidInput) as refused:
+        plan_of(
+            desk.core,
+            replace(GIVEN, agent="", allows=(replace(line, arguments=None),)),
+            desk.core.actions.get(asked.action_id),
+        )
+    assert '"arguments": {}, "times"' in refused.value.next_step
 
 
 @pytest.mark.promise(24)

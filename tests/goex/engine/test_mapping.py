@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from goex.engine.intents import REJECTED_KEPT, _votes
+import pytest
+
+from goex.engine.intents import REJECTED_KEPT, _nothing_fits, _votes
 from mapper.catalog import Catalog
+from mapper.embedded import EmbeddedProposer
+from mapper.mapper import Mapper
 from mapper.proposals import parse_proposal
 from mapper.tally import Tally
 from policies.actions import Intent, IntentMapping, Rejected
@@ -61,3 +65,20 @@ def test_a_vote_of_a_hostile_model_stays_small() -> None:
 def test_without_a_model_there_is_no_sampling_to_speak_of() -> None:
     kept = _votes(mapping([GOOD], technique="", proposer="embedded"))
     assert not {"method", "ballots", "stopped", "confidence"} & kept.keys()
+
+
+@pytest.mark.parametrize("words", ["delete the message in #ops", "send a slack message"])
+def test_words_without_a_value_are_told_which_and_how_to_give_it(words: str) -> None:
+    made = Mapper(CATALOG, EmbeddedProposer(CATALOG)).at_once(Intent(text=words))
+    assert made.best is None and made.lacking is not None
+    method, missing = made.lacking
+    said = {person: _nothing_fits(made, to_the_person=person) for person in (True, False)}
+    assert all(method in one.message and all(name in one.message for name in missing) for one in said.values())
+    assert f"goex catalog show {method}" in said[True].next_step
+    assert method in said[False].next_step and "goex" not in said[False].next_step
+
+
+def test_words_that_nothing_fits_lack_nothing() -> None:
+    made = Mapper(CATALOG, EmbeddedProposer(CATALOG)).at_once(Intent(text="knit me a sweater"))
+    assert made.lacking is None
+    assert _nothing_fits(made, to_the_person=True).next_step == "See what there is: goex catalog list"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
+from goex.engine.authorize import next_step
 from goex.engine.breaker import Counts, Resting, began
 from goex.engine.grant_issue import Choice
 from goex.engine.rulebook import Rulebook, RulesAltered
@@ -298,6 +300,17 @@ async def test_a_forbid_is_told_by_its_name_and_not_by_its_text(desk: Desk) -> N
     assert facts(desk, row.id, "deny")["rules"] == ["never"]
     assert facts(desk, row.id, "deny")["by"] == "the rules"
     assert not desk.runtime.ran
+
+
+async def test_the_person_is_told_where_a_rule_stands_and_an_agent_isnt(desk: Desk) -> None:
+    applied(desk, '@id("never") forbid (principal, action, resource);')
+    own = await desk.until(desk.ask(principal=replace(ASKER, agent=PERSON)), State.DENIED)
+    step = str(parse(own.problem)["next_step"])
+    assert "goex rules." in step and "Only you can change it" in step and "goex rules apply" in step
+    others = await desk.until(desk.ask(), State.DENIED)
+    assert parse(others.problem)["next_step"] == ""
+    confined = next_step(Deny("", ("confine",)), PERSON)
+    assert "goex rules" in confined and "config.toml" in confined
 
 
 async def test_asking_each_time_asks_despite_a_permanent_grant(desk: Desk) -> None:
