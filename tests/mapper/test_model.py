@@ -314,11 +314,11 @@ async def test_the_environment_has_no_say_in_where_the_key_goes_and_what_goes_wi
 
 
 async def test_slowness_is_bounded() -> None:
-    with FakeOpenAI(tool(), delay=8.0) as server:
+    with FakeOpenAI(tool(), delay=60.0) as server:
         began = time.monotonic()
         with pytest.raises(ModelUnavailable, match="within"):
             await proposer(server, timeout=0.5).propose(WORDS, tuple(CATALOG.methods()), CATALOG)
-        assert time.monotonic() - began < 7
+        assert time.monotonic() - began < 40
 
 
 async def test_nobody_listens() -> None:

@@ -43,7 +43,7 @@ def home(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def probe(env: dict[str, str], what: str, *, timeout: float = 10, session: str = "") -> dict[str, Any]:
+def probe(env: dict[str, str], what: str, *, timeout: float = 60, session: str = "") -> dict[str, Any]:
     """Run the probe, under `session` (a shell prelude) on a fresh bus if it is given."""
     command = [sys.executable, str(PROBE), what, str(timeout)]
     if session:
@@ -58,7 +58,7 @@ def probe(env: dict[str, str], what: str, *, timeout: float = 10, session: str =
             *command,
         ]
     begun = time.monotonic()
-    done = subprocess.run(command, env=env, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, env=env, capture_output=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr.decode()
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return {**found, "seconds": time.monotonic() - begun}
@@ -98,7 +98,7 @@ def test_a_locked_keyring(home: dict[str, str]) -> None:
     found = probe(home, "establish", session=LOCKED)
     assert (found["error"], found["exit"]) == ("KeyringLocked", "SEALED")
     assert "unlock" in found["next"]
-    assert found["seconds"] < 15
+    assert found["seconds"] < 60
 
 
 @needs_gnome
@@ -107,7 +107,7 @@ def test_an_unlock_dialog_that_nobody_answers(home: dict[str, str], tmp_path: Pa
     dialog = f"{sys.executable} {tmp_path}/prompter.py & dialog=$!; sleep 1"
     found = probe(home, "establish", timeout=3, session=f'{dialog}; {LOCKED}; ring="$ring $dialog"')
     assert (found["error"], found["exit"]) == ("KeyringLocked", "SEALED")
-    assert 3 <= found["took"] < 15
+    assert 3 <= found["took"] < 60
     assert "wasn't unlocked within 3 seconds" in found["message"]
 
 
@@ -116,7 +116,7 @@ def test_a_frozen_keyring(home: dict[str, str]) -> None:
     """The daemon is stopped: it is there, and never answers."""
     found = probe(home, "establish", timeout=2, session=FROZEN)
     assert (found["error"], found["exit"]) == ("KeyringHung", "UNAVAILABLE")
-    assert 2 <= found["took"] < 15
+    assert 2 <= found["took"] < 60
 
 
 def test_no_bus(home: dict[str, str]) -> None:
@@ -200,7 +200,7 @@ time.sleep(600)
     configured(home, tmp_path, "slow.ring", source)
     found = probe(home, "establish", timeout=2)
     assert (found["error"], found["exit"]) == ("KeyringHung", "UNAVAILABLE")
-    assert 2 <= found["took"] < 15
+    assert 2 <= found["took"] < 60
     for pid in marker.read_text().split():
         for _ in range(50):
             state = _state(pid)
@@ -212,11 +212,11 @@ time.sleep(600)
 
 def test_a_hanging_keyrings_escaped_child_holds_nobody_up(home: dict[str, str], tmp_path: Path) -> None:
     """It left the process group, and keeps the pipe open."""
-    source = 'import subprocess, time\nsubprocess.Popen(["sleep", "20"], start_new_session=True)\ntime.sleep(600)\n'
+    source = 'import subprocess, time\nsubprocess.Popen(["sleep", "300"], start_new_session=True)\ntime.sleep(600)\n'
     configured(home, tmp_path, "slow.ring", source)
     found = probe(home, "establish", timeout=2)
     assert found["error"] == "KeyringHung"
-    assert 2 <= found["took"] < 15
+    assert 2 <= found["took"] < 60
 
 
 @pytest.mark.parametrize(
