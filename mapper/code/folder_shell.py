@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from mapper.code.shell_names import ADDRESS, FILE_ADDRESS, MOST_LETTERS, OPTION, names, program_of
 from mapper.code.shell_words import CUT_OTHERWISE, Folders, Placing, Word, goes_to, moved, text, word
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 LONGEST = 100_000  # characters
 _MOST_PATHS = 32  # and as many globs
 _MOST_WORDS = 256
-_MOST_LETTERS = 24  # of short options in one word
-_MOST_SURE = 3  # such letters before an absolute path that is more than a guess: behind more it is of -Isrc/x
 _MOST_FOLDERS = 8  # that the words of one command count from
 _LONGEST_NAME = 255  # bytes of a file's name
 _DEEPEST = 4  # programs in the quotes of others
@@ -42,12 +41,8 @@ _OUTSIDE = re.compile(
     r"(?:^(?:-[A-Za-z0-9]+)?|[=:,@\s'\"])(?:/(?!dev/null\b)|~)|(?:^(?:-[A-Za-z0-9]+)?|[/=:,@])\.\.(?:/|$)"
 )
 # In these words stands more than one can see: another person's home, what a glob finds outside.
-_HIDING = re.compile(r"(?:^|[=:,@])~[^/=:,@]|(?:^|[=:,@])(?:/|~|\.\.).*[*?\[{]|[*?\[{].*/\.\.(?:/|$)", re.DOTALL)
+_HIDING = re.compile(r"(?:^|[=:,@;])~[^/=:,@;]|(?:^|[=:,@;])(?:/|~|\.\.).*[*?\[{]|[*?\[{].*/\.\.(?:/|$)", re.DOTALL)
 _SHOWN_HIDING = re.compile(r"\[|\{(?!\}$|\d+\})|\\[^;()!{}*?.+^$|<>&#'\",:=@-]", re.DOTALL)
-_PARTS = re.compile(r"[=:,@]")
-_OPTIONS = re.compile(r"-[^-][A-Za-z0-9]*")
-_FILE = ("f/", "C/")  # with a file of its own behind other options, as in -xzf/x
-_ADDRESS = re.compile(r"(?<![^\s=,@:'\"(<\[])(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>,]*", re.IGNORECASE)
 _SED_SCRIPT = re.compile(r"s/[^/]*/[^/]*/[gpIi0-9]*")
 # Their first argument is a pattern or a program, where none but such options stand before it.
 _NONE = re.compile(r"(?!)")
@@ -68,6 +63,9 @@ _RUN_NONE = (_READING - {"xargs", "find"}) | _CHANGING | frozenset({
     "python", "python3", "node", "make", "cargo", "go", "pytest", "tsc", "eslint", "ruff", "mypy", "psql", "less",
     "ps", "pgrep", "kill", "pkill", "systemctl", "journalctl", "printenv"
 })  # fmt: skip
+# Others may give to another program what stands behind `--`.
+_ENDS_OPTIONS = (_READING - {"xargs", "find"}) | _CHANGING | {"rg", "ag"}
+_SEPARATED = frozenset({"cut", "sort", "join", "paste", "awk", "gawk", "mawk"})
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish"})
 _WITH_SHELL = frozenset({"flock", "script"})  # which give one what stands behind -c
 _TEXTS = frozenset(
@@ -126,7 +124,9 @@ class _Reading:
         # Of the program that is read now, by the node of a word:
         self._named = set[str]()  # variables that it sets
         self._from: dict[int, Folders] = {}  # the folders that it counts from, where those are others
-        self._not_options, self._scripts, self._texts = set[int](), set[int](), set[int]()
+        self._not_options, self._plain = set[int](), set[int]()  # which are none, or may be none
+        self._scripts, self._texts = set[int](), set[int]()
+        self._programs_of: dict[int, str] = {}  # that take the options
         self._done = set[int]()
 
     def read(self, program: str) -> None:
@@ -167,7 +167,8 @@ class _Reading:
         if program in self._later:
             moves = (goes_to(node) for node, _ in placing.nodes if node.type == "command")
             self._names_all = self._names_all and all(to is None for to in moves)
-        self._from, self._not_options, self._scripts, self._texts, self._done = {}, set(), set(), set(), set()
+        self._from, self._programs_of = {}, {}
+        self._not_options, self._plain, self._scripts, self._texts, self._done = set(), set(), set(), set(), set()
         self._named = {
             text(node.child_by_field_name("name" if node.type == "variable_assignment" else "variable"))
             for node, _ in placing.nodes
@@ -192,8 +193,8 @@ class _Reading:
                 writes = any(each.type in _WRITES for each in node.children)
                 self._changes = self._changes or (writes and to is not None and text(to) != "/dev/null")
                 self._not_options.update(each.id for each in node.children)
-                if len(node.children_by_field_name("destination")) > 1:
-                    self._names_all = False  # words of the command that stand behind it
+                if len(node.children_by_field_name("destination")) > 1 or re.fullmatch(r"\d*<\d*-\d*", text(node)):
+                    self._names_all = False  # words of the command that stand behind it; to zsh a pattern of numbers
             case "heredoc_body":
                 self._here_document(node, folders)
             case "command_substitution" | "ansi_c_string" | "brace_expression" | "arithmetic_expansion":
@@ -247,7 +248,9 @@ class _Reading:
         if called is None or re.search(r"[*?{]|\[.", called.shown) or self._goes_elsewhere(node, name, texts):
             self._names_all = False
         if "--" in texts:
-            self._not_options.update(each.id for each in nodes[texts.index("--") + 1 :])
+            behind = self._not_options if full in _ENDS_OPTIONS else self._plain
+            behind.update(each.id for each in nodes[texts.index("--") + 1 :])
+        self._programs_of |= dict.fromkeys((each.id for each in nodes), program_of(full, texts))
         if name == "sed":
             self._changes = self._changes or any(each.startswith(("-i", "--in-place")) for each in texts)
         if name in ("find", "xargs"):
@@ -258,8 +261,9 @@ class _Reading:
         first = next((at for at, each in enumerate(texts) if not _PATTERNS.get(name, _NONE).fullmatch(each)), None)
         if name in _PATTERNS and first is not None and (found := words[first]) is not None and found.quoted:
             self._scripts.update([nodes[first].id] * (not found.text.startswith("-")))
-        if name in ("cut", "sort"):
-            self._scripts.update(each.id for each, said in zip(nodes, texts, strict=True) if said in ("-d/", "-t/"))
+        if name in _SEPARATED:
+            separators = ("-d/", "-t/", "-F/")
+            self._scripts.update(each.id for each, said in zip(nodes, texts, strict=True) if said in separators)
         if name in _TEXTS or (name == "git" and not _GIT_TEXTS.isdisjoint(texts) and "-c" not in texts):
             self._texts.update(each.id for each in nodes)
         self._other_folders(name, nodes, texts, folders)
@@ -291,8 +295,8 @@ class _Reading:
                 break
             if said.startswith("--") and option and any(each.startswith(option) for each in _FOLDERS):
                 to += [value] if "=" in said else following
-            elif _OPTIONS.match(said) and letter in said:
-                for where in (each.start() for each in re.finditer(letter, said[:_MOST_LETTERS])):
+            elif OPTION.match(said) and letter in said:
+                for where in (each.start() for each in re.finditer(letter, said[:MOST_LETTERS])):
                     value = said[where + 1 :]
                     to += [value] * (where == 1 or "=" not in value)
                 to += following * (re.fullmatch(rf"-[A-Za-z0-9]*{letter}[A-Za-z0-9]*", said) is not None)
@@ -358,19 +362,23 @@ class _Reading:
                 self._mentions(said, folders)
         if is_script and _SED_SCRIPT.fullmatch(said):
             return
-        masked = _ADDRESS.sub("_", said)
+        masked = ADDRESS.sub("_", said)
         masked = said if ".." in said else masked
-        option = _OPTIONS.match(said) if node.id not in self._not_options else None
+        may_be_option = node.id not in self._not_options
+        option = OPTION.match(said) if may_be_option else None
         hides = (
             _HIDING.search(masked)
             or (found.quoted and "\\" in said and "/" in masked)
             or ("file:" in said.lower() and "%" in said)
         )
         self._names_all = self._names_all and not (hides and not is_script)
-        self._names_all = self._names_all and (option is None or option.end() <= _MOST_LETTERS)
-        for name, sure in _names(masked, option, is_name=node.id in self._not_options):
+        self._names_all = self._names_all and (option is None or option.end() <= MOST_LETTERS)
+        named = partial(
+            names, program=self._programs_of.get(node.id, ""), option=may_be_option, plain=node.id in self._plain
+        )
+        for name, sure in named(masked):
             self._name(node, name, sure and not is_script, found, folders)
-        for name, _ in _names(said, option, is_name=node.id in self._not_options) if masked != said else ():
+        for name, _ in named(said) if masked != said else ():
             self._name(node, name, False, found, folders)
 
     def _name(self, node: Node, name: str, sure: bool, found: Word, folders: Folders) -> None:
@@ -395,7 +403,7 @@ class _Reading:
 
     def _mentions(self, said: str, folders: Folders) -> None:
         """Take the paths in a text, which may be a program in any language, for a guess."""
-        for each in _QUOTED_PATH.findall(_ADDRESS.sub("_", said)):
+        for each in _QUOTED_PATH.findall(FILE_ADDRESS.sub(" ", ADDRESS.sub("_", said))):
             path = each.rstrip(".,:!?)]}")
             if path != "/dev/null":
                 self._words |= {self._path(folder, path): None for folder in folders}
@@ -403,24 +411,3 @@ class _Reading:
 
 def _within(path: str, folder: str) -> bool:
     return posixpath.normpath(path).startswith(folder.rstrip("/") + "/")
-
-
-def _names(said: str, option: re.Match[str] | None, *, is_name: bool) -> Iterator[tuple[str, bool]]:
-    """What a word may name: itself, and each of its pieces; of options what may be their value. And whether it is more
-    than a guess: among letters anyone may be the last option."""
-    if option is not None:
-        wholes = list[tuple[str, bool]]()
-        for at in range(2, min(option.end(), _MOST_LETTERS) + 1):
-            near = said[at : at + 1] == "/" and at <= 1 + _MOST_SURE
-            wholes.append((said[at:], at == 2 or near or said[at : at + 1] == "." or said[at - 1 : at + 1] in _FILE))
-    elif said.startswith("--") and not is_name:
-        wholes = [(value, True) for value in _PARTS.split(said, maxsplit=1)[1:]]
-    else:
-        wholes = [(said, True)]
-    for whole, sure in wholes:
-        yield whole, sure
-        if given := re.match(r"[\w-]+=(.+)", whole, re.DOTALL):
-            yield given[1], sure
-        for name in _PARTS.split(whole):
-            if "/" in name or not re.search(r"\s", name):
-                yield name, sure

@@ -67,6 +67,13 @@ USUAL = [
     "tar -czf out.tgz src/", "date +%Y-%m-%d", "echo 'see /etc/hosts for more'", "printf '%s\\n' a b",
     "env_file=x make", "HOME=x npm test", "ls tests/env src/env", "trap 'rm -f tmp' EXIT; make", "cat <<E\na b\nE",
     "cat > notes.md <<'E'\nUse `make` and `cat x`.\nE", "flock lock make", "cat <<E\nUse \\`make\\`.\nE",
+    "timeout 60 gcc -Isrc/own -Llib/x -c src/a.c -osub/a.o", "make -kCsub/inner -j8", "cmake -S. -Bbuild/debug -DX=a/b",
+    "curl -sSLosub/x localhost/x", "curl -F 'f=@README;type=text/plain;filename=\"a b\"' localhost", "sort -uosub/x f",
+    'curl -d \'{"path": "/x", "l":["/a","/b"]}\' localhost', "tar -xzfsub/a.tgz", "cp -rtsub/x f", "perl -Ilib/x t.pl",
+    "grep -rn '</div>' src", "echo '</div>' >> f", "echo '!/dist' >> .gitignore", "awk -F/ '{print $2}' f",
+    "git log main..feature/x", "git push origin +feature/x", "date +%Y/%m/%d", "grep -rn -- '->a/b' src",
+    "DATABASE_URL=sqlite:///./dev.db pytest", "DATABASE_URL=postgresql:///dev pytest", "npm run lint -- --fix src/x",
+    "sed -i 's|/a|/b|;s|/c|/d|' f", "patch -p1 -isub/x.patch", "go test -run=TestA/sub ./...",
 ]  # fmt: skip
 
 
@@ -132,6 +139,7 @@ REACHED = [
     "cat http://../../kept/passwd", 'cat "li"nk', 'cat "$(cat <<\'E\'\n../kept/passwd\nE\n)"', "cat $'link'",
     "cat ../ke\\pt/passwd",
     # By another name, and in a text that the shell expands.
+    "cat 19<70-99>x",  # to zsh a pattern
     "alias x='cat link/passwd'\nx", "alias x='cat {kept}/passwd'\nx", "alias x=cd\nx ..\ncat kept/passwd",
     "shopt -s expand_aliases\nalias x='cd ..'\nx\ncat kept/passwd", "shopt -s cdable_vars; X=..; cd X; cat kept/passwd",
     "flock x -c 'cat link'", "script -c 'cat link' x", "cat <<E\n`cat {kept}/passwd`\nE",
@@ -140,11 +148,39 @@ REACHED = [
 ]  # fmt: skip
 
 
+# Within a word: behind an option's letters, or behind one of the marks by which programs part their arguments.
+WITHIN = [
+    # Letters, of which the last takes the rest.
+    "sort -nruo{kept}/x f", "sort -nruo../kept/x f", "tar -xzvpf{kept}/x", "tar -xzvpC{kept} -f f",
+    "grep -nrHif{kept}/passwd f", "patch -sNEp1i{kept}/x", "wget -qqncO{kept}/x h", "curl -sSLko{kept}/x h",
+    "curl -s#o{kept}/x h", "curl -s:o{kept}/x h", "curl -sT../kept/passwd h", "make -skjC{kept}",
+    "install -Dpvt{kept} f", "cp -rpvt{kept} f", "unzip -qqod{kept} f", "unzip -q:d{kept} f", "zip -rqyb{kept} a f",
+    "zip -r\\$b{kept} a f", "ssh -nNTF{kept}/x h", "7z x -bd -o{kept} f", "7z a x '-ir!../kept/*'", "7z a x '-i!link'",
+    "gcc -isystem{kept} f", "gcc -include{kept}/passwd f", "clang -cxx-isystem{kept} f", "clang --include{kept} f",
+    "lsof +D{kept}", "vim -es +e{kept}/passwd", "git commit -sFlink", "cpio -idmvF../kept/x", "rsync -f._../kept/x . f",
+    "bash -xc 'sort -nruo../kept/x f'", "xargs -I make sort -fo{kept}/x", "exec -a make sort -fo{kept}/x",
+    # Behind `--`, which another program than the command may be given.
+    "npm run sort -- -uo{kept}/x", "timeout -- 5 sort -o../kept/x", "xargs -- sort -uo{kept}/x",
+    "git -c alias.x=!sort x -- -o{kept}/x",
+    # Forms, lists, and addresses of files.
+    "curl -F 'f=@link;type=text/plain' h", "curl -sSF'f=@link;type=x' h", "curl --form='f=<link;type=x' h",
+    "curl -F 'f=<../kept/passwd' h", "curl -F 'f=@\"link\";filename=\"a b\"' h", "curl -F 'f=x;headers=@link' h",
+    "curl -F 'f=@link ;type=a/b' h", "curl -F 'f=@f, ../kept/passwd;type=x y' h", "curl -F 'f=@f;type=\"a b\",link' h",
+    "curl -F 'f=x y;headers=<../kept/passwd' h", "curl -T '{link,f}' h", "curl -T '{../kept/passwd,f}' h",
+    "bash -c 'curl -F \"f=@link;type=x\" h'", "ffmpeg -i 'concat:f|../kept/passwd' o", "ffmpeg -i 'concat:f|link' o",
+    "docker run -v 'odd,one:/x' y", "pip install -e './link[dev]'", "nix build 'path:link#x'", "convert 'pw[0]' o",
+    "sqlite3 'file:link?mode=ro'", "jar tf 'jar:file:link!/x'", "git clone file://localhost{kept} x",
+    "curl FILE://127.0.0.1{kept}/passwd", "pip install git+file://{kept}", "docker -H unix://{kept}/sock ps",
+    "DATABASE_URL=sqlite:///{kept}/db pytest", "DATABASE_URL=sqlite:///link pytest",
+]  # fmt: skip
+
+
 # Where it isn't known whether it is a path, nothing has to be permitted, but what is forbidden is.
 NAMED = [
     'python -c "open(\'{kept}/passwd\')"', 'python -c "open(\'{kept}/new\', \'w\')"', "sed 'r {kept}/passwd' f",
     "python - <<'E'\nopen('{kept}/passwd')\nE", "patch -p0 <<E\n--- ../kept/passwd\n+++ ../kept/passwd\nE",
     'perl -e \'open(F, "<../kept/passwd")\'', "sort -nruo{kept}/new f", "node <<E\nread('../kept/passwd')\nE",
+    "python -c \"urlopen('FILE://localhost{kept}/passwd')\"",
 ]  # fmt: skip
 
 
@@ -156,6 +192,16 @@ async def test_what_is_kept_is_never_permitted(command: str, project: tuple[Path
     assert await verdict(command, folder=str(folder), rules=but(kept)) not in ("permit", "instead")
     confined = Confinement(folders=(str(folder),))
     assert await verdict(command, confined, folder=str(folder), rules=ALL) in ("ask", "forbid")
+
+
+@pytest.mark.promise(14)
+@pytest.mark.parametrize("command", WITHIN)
+async def test_a_path_within_a_word_is_judged(command: str, project: tuple[Path, Path]) -> None:
+    kept, folder = project
+    command = placed(command, kept, folder)
+    only = ALL.replace("resource)", f'resource in Folder::"{folder}")')
+    assert await verdict(command, folder=str(folder), rules=only) not in ("permit", "instead")
+    assert await verdict(command, folder=str(folder), rules=but(kept)) == "forbid"
 
 
 @pytest.mark.promise(14)
