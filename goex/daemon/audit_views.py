@@ -122,27 +122,42 @@ def _exchange(exchange: Exchanged) -> audit.Exchanged:
 
 def what(row: ActionRow) -> str:
     """What an action is about: the words that asked for it, and what they became."""
+    done = runs(row)
+    if row.kind == "revert":
+        return done
+    return f"{json.dumps(row.intent, ensure_ascii=False)}: {done}".removesuffix(": ") if row.intent else done
+
+
+def runs(row: ActionRow) -> str:
+    """What an action runs, in one line."""
     request = _object(row.request)
     if row.kind == "revert":
         return f"{request.get('verb', 'revert')} {row.target}"
     if row.kind == "files":
-        program = " ".join(str(request.get("program", "")).split())
-        done = f"{request.get('language', 'program')} in {request.get('folder', '')}: {program}"
-    elif row.kind == "code":
-        program = " ".join(str(request.get("program", "")).split())
-        names = request.get("services")
-        services = ", ".join(map(str, names)) if isinstance(names, list) else ""
-        done = f"{request.get('language', 'program')} for {services or 'no service'}: {program}"
-    elif row.kind == "task":
+        folders = _one_line(", ".join(map(str, (request.get("folder", ""), *_list(request.get("more"))))))
+        if request.get("preview"):
+            return f"apply a dry run in {folders}: {request['preview']}"
+        return f"{request.get('language', 'program')} in {folders}: {_one_line(request.get('program', ''))}"
+    if row.kind == "code":
+        services = ", ".join(map(str, _list(request.get("services"))))
+        program = _one_line(request.get("program", ""))
+        return f"{request.get('language', 'program')} for {services or 'no service'}: {program}"
+    if row.kind == "task":
         named = [f"{each.get('service')}.{each.get('method')}" for each in _objects(request.get("allows"))]
-        done = f"{json.dumps(str(request.get('title', '')), ensure_ascii=False)}: {', '.join(named)}"
-    elif row.kind in ("sql", "mongo"):
-        operations = request.get("operations")
-        said = "; ".join(map(str, operations)) if isinstance(operations, list) else str(request.get("statements", ""))
-        done = f"{request.get('database', '')}: {' '.join(said.split())}"
-    else:
-        done = "; ".join(_call(call) for call in _objects(request.get("calls")))
-    return f"{json.dumps(row.intent, ensure_ascii=False)}: {done}".removesuffix(": ") if row.intent else done
+        return f"{json.dumps(str(request.get('title', '')), ensure_ascii=False)}: {', '.join(named)}"
+    if row.kind in ("sql", "mongo"):
+        said = "; ".join(map(str, _list(request.get("operations")))) or request.get("statements", "")
+        return f"{request.get('database', '')}: {_one_line(said)}"
+    return "; ".join(_call(call) for call in _objects(request.get("calls")))
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _one_line(text: object) -> str:
+    """A text with its lines behind each other, and still told apart: what follows a comment is none."""
+    return " ⏎ ".join(" ".join(line.split()) for line in str(text).splitlines() if line.strip())
 
 
 def _call(call: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from goex.daemon.approval_views import escaped
-from goex.daemon.audit_views import what
+from goex.daemon.audit_views import runs, what
 from goex.daemon.question import sentence
 from goex.engine.core import Core
 from goex.engine.events import Approval
@@ -57,7 +57,7 @@ def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan | None
     lines = plan.lines if plan is not None else ("Its plan was too long to be kept.",)
     first = lines[0] if lines else ""
     if plan is not None and row.kind in _WHERE_FIRST:
-        first = what(row)
+        first = runs(row)
     more = len(lines) - 1
     made = escaped(
         pb.Approval(

@@ -16,7 +16,7 @@ from goex.daemon.rpc_context import unary
 from goex.daemon.rule_views import suggestions_view
 from goex.engine.answers import answers
 from goex.engine.grant_lookup import standing
-from goex.engine.rulebook import Rulebook, root_of
+from goex.engine.rulebook import Rulebook
 from goex.journal.chain import stamp
 from goex.rpc import rules_pb2 as pb
 from goex.rpc import rules_pb2_grpc as rpc
@@ -80,8 +80,8 @@ class RulesService(PersonCalls, rpc.RulesServicer):
                 f"{one.file}:{one.line}:{one.column}: {one.says} Nothing was put in force.",
                 next_step=one.next_step or "See all of it with: goex rules check",
             )
-        if request.compared_with == self._hash() == root_of(files):
-            return await in_thread(self._in_force)  # exactly these are in force: there is nothing to allow
+        if request.compared_with == self._hash() and await in_thread(lambda: self._rules.holds(files)):
+            return await in_thread(self._in_force)  # there is nothing to allow
         peer = await self._person.present(context, request.passphrase, "Putting rules in force")
         if request.compared_with != self._hash():
             raise Conflict("Other rules are in force than these were compared with.", next_step="goex rules diff")

@@ -124,6 +124,13 @@ class Rulebook:
         self._book, self.in_force, self.trouble = book, made, ""
         return made
 
+    def holds(self, files: Mapping[str, str]) -> bool:
+        """Whether exactly these files are in force, and recorded as that."""
+        try:
+            return not self.trouble and self.in_force.root == root_of(files) == self._stored().root
+        except RulesAltered:
+            return False
+
     @property
     def book(self) -> RuleBook:
         """The rules that judge. Raises RulesAltered where nothing can be believed."""

@@ -11,6 +11,7 @@ one at a time, with others' calls in between, and none of their texts is kept: t
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ from runtimes.base import Footprint
 
 if TYPE_CHECKING:
     from goex.engine.core import Core
+
+log = logging.getLogger("goex.engine")
 
 _REVERTIBLE = frozenset({State.DONE, State.PARTIAL, State.UNKNOWN})
 IN_EFFECT = frozenset({State.DONE, State.PARTIAL, State.UNKNOWN, State.COMMITTED})
@@ -304,6 +307,9 @@ class Timeline:
         try:
             return await self.core.runtime_of(plan.action).footprint(plan, self.core.context(row))
         except GoexError:
+            return None
+        except Exception as error:  # noqa: BLE001  no other action's undo may fail for it
+            log.error("What %s read and wrote can't be told: %s", row.id, type(error).__name__)
             return None
 
 

@@ -214,7 +214,8 @@ def arguments_of(sent: SentRequest, permit: Permit, catalog: Catalog) -> tuple[d
 
 def says_more(sent: SentRequest, permit: Permit, catalog: Catalog) -> bool:
     """Whether a request said something that is no argument in the catalog, and neither what a planned call says there
-    anyway nor about its answer's form: it may name what else the request is about."""
+    anyway nor about its answer's form: it may name what else the request is about. So may an argument that it says
+    twice, in two ways."""
     method = catalog.method(permit.method_id)
     properties: Mapping[str, Any] = method.parameters.get("properties", {})
     form = catalog.service(permit.service).code.query
@@ -222,9 +223,9 @@ def says_more(sent: SentRequest, permit: Permit, catalog: Catalog) -> bool:
     body = sent.body.items() if isinstance(sent.body, Mapping) and not one_argument else ()
     query = [(name, value) for name, value in sent.query if name not in form]
     slots = [(name.partition("/")[0], value) for name, value in sent.slots.items()]
-    return any(
-        name not in properties and (name not in method.defaults or as_text(value) != as_text(method.defaults[name]))
-        for name, value in (*slots, *query, *body)
+    known = {**method.defaults, **arguments_of(sent, permit, catalog)[0]}
+    return any(name not in properties and name not in known for name, _ in slots) or any(
+        name not in known or as_text(value) != as_text(known[name]) for name, value in (*query, *body)
     )
 
 

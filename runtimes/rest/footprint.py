@@ -185,14 +185,23 @@ def _name(step: Step, id: str) -> str:
 
 
 def _above(value: Any) -> Iterator[str]:
-    """A value as a name, and those above it where it has slashes; of a URL each part."""
+    """A value as a name, and those above it where it has slashes; of a URL each part. Above what begins with a slash is
+    the whole service: services write such paths in several ways, as in other cases."""
     text = str(value)
     yield quote(text, safe="")
     if "://" in text:
-        yield from (quote(part, safe="") for part in urlsplit(text).path.split("/") if part)
+        yield from (quote(part, safe="") for part in _path(text).split("/") if part)
     elif "/" in text:
         parts = text.split("/")
         yield from (quote("/".join(parts[:end]), safe="") for end in range(1, len(parts)))
+
+
+def _path(url: str) -> str:
+    """The path of a URL, or of a text that only begins like one, such as `https://x.example [1]`."""
+    try:
+        return urlsplit(url).path
+    except ValueError:
+        return url.partition("://")[2].partition("/")[2]
 
 
 def _leaves(value: Any) -> Iterator[Any]:

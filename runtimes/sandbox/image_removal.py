@@ -1,7 +1,7 @@
 """Removing an image that isn't needed any more, with the containers that wait for a job in it.
 
 Rules: what waits is taken as a job takes it (`container_pool.claim`), so that no job is ever in one that is removed; an
-image that a job runs in, or that another GoEx on this machine uses, stays, and is told.
+image that any other container uses, as one of another GoEx on this machine, stays, and is told.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def blamed(
 ) -> Locked:
     """The same error with the name of whoever holds those tables' rows, as far as that can be seen. Who reads waits for
     the lock of a change to the table itself alone, and such a change for everybody's. Without a catalog, which that
-    lock keeps from being read, it is whoever holds one."""
+    lock keeps from being read, it is whoever holds one, where no session does."""
     try:
         link.rollback()
         oids = [
@@ -51,7 +51,10 @@ def blamed(
             "AND l.locktype = 'relation' "
             "WHERE p.database = pg_catalog.current_database() AND (l.relation = ANY (%s::pg_catalog.oid[]) "
             "AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') OR l.mode = 'AccessExclusiveLock' "
-            "AND (l.relation = ANY (%s::pg_catalog.oid[]) OR %s::pg_catalog.bool) "
+            "AND (l.relation = ANY (%s::pg_catalog.oid[]) OR %s::pg_catalog.bool AND NOT EXISTS ("
+            "SELECT FROM pg_catalog.pg_locks o WHERE o.locktype = 'relation' AND o.granted AND o.pid IS NOT NULL "
+            "AND o.pid <> pg_catalog.pg_backend_pid() AND o.mode = 'AccessExclusiveLock' "
+            "AND o.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()))) "
             "OR l.relation = ANY (%s::pg_catalog.oid[])) ORDER BY p.gid"
         )
         gids = [str(row[0]) for row in link.ask(sql, oids[0], oids[1], catalog is None, oids[2])]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from goex.config import Config
 from goex.daemon import brief_views
 from goex.daemon.app import App
+from goex.daemon.audit_views import runs
 from goex.daemon.brief_views import BriefViews
+from goex.journal.actions import ActionRow
 from goex.paths import Paths
-from policies.actions import Files
+from policies.actions import Files, Sql
 from tests.goex.engine.conftest import APPROVAL, VAULT, Desk
 from tests.support.passphrases import cheap_passphrases
 from vault.secret import Secret
@@ -46,5 +51,20 @@ async def test_an_action_is_read_for_the_first_list_alone(monkeypatch: pytest.Mo
         assert len(views._made) == 1
         long = Files(folder="/x", language="shell", program="mkdir  -p a\nmv *.jpg " + "a/ " * 200)
         (listed,) = [views.view(one, desk.core.actions.get(one.action_id)) for one in [await desk.asked(long)]]
-        assert listed.lines[0].startswith("shell in /x: mkdir -p a mv *.jpg a/") and len(listed.lines[0]) < 250
+        assert listed.lines[0].startswith("shell in /x: mkdir -p a ⏎ mv *.jpg a/") and len(listed.lines[0]) < 250
         await app.close()
+
+
+def test_what_would_run_is_listed_whatever_words_asked_for_it() -> None:
+    """A comment ends with its line, and each folder counts."""
+    listed = {
+        "shell in /a, /b: # only a look ⏎ rm -rf .": Files(
+            folder="/a", more=("/b",), language="shell", program="# only a look\n\n  rm  -rf .\n"
+        ),
+        "shell in /a ⏎ b: true": Files(folder="/a\nb", language="shell", program="true"),
+        "apply a dry run in /a: act-1": Files(folder="/a", language="shell", program="true", preview="act-1"),
+        "shop: -- a look ⏎ DELETE FROM t": Sql(database="shop", statements="-- a look\nDELETE FROM t"),
+    }
+    for line, action in listed.items():
+        row = SimpleNamespace(kind=action.kind, request=json.dumps(action.to_json()), intent="tidy up " * 40)
+        assert runs(cast(ActionRow, row)) == line

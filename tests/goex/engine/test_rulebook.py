@@ -121,8 +121,10 @@ ALTERED = {
 def test_altered_rules_permit_nothing_and_everything_is_asked(name: str, journal: Journal, clock: Clock) -> None:
     rules = loaded(journal, clock)
     rules.apply({"a.cedar": BOT_LISTS}, by="ann")
+    assert rules.holds({"a.cedar": BOT_LISTS}) and not rules.holds({"a.cedar": NEVER})
     with journal.engine.begin() as connection:
         connection.execute(text(ALTERED[name]))
+    assert not rules.holds({"a.cedar": BOT_LISTS}), "applying them once more repairs what is recorded"
     again = loaded(journal, clock)
     assert "rules in the state database" in again.trouble
     decision = decide(REQUEST, [], again, NOW)

@@ -126,13 +126,16 @@ async def test_what_was_not_there_when_it_ran_stands_in_the_way_of_a_redo(desk: 
     assert other in await refused(desk, Revert(verb="redo", target=late))
 
 
-async def test_what_cannot_be_known_stands_in_the_way(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [Conflict("The records are damaged."), ValueError("Invalid IPv6 URL")])
+async def test_what_cannot_be_known_stands_in_the_way(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     first, second = await desk.done(on("/x")), await desk.done(on("/y"))
     told = desk.runtime.footprint
 
     async def unreadable(plan: object, context: object) -> Footprint:
         if context.action_id == second:  # type: ignore[attr-defined]
-            raise Conflict("The records are damaged.")
+            raise error
         return await told(plan, context)  # type: ignore[arg-type]
 
     monkeypatch.setattr(desk.runtime, "footprint", unreadable)

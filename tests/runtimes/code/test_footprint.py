@@ -188,6 +188,8 @@ UNKNOWN = {
     "a body that flowed through unread": replace(created(8), size=-1),
     "a field that isn't an argument": created(8, beside=(("parent_issue_id", 7),)),
     "a fixed field with another value": closed(8, beside=(("state", "open"),)),
+    "an argument that is said in two ways": closed(8, query=(("issue_number", "7"),)),
+    "an argument that is said in two ways, in the body": closed(8, beside=(("state", "closed"), ("issue_number", 7))),
     "a parameter that isn't an argument": created(8, query=(("parent", "7"),)),
     "a value that no planned call has": Left("slack.chat.delete", {"channel": "C0OPS", "ts": 1.1}, {"ok": True}),
 }
@@ -201,6 +203,12 @@ def test_what_isn_t_known_is_all_of_the_service(request_: Left) -> None:
     assert whole in found.writes and whole in found.reads
     assert stands_on(found, as_calls(created(9) if whole == HUB else posted("9.9")))
     assert stands_on(as_calls(closed(9) if whole == HUB else posted("9.9")), found)
+
+
+@pytest.mark.promise(62)
+def test_any_text_may_be_sent_and_an_argument_said_twice_alike() -> None:
+    assert ran(posted("1.1", text="https://wiki.example [docs] look")).writes == {f"{CHAT}/1.1"}
+    assert ran(closed(8, query=(("issue_number", "8"),))).writes == ran(closed(8)).writes != {HUB}
 
 
 @pytest.mark.promise(62)

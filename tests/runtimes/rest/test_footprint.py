@@ -140,3 +140,11 @@ def test_names_with_slashes_reach_up_and_down() -> None:
         "projects%2Fp%2Fthings%2Ft", "projects", "projects%2Fp", "projects%2Fp%2Fthings",
     ]  # fmt: skip
     assert "42" in set(_above("https://x.example/issues/42"))
+    assert "" in set(_above("/reports/q1")), "the whole service: such paths are written in several ways"
+
+
+@pytest.mark.parametrize(
+    "text", ["https://x.example/issues/42 [1]", "https://x: see [here](y)/42/", "https://a.b℀c/42/"]
+)
+def test_a_text_that_only_begins_like_a_url_is_taken_apart_as_well(text: str) -> None:
+    assert any("42" in name for name in list(_above(text))[1:])

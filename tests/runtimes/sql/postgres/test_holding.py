@@ -268,6 +268,21 @@ def test_a_table_whose_change_is_held_says_by_whom(postgres: Postgres, extra: tu
             first.revert(unrelated, "undo")
 
 
+def test_a_held_change_is_not_blamed_for_what_a_session_holds(postgres: Postgres) -> None:
+    """Where the catalog can't be read, which tables an action needs isn't known."""
+    made = postgres.make(*_TABLES, "CREATE TABLE apart (id int PRIMARY KEY)")
+    with session(made) as first, session(made, Limits(lock_seconds=0.5, seconds=20)) as second:
+        held = job(first, "ALTER TABLE apart ADD COLUMN m int", "versioning")
+        first.run(held)
+        with made.admin() as other:
+            other.execute("CREATE VIEW shown AS SELECT n FROM t")
+            other.execute("BEGIN; LOCK TABLE t")
+            with pytest.raises(Conflict, match="Another session"):
+                second.run(job(second, "SELECT n FROM t"))
+            other.execute("ROLLBACK")
+        first.revert(held, "undo")
+
+
 def test_undo_of_rows_that_are_held_says_by_whom(made: Made) -> None:
     with session(made) as first, session(made, Limits(lock_seconds=0.5, seconds=20)) as second:
         done = job(first, "UPDATE t SET n = 5 WHERE id = 1")
