@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING
 
 from mapper.code.shell_names import ADDRESS, FILE_ADDRESS, MOST_LETTERS, OPTION, names, program_of
@@ -42,14 +43,16 @@ _OUTSIDE = re.compile(
 )
 # In these words stands more than one can see: another person's home, what a glob finds outside.
 _HIDING = re.compile(r"(?:^|[=:,@;])~[^/=:,@;]|(?:^|[=:,@;])(?:/|~|\.\.).*[*?\[{]|[*?\[{].*/\.\.(?:/|$)", re.DOTALL)
+_TOP = re.compile(r":(?:/|\([^)]*top)")
 _SHOWN_HIDING = re.compile(r"\[|\{(?!\}$|\d+\})|\\[^;()!{}*?.+^$|<>&#'\",:=@-]", re.DOTALL)
+_SED_FILE = re.compile(r"(?:^|[^A-Za-z])[gpIiMme\d]*[rRwW]\s*(?:[/~]|(?:\S*/)?\.\.(?:/|$))")
 _SED_SCRIPT = re.compile(r"s/[^/]*/[^/]*/[gpIi0-9]*")
 # Their first argument is a pattern or a program, where none but such options stand before it.
 _NONE = re.compile(r"(?!)")
 _PATTERNS = {
-    **dict.fromkeys(("grep", "egrep", "fgrep", "rg"), re.compile(r"-[nrRiHhlLoqsvwxcEFGPazu]+|--[a-z-]+=.*")),
+    **dict.fromkeys(("grep", "egrep", "fgrep", "rg"), re.compile(r"-[nrRiHhlLoqsvwxcEFGPazu]+|--(?!re|f)[a-z-]+=.*")),
     **dict.fromkeys(("awk", "gawk", "mawk"), re.compile(r"-F[^\s/]+")),
-    "sed": re.compile(r"-[nErszue]+|-i(?:\.\w+)?"),
+    "sed": re.compile(r"-(?!.*e.)[nErszue]+|-i(?:\.\w+)?"),
     "jq": re.compile(r"-[rsncCMS]+"),
 }
 _ELSEWHERE = frozenset({
@@ -68,12 +71,24 @@ _ENDS_OPTIONS = (_READING - {"xargs", "find"}) | _CHANGING | {"rg", "ag"}
 _SEPARATED = frozenset({"cut", "sort", "join", "paste", "awk", "gawk", "mawk"})
 _SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish"})
 _WITH_SHELL = frozenset({"flock", "script"})  # which give one what stands behind -c
+_COPIES = frozenset({"cp", "mv", "ln", "install", "scp", "rsync"})
+_REMOTE_NAME = re.compile(r"-[A-Za-z0-9#]*O[A-Za-z0-9#]*|--remote-name(?:-all)?")
+_JOINED = frozenset({"watch", "parallel"})  # their words are a program together
+_EACH_RUN = frozenset({"hyperfine"})  # and here each is one
+_SHELL_PROGRAM = re.compile(r"-[A-Za-z]*?c(.*)|--(?:init-)?command(?:=(.*))?", re.DOTALL)
+_GIT_RUNS = re.compile(r"(?:--exec|-x|run|foreach|alias\.\S+|--[a-z]+-filter)")
+_GIT_RUNS_VALUE = re.compile(r"(?:--exec=|-x(?=.)|--[a-z]+-filter=|[\w.-]+=(?=!|.*\s))", re.DOTALL)
 _TEXTS = frozenset(
     {"echo", "printf", "grep", "egrep", "fgrep", "rg", "gh", "glab", "docker", "podman", "kubectl", "ssh"}
 )  # what they are given is text
 _DATA = frozenset({"cat", "tee"})  # and this, of a here-document
 _GIT_TEXTS = frozenset({"commit", "tag", "stash", "merge", "notes"})
 _FOLDERS = ("directory", "chdir", "cwd", "dir", "prefix", "project-directory", "work-tree", "git-dir", "rootdir")
+_FOLDER = re.compile(r"--?(?:ch|cd|base|work|working|.*-)?(?:dir|directory|cwd|root|wd)")
+_SHORT_FOLDER = {
+    **dict.fromkeys(("unzip", "just"), re.compile(r"-[A-Za-z]*d")),
+    **dict.fromkeys(("gradle", "gradlew"), re.compile(r"-[A-Za-z]*p")),
+}
 _ACTIVATES = re.compile(r"(?:.*/)?bin/activate")
 _QUOTED_PATH = re.compile(r"(?:^|[\s'\"`(=<>,;|&:\[{])((?:/|~/|\.\./)[\w.~+@%-][^\s'\"`()<>;|&]*)")
 _WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation"})
@@ -193,8 +208,10 @@ class _Reading:
                 writes = any(each.type in _WRITES for each in node.children)
                 self._changes = self._changes or (writes and to is not None and text(to) != "/dev/null")
                 self._not_options.update(each.id for each in node.children)
-                if len(node.children_by_field_name("destination")) > 1 or re.fullmatch(r"\d*<\d*-\d*", text(node)):
-                    self._names_all = False  # words of the command that stand behind it; to zsh a pattern of numbers
+                # Words of the command that stand behind it; to zsh a pattern of numbers, and a mark of its own.
+                behind = len(node.children_by_field_name("destination")) > 1
+                if behind or re.fullmatch(r"\d*<\d*-\d*", text(node)) or text(to).startswith("!"):
+                    self._names_all = False
             case "heredoc_body":
                 self._here_document(node, folders)
             case "command_substitution" | "ansi_c_string" | "brace_expression" | "arithmetic_expansion":
@@ -248,11 +265,19 @@ class _Reading:
         if called is None or re.search(r"[*?{]|\[.", called.shown) or self._goes_elsewhere(node, name, texts):
             self._names_all = False
         if "--" in texts:
-            behind = self._not_options if full in _ENDS_OPTIONS else self._plain
-            behind.update(each.id for each in nodes[texts.index("--") + 1 :])
+            at = texts.index("--")
+            # An option before it may have it for its value.
+            is_value = re.match(r"-[^-]*[A-Za-z]$|--[^=]+$", texts[at - 1] if at else "") is not None
+            behind = self._not_options if full in _ENDS_OPTIONS and not is_value else self._plain
+            behind.update(each.id for each in nodes[at + 1 :])
         self._programs_of |= dict.fromkeys((each.id for each in nodes), program_of(full, texts))
         if name == "sed":
             self._changes = self._changes or any(each.startswith(("-i", "--in-place")) for each in texts)
+            self._within = self._within and not any(_SED_FILE.search(each) for each in texts)
+            # Commands and a flag, which take the rest of their line.
+            rests = [said[at.end() :] for said in texts for at in re.finditer("[rRwW]", said)]
+            files = [each.partition("\n")[0].strip() for each in rests]
+            self._words |= {self._path(each, file): None for each in folders for file in files if file}
         if name in ("find", "xargs"):
             self._changes = self._changes or (name == "find" and "-delete" in texts)
             # What it runs is an argument.
@@ -267,7 +292,9 @@ class _Reading:
         if name in _TEXTS or (name == "git" and not _GIT_TEXTS.isdisjoint(texts) and "-c" not in texts):
             self._texts.update(each.id for each in nodes)
         self._other_folders(name, nodes, texts, folders)
-        self._programs(name, texts, self._from.get(nodes[0].id, folders) if nodes else folders)
+        places = self._from.get(nodes[0].id, folders) if nodes else folders
+        self._made(name, words, places)
+        self._programs(name, texts, places)
 
     def _goes_elsewhere(self, node: Node, name: str, texts: list[str]) -> bool:
         """Whether the words of this or of a later command count from a folder that isn't known."""
@@ -287,13 +314,12 @@ class _Reading:
 
     def _other_folders(self, name: str, nodes: list[Node], texts: list[str], folders: Folders) -> None:
         """Let the words count from the folder that an option names, too."""
-        to, letter = list[str](), {"patch": "d", "cpio": "D"}.get(name, "C")
+        to, letter, short = list[str](), {"patch": "d", "cpio": "D"}.get(name, "C"), _SHORT_FOLDER.get(name)
         for at, said in enumerate(texts):
             following = texts[at + 1 : at + 2]
-            option, _, value = said[2:].partition("=")
-            if said == "--":
-                break
-            if said.startswith("--") and option and any(each.startswith(option) for each in _FOLDERS):
+            option, _, value = said.partition("=")
+            is_folder = len(option) > 2 and any(f"--{each}".startswith(option) for each in _FOLDERS)
+            if is_folder or _FOLDER.fullmatch(option) or (short is not None and short.fullmatch(said)):
                 to += [value] if "=" in said else following
             elif OPTION.match(said) and letter in said:
                 for where in (each.start() for each in re.finditer(letter, said[:MOST_LETTERS])):
@@ -311,6 +337,37 @@ class _Reading:
             self._from.update((each.id, found[:_MOST_FOLDERS]) for each in nodes)
             self._names_all = self._names_all and len(found) <= _MOST_FOLDERS
 
+    def _made(self, name: str, words: list[Word | None], folders: Folders) -> None:
+        """Take the names that a command makes up of its words, by which it may write through a link, for a guess."""
+        plain = [each for each in words if each is not None and not each.text.startswith("-")]
+        texts = [each.text if each is not None else "" for each in words]
+        found = list[tuple[str, Word]]()  # a folder, and what it puts there
+        if name in _COPIES:
+            to = ["."] if len(plain) == 1 else [each.text for each in plain[-1:]]
+            if name not in ("rsync", "scp"):
+                to += [each for option, each in pairwise(texts) if re.match("-[A-Za-z]*t$|--t[a-z-]*$", option)]
+                values = (re.match("(?:-[A-Za-z]*?t|--t[a-z-]*=)(.+)", each) for each in texts)
+                to += [each[1] for each in values if each is not None]
+            found = [(folder, each) for folder in to for each in plain]
+            # What a whole folder's names are isn't known; into another folder than this they are mostly new.
+            is_whole = re.compile(r".*/\.{0,2}" if name == "rsync" else r".*/\.{1,2}", re.DOTALL)
+            here = any(re.fullmatch(r"\.{1,2}/*", each) for each in to)
+            self._names_all = self._names_all and not (
+                here and any(is_whole.fullmatch(each.text) for each in plain[:-1])
+            )
+        elif name == "wget" or (name == "curl" and any(_REMOTE_NAME.fullmatch(each) for each in texts)):
+            options = re.compile("-[A-Za-z]*P|--directory-prefix|--output-dir")
+            to = [".", *(each for option, each in pairwise(texts) if options.fullmatch(option))]
+            to += [each[2:] for each in texts if re.match("-P.", each)]
+            named = (re.sub(r"[?#].*", "", each.text, flags=re.DOTALL) for each in plain if "/" in each.text)
+            found = [(folder, Word(each, "", True)) for folder in to for each in named]
+        for folder, each in found:
+            base = posixpath.basename(each.text.rstrip("/"))
+            if base in ("", ".", "..") or len(base.encode()) > _LONGEST_NAME:
+                continue
+            into = self._globs if re.search(r"[*?]", base) and each.shown else self._words
+            into |= {self._path(one, posixpath.join(folder, base)): None for one in folders}
+
     def _programs(self, name: str, texts: list[str], folders: Folders) -> None:
         """Wait to read what a shell is given."""
         if name == "eval":
@@ -320,20 +377,45 @@ class _Reading:
             self._later.update(texts[:1])
         elif name in _SHELLS | _WITH_SHELL:
             self._shell(texts, folders)
+        elif name == "git":
+            self._git_programs(texts, folders)
+        elif name in _JOINED | _EACH_RUN:
+            plain = [each for each in texts if not each.startswith("-")]
+            programs = plain if name in _EACH_RUN else [" ".join(plain)]
+            self._waiting += [(each, folders, self._depth + 1) for each in programs]
+        elif name in ("npx", "npm", "pnpm"):
+            programs = [each for option, each in pairwise(texts) if option in ("-c", "--call")]
+            programs += [each.partition("=")[2] for each in texts if each.startswith("--call=")]
+            self._waiting += [(each, folders, self._depth + 1) for each in programs]
         elif name not in _RUN_NONE:
             for at, each in enumerate(texts):
                 if re.sub("^/.*/", "", each) in _SHELLS:
                     self._shell(texts[at + 1 :], folders)
 
+    def _git_programs(self, texts: list[str], folders: Folders) -> None:
+        """Wait to read what git gives a shell, or runs itself."""
+        for at, each in enumerate(texts):
+            if (value := _GIT_RUNS_VALUE.match(each)) is not None:
+                self._waiting.append((each[value.end() :].removeprefix("!"), folders, self._depth + 1))
+            elif _GIT_RUNS.fullmatch(each):
+                behind = list(dropwhile(lambda said: said.startswith("-"), texts[at + 1 :]))
+                several = each in ("run", "foreach") and len(behind) > 1
+                program = shlex.join(behind) if several else "".join(behind[:1]).removeprefix("!")
+                self._waiting.append((program, folders, self._depth + 1))
+                # It runs in the folders of others, and git itself names what it needs from there.
+                self._names_all = self._names_all and (each != "foreach" or program.startswith("git "))
+
     def _shell(self, texts: list[str], folders: Folders) -> None:
-        at = next((at for at, each in enumerate(texts) if re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", each)), None)
+        options = [_SHELL_PROGRAM.fullmatch(each) for each in texts]
+        at = next((at for at, each in enumerate(options) if each is not None), None)
         if at is None:
             self._reads_input = self._reads_input or all(each.startswith(("-", "+")) for each in texts)
             self._reads_input = self._reads_input or any(re.fullmatch(r"-[a-z]*s", each) for each in texts)
             return
+        # A name that another option takes may stand before it, and some take it in the option's word.
         behind = [each for each in texts[at + 1 :] if not each.startswith(("-", "+"))]
-        # Behind `-o` stands a name first.
-        self._waiting += [(each, folders, self._depth + 1) for each in behind[: 1 + ("-o" in texts)]]
+        behind += [value for each in options if each is not None for value in each.groups() if value]
+        self._waiting += [(each, folders, self._depth + 1) for each in behind]
 
     def _here_document(self, node: Node, folders: Folders) -> None:
         body = text(node)
@@ -348,6 +430,8 @@ class _Reading:
         name = text(command.child_by_field_name("name")) if command is not None and command.type == "command" else ""
         if not (alone and name in _DATA):
             self._mentions(body, folders)
+        if start is not None and "xargs" in text(start.parent if not alone else start):
+            self._words |= {self._path(folder, each): None for each in body.split() for folder in folders}
 
     # ---- words
 
@@ -366,16 +450,16 @@ class _Reading:
         masked = said if ".." in said else masked
         may_be_option = node.id not in self._not_options
         option = OPTION.match(said) if may_be_option else None
+        program = self._programs_of.get(node.id, "")
         hides = (
-            _HIDING.search(masked)
+            (program == "git" and _TOP.match(said))  # which counts from the top of its folder
+            or _HIDING.search(masked)
             or (found.quoted and "\\" in said and "/" in masked)
             or ("file:" in said.lower() and "%" in said)
         )
         self._names_all = self._names_all and not (hides and not is_script)
         self._names_all = self._names_all and (option is None or option.end() <= MOST_LETTERS)
-        named = partial(
-            names, program=self._programs_of.get(node.id, ""), option=may_be_option, plain=node.id in self._plain
-        )
+        named = partial(names, program=program, option=may_be_option, plain=node.id in self._plain)
         for name, sure in named(masked):
             self._name(node, name, sure and not is_script, found, folders)
         for name, _ in named(said) if masked != said else ():

@@ -74,6 +74,25 @@ USUAL = [
     "git log main..feature/x", "git push origin +feature/x", "date +%Y/%m/%d", "grep -rn -- '->a/b' src",
     "DATABASE_URL=sqlite:///./dev.db pytest", "DATABASE_URL=postgresql:///dev pytest", "npm run lint -- --fix src/x",
     "sed -i 's|/a|/b|;s|/c|/d|' f", "patch -p1 -isub/x.patch", "go test -run=TestA/sub ./...",
+    "gh api 'repos/{owner}/{repo}/pulls/1/comments'", 'npx eslint "{src,apps,libs,test}/**/*.ts" --fix',
+    'npx prettier --check "{src,test}/**/*.ts"', "rg -n x -g '{src,lib}/**'", "go list -f '{{.Dir}}/{{.Name}}' ./...",
+    "docker images --format '{{.Repository}}/{{.Tag}}'", "curl -s -w '%{http_code}/%{time_total}' localhost",
+    "git log '@{u}..'", "xargs -I{} ls '{}/src'", "curl 'localhost/users/{id}/posts'", "sed -i '' 's|/old|/new|g' f",
+    "sed -e 's|/a|/b|' -e 's|/x|/y|' f", "perl -pi -e 's|/old|/new|g' f", "grep -rnE -A3 'foo|/bar' src",
+    "grep --color 'foo|/bar' f", "grep -e 'foo|/bar' -e 'x|/y' f", "rg -e 'foo|/bar' src", "7z x a.7z -obuild/out",
+    "git log -S'api/users'", "git log -G'api/users'", 'git commit -m"docs/readme: typo"',
+    'git commit -am"docs/readme: typo"', "unzip a.zip -dbuild/out", "unzip -q a.zip -d build/out",
+    "g++-12 -Isrc/include -c f.c", "arm-none-eabi-gcc -Isrc/include -c f.c", "nvcc -Isrc/include f.cu",
+    "clang-tidy f.c -- -Isrc/x", "gcc -MFbuild/x.d -c f.c", "gcc -isystemthird/include -c f.c", "gmake -Csub/inner",
+    "ld -Lbuild/lib f.o", "dot -Tpng -oout/a.png f.dot", "flex -osrc/x.c f.l", "ssh -ikeys/id h",
+    "cp -r templates/. build", "cp -r dist/. build/web/", "curl -sSLO https://h/a/b.tgz",
+    "wget -P sub https://h/a/b.tgz", "rsync -av src/ sub/", "scp h:x/y .", "cp src/*.py sub",
+    "sed -i 's/foo/bar/g; s/row/raw/' f", "git submodule foreach git pull", "git bisect run make test",
+    'git rebase -i --exec "npm test" main', "git -c user.name='A B' commit -m x",
+    "hyperfine --warmup 3 'make' './run x'", "watch -n 1 ls src", "npx -c 'tsc --noEmit'",
+    "npx eslint -c .eslintrc.js src", "terraform -chdir=infra plan", 'make CFLAGS="-O2 -Isrc/x" LDFLAGS=-Lsub/lib',
+    "tar --transform 's%^%pre/%' -cf x f", "git add ':!docs'", "./gradlew -p sub build",
+    "npx esbuild a.ts --outdir src/../dist",
 ]  # fmt: skip
 
 
@@ -145,6 +164,31 @@ REACHED = [
     "flock x -c 'cat link'", "script -c 'cat link' x", "cat <<E\n`cat {kept}/passwd`\nE",
     "cat > out <<E\n`cat ../kept/passwd`\nE", "tee out <<E\na `cd .. && cat kept/passwd` b\nE",
     "git commit -F - <<E\nx `cat {kept}/passwd`\nE", "cat <<-E\n`rm -r {kept}/src`\nE",
+    # A shell's program, an option in a value, another folder, and a name that a command makes up.
+    "bash -ceuo pipefail 'cat link/passwd'", "bash -c -euo pipefail 'cat link/passwd'",
+    "bash -c -O extglob 'cat link/passwd'", "git rebase --exec 'cat link/passwd' main",
+    "git rebase --exec='cat link/passwd' main", "git rebase -x'cat link/passwd' main",
+    "git bisect run sh -c 'cat link/passwd'", "git submodule foreach 'cat link/passwd'",
+    "git filter-branch --tree-filter 'cat link/passwd'", "git -c alias.x='!cat link/passwd' x",
+    "git -c core.pager='cat link/passwd' log", "git config alias.x '!cat link/passwd'", "watch 'cat link/passwd'",
+    "watch -n 2 'cat link/passwd'", "script --command='cat link/passwd' x", "script -qc'cat link/passwd' x",
+    "parallel 'cat link/{}' ::: passwd", "hyperfine 'cat link/passwd'", "npx -c 'cat link/passwd'",
+    "npx --call='cat link/passwd'", "make LDFLAGS=-L{kept}/lib", "./configure CFLAGS=-I{kept}/x",
+    "gcc -Wl,-o{kept}/x f.c", "gcc -Wl,-o../kept/x f.c", "go build -ldflags=-L{kept}/x",
+    "cmake -DCMAKE_CXX_FLAGS=-I{kept}/x .", "env TAR_OPTIONS=-C{kept} tar -cf x .",
+    "terraform -chdir=src/own apply deep", "curl --output-dir .. -o kept/x h",
+    "systemd-run --working-directory=.. cat kept/x", "fd --base-directory src/own x deep",
+    "composer --working-dir src/own run deep", "unzip -d src/own x.zip deep/x", "just -d src/own deep",
+    "gradle -p src/own deep", "cp -S -- -t{kept} f", "tar -cf -- -C{kept} .", "tar -cf -- -C src/own deep",
+    "sed -en '../kept/passwd'", "grep --regexp=x '../kept/passwd'", "rg --file=f '../kept/passwd'",
+    "rg --regexp=x '{kept}/passwd'", "echo x >!{kept}/x", "tar -cf x --transform 's%^%{kept}/%' f",
+    "sqlite3 sqlite://link/db", "curl 'http://a=@{kept}/passwd'", "git add ':/link'", "xargs cat <<E\nlink/passwd\nE",
+    "docker run --mount 'type=bind,\"src={kept}\",dst=/x' y", "cargo --config 'build.target-dir=\"link\"' build",
+    "wget -e 'output_document = {kept}/x' h", 'uv pip install "x @ ../kept"', "cp templates/link .",
+    "cp -v templates/link ./", "rsync -a templates/link .", "scp h:x/link .", "install -m 644 templates/link .",
+    "ln -s a/link", "ln -sf templates/link .", "cp sub/deep src/own", "cp sub/deep src/own/", "curl -O http://h/link",
+    "curl -sSLO http://h/a/link", "curl --remote-name http://h/a/link", "wget http://h/a/link", "cp -r templates/. .",
+    "cp -t . templates/link", "mv templates/link ./",
 ]  # fmt: skip
 
 
@@ -181,6 +225,8 @@ NAMED = [
     "python - <<'E'\nopen('{kept}/passwd')\nE", "patch -p0 <<E\n--- ../kept/passwd\n+++ ../kept/passwd\nE",
     'perl -e \'open(F, "<../kept/passwd")\'', "sort -nruo{kept}/new f", "node <<E\nread('../kept/passwd')\nE",
     "python -c \"urlopen('FILE://localhost{kept}/passwd')\"",
+    'CFLAGS="-O2 -I{kept}/x" make', "sed 'r../kept/passwd' f", "sed 'w{kept}/x' f", "sed 'R../kept/passwd' f",
+    "sed 'W../kept/passwd' f", "sed 's/a/b/w../kept/x' f", "sed -n '1r{kept}/passwd' f",
 ]  # fmt: skip
 
 
