@@ -8,8 +8,14 @@ import { confirmedElsewhere, lookForPasskeys, prove, proveCall, publicKeyHash, s
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
 const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, [title].flat().map((each) => line(each))), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
 const act = (label, doing, after) => h("button", { type: "button", onclick: async (event) => {
+  const place = event.target.closest("main > div");
   event.target.disabled = true;
-  try { await doing(); await after(); } catch (error) { say(error.text || error.message); event.target.disabled = false; }
+  try {
+    await doing();
+    // Where the view was, or is being, drawn anew meanwhile, as when the daemon came back, it shows how it stood before.
+    if (place?.isConnected && !place.parentElement.inert) await after();
+    else window.dispatchEvent(new Event("hashchange"));
+  } catch (error) { say(error.text || error.message); event.target.disabled = false; }
 } }, label);
 
 // Lines under what is said of them, and the button that confirms them once their end was on the screen.
