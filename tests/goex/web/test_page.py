@@ -279,6 +279,24 @@ def test_a_view_that_was_left_takes_no_click(daemon: Daemon, token: str, tab: An
     assert [one.action_id for one in pending(daemon)] == [action]
 
 
+def test_a_view_that_is_drawn_while_something_is_done_shows_that_it_was_done(daemon: Daemon, tab: Any) -> None:
+    """As when the daemon comes back while a passkey is asked for."""
+    daemon.add_agent("going")
+    tab.click("nav a:has-text('Agents')")
+    until_view(tab, "agents")
+    card = tab.locator("main li.card", has_text="going")
+    held: list[Any] = []
+    tab.route("**/call/Person/RemoveAgent", lambda route: held.append(route))
+    with tab.expect_request("**/call/Person/RemoveAgent"):
+        card.locator("button").click()
+    with tab.expect_response("**/call/Person/ListAgents"):
+        tab.evaluate("window.dispatchEvent(new Event('hashchange'))")
+    until_view(tab, "agents")
+    expect(card.locator("button")).to_be_enabled()  # it is drawn anew
+    held[0].continue_()
+    expect(card).to_have_count(0)
+
+
 @pytest.mark.promise(27)
 def test_by_keyboard_alone_and_enter_is_no_yes(daemon: Daemon, token: str, tab: Any) -> None:
     action = ask_for_update(daemon, token, "keys")
