@@ -7,14 +7,14 @@ import { confirmedElsewhere, lookForPasskeys, prove, proveCall, publicKeyHash, s
 
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
 const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, [title].flat().map((each) => line(each))), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
-const act = (label, doing, after) => h("button", { type: "button", onclick: async (event) => {
-  const place = event.target.closest("main > div");
+// The page draws the view: another drawing of it may be under way, or be over, that shows how it stood before.
+const drawAnew = () => window.dispatchEvent(new Event("hashchange"));
+const act = (label, doing, said = "") => h("button", { type: "button", onclick: async (event) => {
   event.target.disabled = true;
   try {
     await doing();
-    // Where the view was, or is being, drawn anew meanwhile, as when the daemon came back, it shows how it stood before.
-    if (place?.isConnected && !place.parentElement.inert) await after();
-    else window.dispatchEvent(new Event("hashchange"));
+    if (said) say(said);
+    drawAnew();
   } catch (error) { say(error.text || error.message); event.target.disabled = false; }
 } }, label);
 
@@ -31,7 +31,7 @@ export async function grants(main) {
     entry(grant.words.length ? grant.words : grant.scope, [
       ["Width", grant.width], ["Used", uses === "0" ? "never" : `${uses} times, last ${when(last_used)}`], ["For", methods.join(", ")],
       ["Would allow", methods_open ? `${methods_open} methods` : ""], ["Ends", grant.ends && when(grant.ends)], ["Stale", grant.stale, true], ["Id", grant.id],
-    ], act("Revoke", () => call("Person/Revoke", { grant_ids: [grant.id] }), () => { say("Revoked."); return grants(main); }))),
+    ], act("Revoke", () => call("Person/Revoke", { grant_ids: [grant.id] }), "Revoked."))),
   "No grant stands."));
 }
 
@@ -45,7 +45,7 @@ export async function rules(main) {
     const request = { rules: [rule.text], compared_with: found.hash };
     const done = await proveCall("Put this rule in force", `${rule.method} as ${rule.account}, by ${rule.agent}: runs without asking, as the rule says.`, (proof) => call("Rules/ApplySuggestedRules", { ...request, ...proof }));
     if (done) say("The rule is in force. It stands in your draft suggested.cedar, too.");
-  }, () => rules(main));
+  });
   main.append(h("h2", {}, "Suggested rules"),
     list((would.rules || []).map((rule) => seenWhole(rule.text.split("\n"), rule.name, take(rule), h("strong", {}, line(`${rule.method} as ${rule.account}, by ${rule.agent}`)),
       facts([["Would have answered", `${rule.answers} that you approved`], ["Newly opens", [`1 of ${rule.methods} methods (${rule.risk})`, rule.free.length ? `${rule.free.join(", ")} may be anything` : "", rule.combinations ? `${rule.combinations} combinations of values that you never approved` : ""].filter(Boolean).join("; ")]]))), "No rule is suggested: too few questions are alike."),
@@ -65,32 +65,31 @@ export async function agents(main) {
   const { agents: found } = await call("Person/ListAgents");
   put(main, h("h2", {}, "Agents"), list(found.map((one) =>
     entry(one.name, [["Added", when(one.created)], ["Last seen", one.last_seen ? when(one.last_seen) : "never"]],
-      act("Remove", () => call("Person/RemoveAgent", { name: one.name }), () => { say("Removed."); return agents(main); }))),
+      act("Remove", () => call("Person/RemoveAgent", { name: one.name }), "Removed."))),
   "No agent has a name. Add one with: goex agents add NAME"));
 }
 
 export async function system(main) {
   const status = await call("Person/Status");
-  const again = () => system(main);
   put(main, h("h2", {}, "Vault"),
     facts([["State", status.vault], ["Key", status.keyed_by], ["Trouble", status.vault_trouble, true], ["Seals itself", status.sealing]]),
-    h("p", { class: "buttons" }, status.vault === "sealed" ? unlock(status, again) : "", status.vault === "unsealed" ? act("Seal it now", () => call("Person/VaultSeal"), again) : ""),
+    h("p", { class: "buttons" }, status.vault === "sealed" ? unlock(status) : "", status.vault === "unsealed" ? act("Seal it now", () => call("Person/VaultSeal")) : ""),
     h("h2", {}, "Daemon"), facts([["Version", status.version], ["Process", String(status.pid)], ["Docker", status.docker || "answers"], ["Sandbox image", status.image || "built"], ["Model", status.model || "the embedded proposer"], ["State", status.state_dir]]),
-    h("h2", {}, "Passkeys"), await passkeys(again));
+    h("h2", {}, "Passkeys"), await passkeys());
 }
 
-function unlock(status, after) {
-  if (status.keyed_by !== "passphrase") return act("Unlock", () => call("Person/VaultUnlock"), after);
+function unlock(status) {
+  if (status.keyed_by !== "passphrase") return act("Unlock", () => call("Person/VaultUnlock"));
   const typed = h("input", { type: "password", autocomplete: "off", "aria-label": "Vault passphrase" });
   return h("form", { onsubmit: async (event) => {
     event.preventDefault();
     const passphrase = typed.value;
     typed.value = "";
-    try { await call("Person/VaultUnlock", { passphrase }); await after(); } catch (error) { say(error.text || error.message); }
+    try { await call("Person/VaultUnlock", { passphrase }); drawAnew(); } catch (error) { say(error.text || error.message); }
   } }, typed, h("button", { type: "submit" }, "Unlock"));
 }
 
-async function passkeys(after) {
+async function passkeys() {
   let found;
   let told;
   const place = h("p", { role: "status" });
@@ -119,12 +118,12 @@ async function passkeys(after) {
   };
   return [
     told.reset_at ? h("p", { class: "warn" }, `Somebody who has your approval passphrase asked to remove all passkeys at ${when(told.reset_at)}. Each use of one ends that.`) : "",
-    told.waiting.length ? [h("h3", {}, "Waiting for a passkey"), list(told.waiting.map((one) => seenWhole(one.lines, one.call, act("Confirm with a passkey", confirm(one), after),
+    told.waiting.length ? [h("h3", {}, "Waiting for a passkey"), list(told.waiting.map((one) => seenWhole(one.lines, one.call, act("Confirm with a passkey", confirm(one)),
       h("strong", {}, line(one.what)), facts([["Call", one.call], ["By", one.by], ["At", when(one.at)]]))))] : "",
     told.presence === "passkey" ? h("p", {}, "The passphrase alone shows no presence: [ask] presence is passkey.") : "",
-    list(found.map((one) => entry(one.name, [["For", one.rp_id], ["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one), after))), "None is registered."),
-    window.PublicKeyCredential ? h("p", { class: "buttons" }, act("Register a passkey", add, after)) : h("p", { class: "quiet" }, "This browser has no passkeys."),
+    list(found.map((one) => entry(one.name, [["For", one.rp_id], ["Registered", when(one.created)], ["Last used", one.used ? when(one.used) : "never"]], act("Remove", remove(one)))), "None is registered."),
+    window.PublicKeyCredential ? h("p", { class: "buttons" }, act("Register a passkey", add)) : h("p", { class: "quiet" }, "This browser has no passkeys."),
     place,
     told.sessions.length ? [h("h3", {}, "Signed in at the public page"), list(told.sessions.map((one) =>
-      entry(one.name || "By a link", [["Since", when(one.begun)], ["Until", when(one.ends)]], act("End this session", () => call("Passkeys/EndSession", { id: one.id }), after))))] : ""];
+      entry(one.name || "By a link", [["Since", when(one.begun)], ["Until", when(one.ends)]], act("End this session", () => call("Passkeys/EndSession", { id: one.id })))))] : ""];
 }
