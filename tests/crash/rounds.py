@@ -77,6 +77,13 @@ class Rows:
         )
         return str(state[0]), int(rows)
 
+    def torn(self) -> bool:
+        """Whether a writer was stopped while it told readers where the log ends: SQLite waits ten seconds for that.
+        The shared index begins with two copies of its header, of 48 bytes each."""
+        with self._path.with_name(f"{self._path.name}-shm").open("rb") as index:
+            header = index.read(96)
+        return header[:48] != header[48:]
+
     def _one(self, query: str, *values: object) -> tuple[object, ...]:
         with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=5)) as database:
             return database.execute(query, values).fetchone() or ()
@@ -99,33 +106,36 @@ def ahead_of(pid: int) -> Iterator[None]:
 
 
 def kill_at(
-    daemon: Daemon, begin: Callable[[], Journey], moment: Moment, seconds: float = 30.0
+    daemon: Daemon, begin: Callable[[], Journey], moment: Moment, seconds: float = 60.0
 ) -> tuple[str, str, int]:
     """Begin, and kill at the moment. Returns action id, state and rows at death; "" when it ended before that."""
     rows = Rows(daemon)
     before = rows.newest()
+    ended: list[Exception] = []
 
     def follow() -> None:
-        with suppress(grpc.RpcError, AssertionError):
+        try:
             begin().finished()
+        except (grpc.RpcError, AssertionError) as error:  # it is killed meanwhile
+            ended.append(error)
 
     following = threading.Thread(target=follow, daemon=True)
     following.start()
-    pid, action, deadline = daemon.pid, "", time.monotonic() + seconds
+    pid, action, seen, deadline = daemon.pid, "", ("", 0), time.monotonic() + seconds
     try:
         with ahead_of(pid):
             while time.monotonic() < deadline:
                 os.kill(pid, signal.SIGSTOP)
-                with suppress(sqlite3.OperationalError):  # it was stopped while it told readers where the log ends
+                if not rows.torn():
                     action = action or rows.action_since(before)
                     if action:
-                        state, count = rows.of(action)
+                        state, count = seen = rows.of(action)
                         if (state == moment.state and count >= moment.rows) or state in SETTLED:
                             break
                 os.kill(pid, signal.SIGCONT)
                 time.sleep(SLICE)
             else:
-                raise AssertionError(f"Nothing came of it in {seconds} s.")
+                raise AssertionError(f"Nothing came of it in {seconds} s: {action!r} is {seen}, {ended}.")
         daemon.kill()
     finally:
         with suppress(ProcessLookupError, AssertionError):
