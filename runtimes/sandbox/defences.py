@@ -65,6 +65,9 @@ def apply(missing: frozenset[Defence], config: dict[str, Any]) -> None:
     if Defence.TMP_SIZE in missing:
         host["Tmpfs"] = dict.fromkeys(host["Tmpfs"], "rw,nosuid,nodev,noexec,mode=1777")
         host["ShmSize"] = 2**30
+    if Defence.SECCOMP in missing:
+        # The kernel counts locked memory by user over all containers, so others' would refuse an io_uring instead.
+        host["Ulimits"] = [item for item in host["Ulimits"] if item["Name"] != "memlock"]
     for defence, limit in ((Defence.FILE_SIZE, "fsize"), (Defence.OPEN_FILES, "nofile"), (Defence.CORE, "core")):
         if defence in missing:
             host["Ulimits"] = [item for item in host["Ulimits"] if item["Name"] != limit]

@@ -10,7 +10,6 @@ one that is killed counts as refused and disturbs no other. System call numbers 
 from __future__ import annotations
 
 import ctypes
-import errno
 import json
 import mmap
 import os
@@ -108,14 +107,7 @@ def page_fault_handler() -> None:
 
 
 def io_uring() -> None:
-    for tries in range(100):  # rings that others have just closed still count for their user's locked memory
-        try:
-            call(425, 1, ctypes.create_string_buffer(120))
-            return
-        except OSError as error:
-            if error.errno != errno.ENOMEM or tries == 99:
-                raise
-            time.sleep(0.1)
+    call(425, 1, ctypes.create_string_buffer(120))
 
 
 def performance_events() -> None:
