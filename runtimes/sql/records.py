@@ -59,17 +59,20 @@ def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: i
         if len(waiting) >= PIECE:
             put()
 
-    with ThreadPoolExecutor(1) as beside:  # a large piece is compressed while the next one is made
+    def pack(piece: bytes) -> bytes:
+        digest.update(piece)
+        return packer.compress(piece)
+
+    with ThreadPoolExecutor(1) as beside:  # a large piece is hashed and compressed while the next one is made
         pending: Future[bytes] | None = None
         for piece in pieces:
-            digest.update(piece)
             if pending is not None:
                 take(pending.result())
                 pending = None
-            if not level or len(piece) < _LARGE:
-                take(packer.compress(piece))
+            if len(piece) < _LARGE:
+                take(pack(piece))
             else:
-                pending = beside.submit(packer.compress, piece)
+                pending = beside.submit(pack, piece)
         if pending is not None:
             take(pending.result())
     waiting += packer.flush()  # what the packer held back: all of a small image

@@ -339,8 +339,8 @@ class Capture:
             counts: dict[Verb, int] = {"insert": 0, "update": 0, "delete": 0}
             changed = kept.changed()
             if kept.absent:
-                counts["insert"] = sum(was is None for _, was, _ in changed)
-                counts["delete"] = sum(now is None for _, _, now in changed)
+                counts["insert"] = changed.was.count(None)
+                counts["delete"] = changed.now.count(None)
             counts["update"] = len(changed) - counts["insert"] - counts["delete"]
             if self.verbs.get(name) == {"update"}:  # a row whose key was changed went, and came under another
                 counts = {"update": counts["update"] + max(counts["insert"], counts["delete"])}

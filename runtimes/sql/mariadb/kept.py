@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import compress
-from operator import not_
+from itertools import compress, repeat
+from operator import add, not_
 from typing import cast
 
 from runtimes.sql.mariadb.rows import Form, Lines
@@ -20,6 +21,25 @@ class Counts:
     same: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """Rows that aren't as they were, each at one place of three lists: what names it, before, after. Not a list of
+    tuples: the garbage collector walks the whole process while so many of these are made."""
+
+    keys: list[str]
+    was: list[str | None]
+    now: list[str | None]
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[tuple[str, str | None, str | None]]:
+        return zip(self.keys, self.was, self.now, strict=True)
+
+    def part(self, start: int, end: int) -> Changed:
+        return Changed(self.keys[start:end], self.was[start:end], self.now[start:end])
+
+
 @dataclass(slots=True)
 class Kept:
     """One table's rows by what names them: as they were before everything, and as they are now. None: no row."""
@@ -30,7 +50,7 @@ class Kept:
     brief: int = 0  # how many fields the lines after it have in `changed`; 0: all
     first: bool = True  # no statement has written it yet
     absent: bool = False  # whether any row wasn't there, before or now
-    _changed: list[tuple[str, str | None, str | None]] | None = None
+    _changed: Changed | None = None
 
     def full(self, was: str | None, now: str | None) -> str | None:
         """The line after it, of a row of `changed`."""
@@ -58,12 +78,8 @@ class Kept:
         if list(found) != list(self.before):
             return False
         self.first = False
-        self._changed = [
-            (key, was, line)
-            for (key, was), line in zip(self.before.items(), found.values(), strict=True)
-            if was != line
-        ]
         self.now = found  # type: ignore[assignment]
+        self._changed = self._differing()
         counted.changed, counted.same = len(self._changed), touched - len(self._changed)
         return True
 
@@ -73,21 +89,23 @@ class Kept:
             return False
         lines = cast(list[str], list(self.before.values()))  # all of them are there, or it isn't asked (`absent`)
         differ = list(map(not_, map(str.startswith, lines, heads)))
-        changed: list[tuple[str, str | None, str | None]] = list(
-            compress(zip(self.before, lines, heads, strict=True), differ)
-        )
-        if not all(map(str.startswith, compress(heads, differ), (f"{key}," for key, _, _ in changed))):
+        keys, now = list(compress(self.before, differ)), list(compress(heads, differ))
+        if not all(map(str.startswith, now, map(add, keys, repeat(",")))):
             return False  # in another order, or other rows
-        self.first, self.brief, self._changed = False, width, changed
+        changed = self._changed = Changed(keys, list(compress(lines, differ)), cast(list[str | None], now))
+        self.first, self.brief = False, width
         counted.changed, counted.same = len(changed), len(heads) - len(changed)
         return True
 
-    def changed(self) -> list[tuple[str, str | None, str | None]]:
-        """Rows that aren't as they were: what names them, before, after."""
+    def changed(self) -> Changed:
         if self._changed is None:
-            now = self.now
-            self._changed = [(key, was, now[key]) for key, was in self.before.items() if was != now[key]]
+            self._changed = self._differing()
         return self._changed
+
+    def _differing(self) -> Changed:
+        now = self.now
+        keys = [key for key, was in self.before.items() if was != now[key]]
+        return Changed(keys, [self.before[key] for key in keys], [now[key] for key in keys])
 
 
 @dataclass(slots=True)

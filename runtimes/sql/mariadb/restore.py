@@ -71,14 +71,15 @@ def pack(kept: Iterable[Kept], loose: Mapping[str, Loose]) -> Iterator[bytes]:
     for number, one in enumerate(tables):
         changed, keyless = one.changed(), not one.form.key
         for start in range(0, len(changed), 5000):
+            some = changed.part(start, start + 5000)
             if not one.absent and not keyless:
                 head = f"{number}|"
-                yield "".join([f"{head}{was}|{now}\n" for _, was, now in changed[start : start + 5000]]).encode("ascii")
+                yield "".join([f"{head}{was}|{now}\n" for _, was, now in some]).encode("ascii")
                 continue
             yield "".join(
                 f"{number}|{_ABSENT if was is None else was}|{_ABSENT if now is None else now}"
                 f"{'|' + key.rpartition('#')[2] if keyless else ''}\n"
-                for key, was, now in changed[start : start + 5000]
+                for key, was, now in some
             ).encode("ascii")
 
 
