@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mapper.catalog import Catalog
-from mapper.templates import complete, expectations
+from mapper.templates import complete
 from policies.accounts import Account, Origin
 from policies.actions import Call, Code, Plan
 from policies.errors import GoexError, InvalidInput
@@ -26,7 +26,6 @@ from runtimes.rest.footprint import footprint_of, place_of
 from runtimes.rest.planner import PlannedUndo, StepMaker, chosen_for, planned_undo
 from runtimes.rest.records import Answer
 from runtimes.rest.references import refs_in, value_of
-from runtimes.rest.requests import step_for
 from runtimes.rest.steps import Step
 
 MOST = 100  # requests that are looked at one by one; of more of them the whole service counts
@@ -76,20 +75,10 @@ def _as_planned(
     key = action_key("", one.number)
     call = Call(service=permit.service, method=permit.method, arguments=one.arguments, account=permit.account)
     arguments = complete(method, catalog.validate(call).arguments, key)
-    step = step_for(
-        id=f"call-{one.number}",
-        call=one.number,
-        role="call",
-        catalog=catalog,
-        service=service,
-        method=method,
-        account=account,
-        arguments=arguments,
-        expect=expectations(service),
-    )
+    maker = StepMaker(catalog, service, account, one.number, arguments, key)
+    step = maker.call(method)
     if not answer.well:
         return step, ()  # refused: it changed nothing
-    maker = StepMaker(catalog, service, account, one.number, arguments, key)
     undo = planned_undo(chosen_for(method, arguments, catalog, NoReversions()), maker)
     if undo is None:
         if any(name in permit.rule.query for name in LEAVING_OUT) or answer_without(permit, ("",)):

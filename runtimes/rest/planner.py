@@ -230,18 +230,8 @@ def _plan_call(
     key = action_key(action_id, index, turn)
     check_filled(method, call)
     arguments = with_refs(complete(method, call.arguments, key), index)
-    step = step_for(
-        id=f"call-{index}",
-        call=index,
-        role="call",
-        catalog=catalog,
-        service=service,
-        method=method,
-        account=account,
-        arguments=arguments,
-        expect=expectations(service),
-    )
     during = StepMaker(catalog, service, account, index, arguments, key)
+    step = during.call(method)
     pre: Step | None = None
     looked: Step | None = None
     undo: PlannedUndo | None = None
@@ -370,6 +360,10 @@ class StepMaker:
     key: str
     last: int = 0  # the number of the undo's last call
 
+    def call(self, method: Method) -> Step:
+        """The step of the call itself, of which its arguments are."""
+        return self._step(method, self.request, "call", f"call-{self.index}", expectations(self.service))
+
     def one(self, template: CallTemplate | None, role: Role, id: str) -> Step | None:
         """The step of a template. Raises InvalidInput when it can't be filled, or isn't a call of its method."""
         if template is None:
@@ -379,7 +373,16 @@ class StepMaker:
         for name in method.parameters.get("required", ()):
             if name not in arguments:
                 raise InvalidInput(f"{method.id} needs {name}, and this call has none.")
-        step = step_for(
+        expect = tuple(filled for expect in expectations(self.service, template) if (filled := self._expect(expect)))
+        step = self._step(method, arguments, role, id, expect)
+        if role != "undo" and not step.read:
+            raise InvalidInput(f"{method.id} would only be read, and isn't sure to be a read")
+        return step
+
+    def _step(
+        self, method: Method, arguments: Mapping[str, Any], role: Role, id: str, expect: tuple[Expect, ...]
+    ) -> Step:
+        return step_for(
             id=id,
             call=self.index,
             role=role,
@@ -388,11 +391,8 @@ class StepMaker:
             method=method,
             account=self.account,
             arguments=arguments,
-            expect=tuple(filled for expect in expectations(self.service, template) if (filled := self._expect(expect))),
+            expect=expect,
         )
-        if role != "undo" and not step.read:
-            raise InvalidInput(f"{method.id} would only be read, and isn't sure to be a read")
-        return step
 
     def _fill(self, arguments: JsonObject) -> dict[str, Any]:
         """An argument whose value the request never had is left out; whether it may be is checked afterwards."""
