@@ -40,8 +40,12 @@ def profiles(sandbox_image: str, tmp_path: Path) -> Iterator[tuple[Profile, Prof
 
 
 @pytest.fixture
-async def both(profiles: tuple[Profile, Profile], tmp_path: Path) -> AsyncIterator[DockerSandbox]:
+async def both(
+    profiles: tuple[Profile, Profile], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[DockerSandbox]:
     """A sandbox in which containers wait in the images of both."""
+    # A busy engine may take longer to end a job's container, or to start the next one that waits.
+    monkeypatch.setattr(image_removal, "ENDING_SECONDS", 60.0)
     made = DockerSandbox(
         f"removal-{os.getpid()}-{tmp_path.name}",
         scratch_dir=tmp_path / "scratch",
