@@ -11,6 +11,9 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
+import tarfile
+import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -223,6 +226,7 @@ def _names(node: ast.expr | None) -> list[str]:
     ]
 
 
+_OCTOKIT = "@octokit/plugin-rest-endpoint-methods@18.0.0"
 _TABLES = (
     ("slack_sdk", slack_sdk), ("github", github), ("openai", openai), ("anthropic", anthropic),
     ("notion_client", notion_client),
@@ -238,6 +242,28 @@ def main() -> None:
         made = make(Path(spec.submodule_search_locations[0]))
         lines = [f"{json.dumps(key)}: {json.dumps(value, sort_keys=True)}" for key, value in _flat(made)]
         (out / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    (out / "octokit.json").write_text(json.dumps(octokit(_endpoints()), indent=0) + "\n", encoding="utf-8")
+
+
+def octokit(endpoints: str) -> dict[str, str]:
+    """The method and address of each of octokit's functions, but of those that send something in a way of its own."""
+    made: dict[str, str] = {}
+    for scope in re.finditer(r"^  (\w+): \{\n(.*?)^  \}", endpoints, re.MULTILINE | re.DOTALL):
+        for one in re.finditer(
+            r"^    (\w+): \[\s*\"([^\"]+)\"(.*?)\],?\n(?=    \w|\Z)", scope[2], re.MULTILINE | re.DOTALL
+        ):
+            if not re.search(r"\b(?:mapToData|renamedParameters|baseUrl|headers)\b", one[3]):
+                made[f"{scope[1]}.{one[1]}"] = one[2]
+    return made
+
+
+def _endpoints() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["npm", "pack", "--silent", _OCTOKIT], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        with tarfile.open(next(Path(folder).glob("*.tgz"))) as archive:
+            file = archive.extractfile("package/dist-src/generated/endpoints.js")
+            assert file is not None
+            return file.read().decode()
 
 
 def _flat(made: dict[str, Any]) -> list[tuple[str, Any]]:

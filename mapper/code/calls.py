@@ -12,12 +12,15 @@ from mapper.code.abstract_values import (
     Class,
     Fields,
     Function,
+    Json,
     Listed,
     Lit,
     Made,
     Method,
     Named,
     OneOf,
+    Stream,
+    Text,
     Thing,
     Unknown,
     Value,
@@ -51,10 +54,16 @@ _HIDING = {
 }
 # Methods after which a list isn't known any more; the last of them are JavaScript's.
 _REORDERING = frozenset({
-    "insert", "remove", "pop", "clear", "sort", "reverse", "shift", "unshift", "splice", "fill", "copyWithin",
+    "insert", "remove", "pop", "clear", "sort", "reverse", "appendleft", "extendleft", "rotate",
+    "symmetric_difference_update", "shift", "unshift", "splice", "fill", "copyWithin",
 })  # fmt: skip
+_ADDING_ONE, _ADDING_ALL = frozenset({"append", "add", "appendleft"}), frozenset({"extend", "update", "extendleft"})
+_ADDING = _ADDING_ONE | _ADDING_ALL | {"insert", "symmetric_difference_update", "unshift", "splice", "fill"}
 # Of methods that change what they are called on, those that give nothing.
-_GIVES_NONE = frozenset({"update", "append", "extend", "insert", "clear", "remove", "sort", "reverse"})
+_GIVES_NONE = frozenset({
+    "update", "append", "add", "extend", "insert", "clear", "remove", "sort", "reverse", "appendleft", "extendleft",
+    "rotate", "symmetric_difference_update",
+})  # fmt: skip
 # What one of several values may be changed by; the last two are of JavaScript's queries.
 _CHANGING = _REORDERING | _GIVES_NONE | {"setdefault", "popitem", "set", "delete"}
 _PROGRAMS = ("subprocess", "os.system", "os.popen", "os.exec", "os.spawn", "pty.spawn", "asyncio.create_subprocess")
@@ -66,6 +75,7 @@ class Calling(Expressions):
     def called(self, node: ast.Call, scope: Scope) -> Value:
         above = self._above(node, scope)
         if above is not None:
+            self.lent(UNKNOWN if above == UNKNOWN else Lit(None), node, above, scope)
             return above
         function = self.value(node.func, scope) if not isinstance(node.func, ast.Name) else self._name(node.func, scope)
         args: list[Value] = []
@@ -93,7 +103,14 @@ class Calling(Expressions):
         self._headers(function, args, ways)
         self.line = node.lineno
         changed = self._changing(function, node.func, args, ways[0], scope) if len(ways) == 1 else None
-        return changed if changed is not None else self.either([self.call(function, args, given) for given in ways])
+        if changed is not None:
+            return changed
+        made = self.either([self.call(function, args, given) for given in ways])
+        self.lent(function, node, made, scope)
+        return made
+
+    def lent(self, function: Value, node: ast.Call, made: Value, scope: Scope) -> None:
+        """After a call that gave `made`: what it was given may be another now."""
 
     def _headers(self, function: Value, args: list[Value], ways: Sequence[Fields]) -> None:
         """Note headers that a call sets (`headers.set(name, value)`), and the version that a client is made with."""
@@ -182,13 +199,19 @@ class Calling(Expressions):
                 self.assign_back(node.value, changed, scope)
                 return taken if taken is not None else UNKNOWN
         elif isinstance(owner, Listed):
-            if name == "append":
+            if name in ("append", "add"):
                 changed = Listed((*owner.items, *args), owner.more or given.more)
-            elif name == "extend" and len(args) == 1:
-                items, more = self.items(args[0])
-                changed = Listed((*owner.items, *items), owner.more or more)
+            elif name in ("extend", "update"):
+                changed = owner
+                for arg in args:
+                    items, more = self.items(arg)
+                    changed = Listed((*changed.items, *items), changed.more or more or given.more)
             elif name in _REORDERING:
                 changed = Listed((), True)
+        elif isinstance(owner, Stream) and name in _ADDING:
+            added = args if name in _ADDING_ONE else [self.element(one) for one in args]
+            known = name in _ADDING_ONE | _ADDING_ALL and not given.more
+            changed = Stream(self.either([owner.of, *added])) if known else Listed((), True)
         elif isinstance(owner, Thing):
             changed = libraries.changed(owner, name, args, given)
         if changed is None:
@@ -239,18 +262,55 @@ class Calling(Expressions):
         line = self.line
         try:
             if isinstance(node, ast.Lambda):
-                return self.value(node.body, inner)
+                found = self.value(node.body, inner)
+                return found if not inner.yielded else UNKNOWN
             open_end = True
             try:
                 self.block(node.body, inner)
             except Left:
                 open_end = False
+            if inner.yielded:
+                given_all = (*function.bound, *args, *[value for _, value in given.items])
+                stays = not (unknown or given.more) and self._stays(function, given_all)
+                return Stream(self.either([one if written or stays else UNKNOWN for written, one in inner.yielded]))
             returned = [*inner.returned, *([Lit(None)] if open_end else [])]
             return self.either(returned) if returned else UNKNOWN
         finally:
             self.line = line
             self.depth -= 1
             self.running.pop()
+
+    def _stays(self, function: Function, given: Sequence[Value]) -> bool:
+        """Whether nothing that a generator reads can be another by the time that its items are asked for."""
+        node = function.node
+        wanted = node.args
+        defaults = (*wanted.defaults, *[one for one in wanted.kw_defaults if one is not None])
+        if not all(isinstance(one, Lit | Text | Json) for one in given):
+            return False
+        if not all(isinstance(one, ast.Constant) for one in defaults):
+            return False
+        nodes = [each for one in (node.body if isinstance(node.body, list) else [node.body]) for each in ast.walk(one)]
+        self.seen.spend(1 + len(nodes) // 8)
+        own = {one.arg for one in ast.walk(wanted) if isinstance(one, ast.arg)}
+        own |= {one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        methods = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
+        for one in nodes:
+            match one:
+                case ast.Global() | ast.Nonlocal() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                    return False
+                case ast.Subscript(ctx=ast.Load()):
+                    return False
+                case ast.Attribute(value=owner):
+                    named = isinstance(owner, ast.Name) and owner.id not in own
+                    if not named and id(one) not in methods:
+                        return False
+                case ast.Name(id=name) if name not in own:
+                    found = function.scope.find(name)
+                    if not (found is None or isinstance(found, Lit | Text | Json | Named)):
+                        return False
+                    if self.stored.get(name, 0) > (0 if found is None else 1):
+                        return False
+        return True
 
     def _bind(self, wanted: ast.arguments, args: tuple[Value, ...], given: Fields, scope: Scope, unknown: bool) -> None:
         places = [*wanted.posonlyargs, *wanted.args]
@@ -372,7 +432,9 @@ class Calling(Expressions):
             found = self._of_class(manager.of, "__enter__") or self._of_class(manager.of, "__aenter__")
             if found is not None:
                 return self.enter(Function(found.node, found.scope, (manager,)), (), Fields())
-        return manager
+        if isinstance(manager, OneOf):
+            return self.either([self.entered(one) for one in manager.values])
+        return manager.of if isinstance(manager, Stream) else manager  # what a `contextmanager` yields
 
     def _imported(self, name: str) -> None:
         for hidden, what in _HIDING.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mapper.code import http
 from mapper.code.abstract_values import UNKNOWN, Fields, Lit, Text, Value, parts_of, text
 from mapper.code.sent_requests import Kind, Request, Seen
@@ -60,10 +62,27 @@ def _options(args: list[Value]) -> list[tuple[str, Value | None]]:
     return found
 
 
-def curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, files: dict[str, Value]) -> None:
-    """One curl command: a request for each of its addresses."""
+# Options by which curl writes files whose names aren't looked at here.
+_WRITING = frozenset(
+    {
+        "O", "D", "c", "J", "K", "config", "remote-name", "remote-name-all", "remote-header-name", "dump-header",
+        "cookie-jar", "trace", "trace-ascii", "stderr", "etag-save", "hsts", "alt-svc", "libcurl", "output-dir",
+    }
+)  # fmt: skip
+
+
+def curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, file: Callable[[Value], Value]) -> None:
+    """One curl command: a request for each of its addresses; `file` is what is in a file of that name."""
+    seen.spend(len(args))
     for part in _parted(args):
-        _curl(seen, line, part, text_in, files)
+        _curl(seen, line, part, text_in, file)
+
+
+def written(args: list[Value]) -> list[Value]:
+    """The names of the files that a curl command writes; unknown among them: any."""
+    options = _options(args)
+    found = [value if value is not None else UNKNOWN for name, value in options if name == "output"]
+    return [*found, *(UNKNOWN for name, _ in options if name in _WRITING)]
 
 
 def _parted(args: list[Value]) -> list[list[Value]]:
@@ -76,10 +95,10 @@ def _parted(args: list[Value]) -> list[list[Value]]:
     return made
 
 
-def _curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, files: dict[str, Value]) -> None:
+def _curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, file: Callable[[Value], Value]) -> None:
     options = _options(args)
     urls = [value for name, value in options if name in ("", "url") and value is not None]
-    data = [(name, _read(value, text_in, files)) for name, value in options if name in _DATA and value is not None]
+    data = [(name, _read(value, text_in, file)) for name, value in options if name in _DATA and value is not None]
     names = {name for name, _ in options}
     verb: Value = Lit("POST" if data or names & {"form", "form-string"} else "PUT" if "upload-file" in names else "GET")
     if "get" in names:
@@ -92,7 +111,7 @@ def _curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, files
     if names & {"config", "expand-url", "variable", "request-target"}:
         seen.note(f"Line {line}: curl reads what it asks for from elsewhere.")
     headers = [str(parts_of(value)[0] or "").lower() for name, value in options if name == "header" and value]
-    fields, kind = _sent(data, any("json" in one for one in headers if one.startswith("content-type")))
+    fields, kind = _sent(seen, data, any("json" in one for one in headers if one.startswith("content-type")))
     query = Fields()
     if "get" in names:
         query, fields, kind = (fields if kind == "form" else Fields(more=bool(data))), Fields(), "none"
@@ -103,28 +122,30 @@ def _curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, files
         fields, kind = Fields(more=True), "any"
     signed = "AWS Signature Version 4" if "aws-sigv4" in names else "Digest" if "digest" in names else ""
     for url in urls:
+        seen.spend(1)
         parts = parts_of(url)
         if isinstance(parts[0], str) and "://" not in parts[0] and parts[0] and not parts[0].startswith("/"):
             url = text(("http://", *parts))  # as curl takes it
         seen.requests.append(Request(line=line, verb=verb, url=url, query=query, body=fields, kind=kind, signed=signed))
 
 
-def _read(value: Value, text_in: Value | None, files: dict[str, Value]) -> Value:
+def _read(value: Value, text_in: Value | None, file: Callable[[Value], Value]) -> Value:
     """What `-d` sends: what follows `@` is a file's."""
     if isinstance(value, Lit) and str(value.value).startswith("@"):
         name = str(value.value)[1:]
         if name in ("-", "/dev/stdin"):
             return text_in if text_in is not None else UNKNOWN
-        return files.get(name.removeprefix("./"), UNKNOWN)
+        return file(Lit(name))
     return value
 
 
-def _sent(data: list[tuple[str, Value]], as_json: bool) -> tuple[Fields, Kind]:
+def _sent(seen: Seen, data: list[tuple[str, Value]], as_json: bool) -> tuple[Fields, Kind]:
     if not data:
         return Fields(), "none"
     fields = Fields()
     kinds: set[Kind] = set()
     for name, value in data:
+        seen.spend(1 + len(fields.items) // 8)
         if name == "data-urlencode":
             parts = parts_of(value)
             first = parts[0] if isinstance(parts[0], str) else ""
@@ -177,6 +198,7 @@ def wget(seen: Seen, line: int, args: list[Value]) -> None:
         elif not first.startswith("-") and place >= 0:
             urls.append(arg)
     for url in urls:
+        seen.spend(1)
         seen.requests.append(Request(line=line, verb=verb or Lit("GET"), url=url, body=fields, kind=kind))
 
 

@@ -121,13 +121,12 @@ class Expressions(Following):
                 single = known and isinstance(name, str) and len(node.generators) == 0
                 return Fields(((name, item),)) if single else Fields(more=True)
             case ast.Yield(value=value):
-                if value is not None:
-                    scope.returned.append(Unknown("a generator"))
-                    self.value(value, scope)
-                return UNKNOWN
+                found = self.value(value, scope) if value is not None else Lit(None)
+                # Whoever is given a list or an object may change it before its generator goes on.
+                changes = isinstance(value, ast.Name) and not isinstance(found, Lit | Text | Thing)
+                scope.yielded.append((_is_written(value), UNKNOWN if changes else found))
             case ast.YieldFrom(value=value):
-                scope.returned.append(Unknown("a generator"))
-                self.value(value, scope)
+                scope.yielded.append((_is_written(value), self.element(self.value(value, scope))))
         return UNKNOWN
 
     def _piece(self, node: ast.expr, scope: Scope) -> Value:
@@ -145,21 +144,29 @@ class Expressions(Following):
             return []
 
     def _dict(self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr], scope: Scope) -> Value:
-        made = Fields()
+        ways = [Fields()]  # one for each of what may be within it
         for key, value in zip(keys, values, strict=True):
             if key is None:
                 inner = self.value(value, scope)
-                self.seen.spend((made.weight + weight(inner)) // 8)
-                made = made.merged(inner if isinstance(inner, Fields) else Fields(more=True))
+                self.seen.spend((sum(made.weight for made in ways) + weight(inner)) // 8)
+                several = [self._spread(one) for one in choices(inner)]
+                if len(ways) * len(several) > UNROLLED:
+                    several = [Fields(more=True)]
+                ways = [made.merged(one) for made in ways for one in several]
                 continue
             known, name = plain(self.value(key, scope))
             found = self.value(value, scope)
             self.seen.header(name if known else None, found)
             if known and isinstance(name, str | int) and not isinstance(name, bool):
-                made = made.merged(Fields(((str(name), found),)))
+                self.seen.spend(sum(made.weight for made in ways) // 8 if len(ways) > 1 else 0)
+                ways = [made.merged(Fields(((str(name), found),))) for made in ways]
             else:
-                made = Fields(made.items, True)
-        return made
+                ways = [Fields(made.items, True) for made in ways]
+        return self.either(ways)
+
+    def _spread(self, value: Value) -> Fields:
+        """What a mapping within another gives it."""
+        return value if isinstance(value, Fields) else Fields(more=True)
 
     def _list(self, elts: Sequence[ast.expr], scope: Scope) -> Value:
         items: list[Value] = []
@@ -284,3 +291,9 @@ class Expressions(Following):
             for test in one.ifs:
                 self.value(test, inner)
         return inner
+
+
+def _is_written(node: ast.expr | None) -> bool:
+    """Whether an expression gives what is written there, whenever it is reached."""
+    reads = ast.Name | ast.Attribute | ast.Subscript | ast.Call | ast.Await | ast.Yield | ast.YieldFrom
+    return node is None or not any(isinstance(one, reads) for one in ast.walk(node))

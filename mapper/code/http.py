@@ -274,6 +274,8 @@ def of_written(value: Value) -> tuple[Fields, Kind]:
             return of_text(str(known))
         case Text():
             return of_parts(value)
+        case Json():
+            return body_of(value)
     return Fields(more=True), "any"
 
 

@@ -44,6 +44,8 @@ class Scope:
     outer: Scope | None = None
     globals: set[str] = field(default_factory=set)
     returned: list[Value] = field(default_factory=list)
+    # A generator's items, and whether each is written there.
+    yielded: list[tuple[bool, Value]] = field(default_factory=list)
 
     def find(self, name: str) -> Value | None:
         scope: Scope | None = self
@@ -81,6 +83,7 @@ class Following(ABC):
         self.depth = 0
         self.nesting = 0
         self.mentioned = mentioned  # every name that is read anywhere in it
+        self.stored: dict[str, int] = {}  # how often each name is given a value, as far as that can be told
         self.running: list[ast.AST] = []
         self.followed: set[ast.AST] = set()
         self.loose: list[Function] = []  # functions that were handed on, which anybody may call

@@ -36,6 +36,7 @@ from mapper.code.abstract_values import (
     text,
 )
 from mapper.code.interpreter import Scope
+from mapper.code.javascript_changes import Given, changes_given
 from mapper.code.javascript_names import ASKED, SHARED
 from mapper.code.javascript_syntax import Translation
 from mapper.code.python import TOO_MUCH, Reader, mentioned
@@ -45,6 +46,17 @@ if TYPE_CHECKING:
     from tree_sitter import Tree
 
 LONGEST = 100_000  # characters
+# What an object has without having it written, or what is promised in its place.
+_OF_ANY_OBJECT = frozenset({
+    "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString", "valueOf",
+    "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
+    "then", "catch", "finally",
+})  # fmt: skip
+
+# By which fields may be given to objects that aren't named there, or their names written otherwise.
+_REACHING = ("prototype", "PrototypeOf", "__proto__", "Proxy", "eval", "with (", "with(", "\\u", "\\x")
+
+_LATER = ("builtins.setTimeout", "builtins.setInterval", "builtins.setImmediate")
 
 
 def read_javascript(program: str, seen: Seen) -> None:
@@ -57,8 +69,12 @@ def read_javascript(program: str, seen: Seen) -> None:
         seen.note("A part of the JavaScript can't be read, so that what it does isn't known.")
     try:
         seen.spend(len(program) // 10)
-        body = Translation(seen, tree.root_node).block(tree.root_node)
-        _JavaScript(seen, mentioned(body)).module(body)
+        translation = Translation(seen, tree.root_node)
+        body = translation.block(tree.root_node)
+        reader = _JavaScript(seen, mentioned(body))
+        reader.assigned = translation.assigned
+        reader.sure = not any(word in program for word in _REACHING)
+        reader.module(body)
     except (Enough, RecursionError):
         seen.note(TOO_MUCH)
 
@@ -74,19 +90,50 @@ def _parsed(program: str) -> Tree:
 class _JavaScript(Reader):
     """Follows one program: an object's fields are its attributes, and an empty object or list is true."""
 
+    assigned: set[str]  # the names of fields that are given a value anywhere; "" where any may be
+    sure: bool  # a field that isn't known isn't there
+
     def _value(self, node: ast.expr, scope: Scope) -> Value:
         match node:
             case ast.Name(id=name) if name.startswith(SHARED):
                 return self._name(node, scope)
             case ast.Call(func=ast.Name(id=(("js:loose" | "js:asked") as how)), args=[inner]):
                 return own.apart(self.value(inner, scope), asked=how == ASKED)
+            case ast.Call(func=ast.Name(id="js:taken"), args=[inner, *defaults]):
+                return self._taken(inner, defaults, scope)
+            case ast.Call(func=ast.Name(id="js:else"), args=[left, right]):
+                first = self.value(left, scope)
+                left_over = [one for one in choices(first) if one != Lit(None)]
+                if left_over and all(map(_is_there, left_over)) and len(left_over) == len(choices(first)):
+                    return first
+                return self.either([*left_over, *self._maybe(right, scope)])
         found = super()._value(node, scope)
         match node:
+            case ast.Yield() | ast.YieldFrom():
+                self.sure = self.sure and _is_plain(scope.yielded[-1][1])
             case ast.Attribute(value=place, attr="searchParams"):
                 of = joined(one.of if isinstance(one, Method) else UNKNOWN for one in choices(found))
                 if own.may_be_address(of):
                     self.assign_back(place, own.asked_anew(of), scope)  # whoever has it may change the address by it
         return found
+
+    def _taken(self, inner: ast.expr, defaults: list[ast.expr], scope: Scope) -> Value:
+        """What a pattern takes out of an object: where that has no such field, the default."""
+        if not isinstance(inner, ast.Attribute):
+            found = self.value(inner, scope)
+            return found if not defaults or _is_there(found) else self.either([found, *self._maybe(defaults[0], scope)])
+        made: list[Value] = []
+        for owner in choices(self.value(inner.value, scope)):
+            found = self.attribute(owner, inner.attr)
+            lacks = isinstance(owner, Fields) and found == Lit(None) and owner.get(inner.attr) is None
+            made += [found] if not lacks or not defaults else []
+            if defaults and not _is_there(found):
+                made += self._maybe(defaults[0], scope)
+        return self.either(made)
+
+    def _spread(self, value: Value) -> Fields:
+        nothing = isinstance(value, Lit) and not isinstance(value.value, str | bytes)
+        return Fields() if nothing else super()._spread(value)
 
     def _name(self, node: ast.Name, scope: Scope) -> Value:
         if node.id.startswith(SHARED):
@@ -97,7 +144,12 @@ class _JavaScript(Reader):
     def attribute(self, owner: Value, name: str) -> Value:
         if isinstance(owner, Fields):
             found = owner.get(name)
+            sure = self.sure and not owner.more and not self.assigned & {name, ""}
+            if found is None and sure and name not in _OF_ANY_OBJECT:
+                return Lit(None)  # undefined
             return found if found is not None else Method(owner, name)
+        if owner == Lit(None):
+            return owner  # `?.`; without it nothing follows
         if isinstance(owner, Named):
             return own.attribute(owner, name)
         if isinstance(owner, Unknown):
@@ -133,12 +185,55 @@ class _JavaScript(Reader):
                 return found
         return super().call(function, args, given)
 
+    def lent(self, function: Value, node: ast.Call, made: Value, scope: Scope) -> None:
+        """What is given to somebody who isn't followed may be changed by them; that it is shows what it was before."""
+        changes = [changes_given(one) for one in choices(function)]
+        if any(isinstance(one, Method) and isinstance(one.of, Fields | Listed | Stream) for one in choices(function)):
+            called = [self.value(one, scope) for one in node.args if isinstance(one, ast.Name)]
+            if Given.ALL in changes or any(changes_given(one) for each in called for one in choices(each)):
+                self.sure = False  # whoever is called gets what it is a method of
+        if isinstance(function, Named) and function.name in _LATER and len(node.args) > 2:
+            self.sure = False
+        waiting = list(node.args if Given.ALL in changes else node.args[:1] if any(changes) else ())
+        while waiting:
+            self.step()
+            place = waiting.pop()
+            if isinstance(place, ast.List | ast.Tuple):
+                waiting += place.elts
+            elif isinstance(place, ast.Dict):
+                waiting += place.values
+            elif isinstance(place, ast.IfExp):
+                waiting += [place.body, place.orelse]
+            elif isinstance(place, ast.BoolOp):
+                waiting += place.values
+            elif isinstance(place, ast.Starred):
+                waiting.append(place.value)
+            elif isinstance(place, ast.Call):
+                self.sure = False  # what it gives may be an object that has a name, too
+            elif isinstance(place, ast.Name | ast.Attribute | ast.Subscript):
+                if any(isinstance(one, ast.Call) for one in ast.walk(place)):
+                    self.sure = False
+                    continue
+                holder = self.value(place, scope)
+                if isinstance(holder, Made) and Given.ALL in changes:
+                    self.sure = False
+                if any(isinstance(one, Fields | Listed | Stream) for one in choices(holder)):
+                    if changes == [Given.ASSIGNED] and isinstance(made, Fields) and not made.more:
+                        self.assigned |= {name for name, _ in made.items}
+                        self.assign_back(place, made, scope)
+                    else:
+                        self.sure = False
+                        self.assign_back(place, own.apart(holder, asked=False), scope)
+
     def truth(self, value: Value) -> bool | None:
         if isinstance(value, Named):
             return None  # NaN is named, too, and what is imported may be anything
         return True if isinstance(value, Fields | Listed) else super().truth(value)
 
     def assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
+        if self.sure and isinstance(target, ast.Attribute | ast.Subscript) and not _is_plain(value):
+            owners = choices(self.value(target.value, scope))
+            self.sure = all(isinstance(one, Fields | Made) for one in owners)  # else it has a name that isn't followed
         match target:
             case ast.Name(id=name) if name.startswith(SHARED):
                 if value == Lit(None):
@@ -173,7 +268,27 @@ class _JavaScript(Reader):
     def _piece(self, node: ast.expr, scope: Scope) -> Value:
         return own.written(super()._piece(node, scope))
 
+    def item(self, owner: Value, index: ast.expr, scope: Scope) -> Value:
+        found = super().item(owner, index, scope)
+        if isinstance(found, Unknown) and any(services.is_client(one) for one in choices(owner)):
+            self.seen.unread.append((self.line, "a function of a library, by a name that isn't written there"))
+        return found
+
     def _item(self, owner: Value, key: Value) -> Value:
         if isinstance(owner, Listed) and isinstance(key, Lit) and isinstance(key.value, int) and key.value < 0:
             return UNKNOWN  # counted from the end in Python alone
+        if isinstance(owner, Thing | Named) and isinstance(key, Lit) and isinstance(key.value, str):
+            return self.attribute(owner, key.value)
         return super()._item(owner, own.written(key) if isinstance(owner, Fields) else key)
+
+
+def _is_there(value: Value) -> bool:
+    """Whether a value is sure to be neither null nor undefined."""
+    if isinstance(value, Lit):
+        return value.value is not None
+    return isinstance(value, Text | Form | Json | Fields | Listed | Stream | Function | Class | Made | Thing)
+
+
+def _is_plain(value: Value) -> bool:
+    """Whether a value is sure to be no object that the program may change under another name."""
+    return all(isinstance(one, Lit | Text | Json | Form | Thing | Named) for one in choices(value))

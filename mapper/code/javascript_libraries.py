@@ -20,6 +20,7 @@ from mapper.code.abstract_values import (
     Json,
     Listed,
     Lit,
+    Made,
     Method,
     Named,
     OneOf,
@@ -128,10 +129,18 @@ def _global(reader: Following, name: str, args: list[Value]) -> Value | None:
             return joined(text(parts_of(one)) for one in choices(written(first))) if args else Lit("")
         case "Promise.all" | "Promise.allSettled" | "Promise.resolve" | "Array.from" | "structuredClone":
             return first if len(args) == 1 else None
+        case "Object.assign" if isinstance(first, Made):
+            for other in args[1:]:
+                known = dict(other.items) if isinstance(other, Fields) else {}
+                if other != Lit(None) and (not isinstance(other, Fields) or other.more):
+                    known = dict.fromkeys(first.attributes, UNKNOWN) | known  # any of them may be another
+                first.attributes.update(known)
+            return first
         case "Object.assign" if args:
             made = first if isinstance(first, Fields) else Fields(more=True)
             for other in args[1:]:
-                made = made.merged(other if isinstance(other, Fields) else Fields(more=True))
+                if other != Lit(None):
+                    made = made.merged(other if isinstance(other, Fields) else Fields(more=True))
             return made
         case "Object.keys" if isinstance(first, Fields):
             return Listed(tuple(Lit(key) for key, _ in first.items), first.more)

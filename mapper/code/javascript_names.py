@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mapper.code.javascript_nodes import parameters_of, source_text
+from mapper.code.javascript_changes import HARMLESS_GLOBALS, HARMLESS_MODULES
+from mapper.code.javascript_nodes import given_to, parameters_of, required_module, source_text, string_value
 from mapper.code.sent_requests import Seen
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class _Variable:
     changed: bool = False  # its object is
     asked: bool = False  # its query is
     apart: set[str] = field(default_factory=set)  # LOOSE, ASKED
+    library: bool = False  # what it is leaves the objects that it is given as they are
     functions: list[Node] = field(default_factory=list)
     of: list[tuple[_Variable, bool]] = field(default_factory=list)  # what it is a second name of; whether for long
 
@@ -76,6 +78,7 @@ class Names:
 
     def __init__(self, root: Node, seen: Seen) -> None:
         self._seen = seen
+        self.lends = False  # a function gives somebody the object of a variable that isn't its own
         self._uses: list[tuple[Node, _Scope, bool, bool]] = []  # whether it is assigned, and where that isn't sure
         self._scopes: list[_Scope] = []
         self._later: list[tuple[Node, _Scope, bool]] = []  # what is looked at when all variables are declared
@@ -121,10 +124,19 @@ class Names:
             inner = self._scope(scope.whole, scope)
         if kind == "catch_clause" and (caught := node.child_by_field_name("parameter")) is not None:
             self._declared(caught, inner)
+        elif kind == "import_statement" and string_value(node.child_by_field_name("source")) in HARMLESS_MODULES:
+            for child in node.named_children:
+                for one in _bound(child):
+                    scope.declare(source_text(one)).library = True
         elif kind in ("lexical_declaration", "variable_declaration"):
             for one in node.named_children:
                 if one.type == "variable_declarator":
-                    self._declared(one.child_by_field_name("name"), scope if kind[0] == "l" else scope.whole)
+                    where = scope if kind[0] == "l" else scope.whole
+                    self._declared(one.child_by_field_name("name"), where)
+                    value = one.child_by_field_name("value")
+                    known = value is not None and required_module(value) in HARMLESS_MODULES
+                    for each in _bound(one.child_by_field_name("name")) if known else ():
+                        where.declare(source_text(each)).library = True
         elif kind == "for_in_statement" and (word := node.child_by_field_name("kind")) is not None:
             where = inner.whole if source_text(word) == "var" else inner
             self._declared(node.child_by_field_name("left"), where)
@@ -221,16 +233,20 @@ class Names:
         found = scope.find(source_text(place)) if place is not None and place.type in _NAMES else None
         if found is None:
             return
-        found.changed = True
         found.asked = found.asked or bool(names & (_QUERY | {"set", "append", "delete", "sort"}))
+        self._change_of(found, scope, maybe)
+
+    def _change_of(self, found: _Variable, scope: _Scope, maybe: bool) -> None:
+        found.changed = True
         if maybe and found.scope.whole is not scope.whole:
             found.apart |= {LOOSE, ASKED} if found.asked else {LOOSE}
 
     def _called(self, node: Node, scope: _Scope) -> None:
-        """What is given to the program's own functions has a second name there while they run."""
+        """What is given to the program's own functions has a second name there while they run; others may change it."""
         function = node.child_by_field_name("function") or node.child_by_field_name("constructor")
         arguments = node.child_by_field_name("arguments")
-        given = arguments.named_children if arguments is not None and arguments.type == "arguments" else []
+        given = given_to(arguments)
+        texts = int(arguments is not None and arguments.type == "template_string")  # they come first
         if function is None:
             return
         followed: list[Node] = []
@@ -250,10 +266,38 @@ class Names:
             followed = [one for one in function.named_children if one.type in _FUNCTIONS]
         if node.type == "new_expression":
             followed = self._methods.get("constructor", [])
+        root: Node | None = function
+        while root is not None and root.type in ("member_expression", "call_expression", "subscript_expression"):
+            root = root.child_by_field_name("object") or root.child_by_field_name("function")
+        name = source_text(root) if root is not None and root.type in _NAMES else ""
+        found = scope.find(name)
+        harmless = found.library if found is not None else name in HARMLESS_GLOBALS
+        for one in () if harmless or followed else given:
+            for variable in self._aliased(one, scope, fields=False):
+                if root is function:
+                    self._change_of(variable, scope, True)  # when it is, isn't known
+                self.lends = self.lends or variable.scope.whole is not scope.whole
+            self.lends = self.lends or (one.type in _FUNCTIONS and self._gives_others(one))
         for inner in followed:
-            for parameter, one in zip(self._parameters(inner), given, strict=False):
+            for parameter, one in zip(self._parameters(inner)[texts:], given, strict=False):
                 for variable in parameter:
                     variable.of.extend((other, False) for other in self._aliased(one, scope))
+
+    def _gives_others(self, function: Node) -> bool:
+        """Whether a function may give the object of a variable that isn't its own."""
+        own = self._bodies[function.id]
+        waiting = [function.child_by_field_name("body")]
+        while waiting:
+            node = waiting.pop()
+            self._seen.spend(1)
+            if node is None:
+                continue
+            above = node.parent.type if node.parent is not None else ""
+            gives = above == "return_statement" or (above == "arrow_function" and node.type != "statement_block")
+            if gives and any(variable.scope.whole is not own for variable in self._aliased(node, own)):
+                return True
+            waiting += node.named_children
+        return False
 
     def _parameters(self, function: Node) -> list[list[_Variable]]:
         self._seen.spend(1)
@@ -261,8 +305,8 @@ class Names:
         wanted = function.child_by_field_name("parameters") or function.child_by_field_name("parameter")
         return [[scope.declare(source_text(name)) for name in _bound(one)] for one in parameters_of(wanted)]
 
-    def _aliased(self, value: Node | None, scope: _Scope) -> list[_Variable]:
-        """The variables whose objects a value may be, or have within it."""
+    def _aliased(self, value: Node | None, scope: _Scope, fields: bool = True) -> list[_Variable]:
+        """The variables whose objects (or, with `fields`, what is in those) a value may be, or have within it."""
         found: list[_Variable] = []
         waiting = [value]
         while waiting:
@@ -274,7 +318,8 @@ class Names:
                 one = scope.find(source_text(node))
                 found += [one] if one is not None and one not in found else []
             elif node.type in ("member_expression", "subscript_expression"):
-                waiting.append(node.child_by_field_name("object"))
+                if fields:
+                    waiting.append(node.child_by_field_name("object"))
             elif node.type in ("ternary_expression", "binary_expression", "parenthesized_expression",
                                "await_expression", "array", "object", "pair"):  # fmt: skip
                 waiting += node.named_children

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_ESCAPE = re.compile(r"\\u(?:\{[0-9a-fA-F]+\}|[0-9a-fA-F]{4})")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 
 
@@ -51,6 +53,19 @@ def parameters_of(node: Node | None) -> Sequence[Node]:
     return [one for one in node.named_children if one.type != "comment"] if node.type == "formal_parameters" else [node]
 
 
+def given_to(arguments: Node | None) -> Sequence[Node]:
+    """What a call is given, also by a template whose tag it is (after its texts)."""
+    if arguments is None:
+        return ()
+    if arguments.type == "template_string":
+        return [
+            one.named_children[0]
+            for one in arguments.named_children
+            if one.type == "template_substitution" and one.named_children
+        ]
+    return [one for one in arguments.named_children if one.type != "comment"]
+
+
 def pattern_pairs(pattern: Node) -> list[tuple[str, Node]]:
     """The (key, own name) pairs of an object pattern; without those that have defaults or patterns of their own."""
     made = []
@@ -72,8 +87,11 @@ def required_module(node: Node) -> str | None:
 
 
 def source_text(node: Node | None) -> str:
-    """As it is written; "" for no node."""
-    return (node.text or b"").decode("utf-8", "replace") if node is not None else ""
+    """As it is written, a name's escape sequences replaced; "" for no node."""
+    text = (node.text or b"").decode("utf-8", "replace") if node is not None else ""
+    if "\\" in text and node is not None and node.type.endswith(("identifier", "identifier_pattern")):
+        return _ESCAPE.sub(lambda found: unescaped(found[0]), text)
+    return text
 
 
 def string_value(node: Node | None) -> str:
@@ -82,6 +100,19 @@ def string_value(node: Node | None) -> str:
         return ""
     parts = ((one.type, source_text(one)) for one in node.named_children)
     return "".join(unescaped(text) if kind == "escape_sequence" else text for kind, text in parts)
+
+
+def field_name(key: Node | None) -> str:
+    """What a field of an object is called."""
+    return string_value(key) if key is not None and key.type == "string" else source_text(key)
+
+
+def field_of(place: Node) -> str:
+    """The name of the field that `owner.name` or `owner["name"]` is; "" where that isn't written there."""
+    index = place.child_by_field_name("index")
+    if index is not None:
+        return string_value(index) if index.type == "string" else ""
+    return source_text(place.child_by_field_name("property"))
 
 
 def unescaped(text: str) -> str:

@@ -38,6 +38,7 @@ _HARMLESS = frozenset(
 _NO_ID = frozenset({"create", "list", "search"})  # of stripe's functions
 _ROUTE = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) ((?:https://api\.github\.com)?/[\w\-.~/{}]*)")
 _SEGMENT = re.compile(r"(?!\.{1,2}\Z)[\w\-.~]{1,100}")
+_SENDS_NOTHING = frozenset({"log", "auth"})
 _OF_OCTOKIT = ("headers", "mediaType", "request", "baseUrl")
 
 
@@ -46,11 +47,16 @@ def attribute(owner: Thing, name: str) -> Value | None:
     if owner.kind == "slack.js":
         return owner.but(chain=(*owner["chain"], name))
     if owner.kind == "octokit":
-        return Method(owner, name) if name in ("request", "paginate") else UNKNOWN
+        return owner.but(chain=(*owner["chain"], name))
     if not owner["js"]:
         return None
     found = library_methods.attribute(owner, _snake(name)) if name != "del" else None
     return found if found is not None else Method(owner, name)
+
+
+def is_client(value: Value) -> bool:
+    """Whether it is one of these, or of axios."""
+    return isinstance(value, Thing) and (value.kind in ("slack.js", "octokit", "axios") or bool(value["js"]))
 
 
 def made(reader: Following, function: Named, args: Sequence[Value]) -> Value | None:
@@ -64,7 +70,7 @@ def made(reader: Following, function: Named, args: Sequence[Value]) -> Value | N
     if name == _SLACK:
         return Thing("slack.js", (("chain", ()),))
     if name in _OCTOKIT:
-        return Thing("octokit")
+        return Thing("octokit", (("chain", ()),))
     client = library_methods.made(reader, _MADE[name], (), Fields())
     return client.but(js=True) if isinstance(client, Thing) else UNKNOWN
 
@@ -75,7 +81,7 @@ def called(reader: Following, owner: Thing, name: str, args: Sequence[Value]) ->
         _slack(reader, owner["chain"] if not name else (*owner["chain"], name), args)
         return UNKNOWN
     if owner.kind == "octokit":
-        _octokit(reader, args)
+        _of_octokit(reader, owner["chain"] if not name else (*owner["chain"], name), args)
         return UNKNOWN
     if not owner["js"] or not name:
         return None
@@ -124,6 +130,33 @@ def _say(reader: Following, method: str, sent: Fields) -> None:
     reader.seen.spoken.append(
         Spoken(line=reader.line, sdk="slack", name=method, given=sent, kind="form", verb=Lit("POST"), base=None)
     )
+
+
+def _of_octokit(reader: Following, chain: tuple[str, ...], args: Sequence[Value]) -> None:
+    """What a function of octokit asks for, by its name."""
+    if chain in (("paginate",), ("paginate", "iterator")):
+        first, *rest = args or (UNKNOWN,)
+        if isinstance(first, Thing) and first.kind == "octokit":
+            _of_octokit(reader, first["chain"], rest[:1])
+        else:
+            _octokit(reader, [first, *rest[:1]])
+    elif chain == ("request",):
+        _octokit(reader, args)
+    elif chain == ("graphql",):
+        given = args[1] if len(args) > 1 else Fields()
+        named = given if isinstance(given, Fields) else Fields(more=True)
+        variables = named.without(*_OF_OCTOKIT, "method", "url", "query", "operationName")
+        sent = Fields((("query", args[0] if args else UNKNOWN), ("variables", variables)))
+        if variables != named:
+            reader.seen.unread.append((reader.line, "a GraphQL request of octokit with options of its own"))
+            return
+        http.noted(reader, Lit("POST"), Lit("https://api.github.com/graphql"), Fields(), sent, "json")
+    else:
+        route = library_methods.octokit_routes().get(".".join(chain[1:] if chain[:1] == ("rest",) else chain))
+        if route is not None:
+            _octokit(reader, [Lit(route), *args[:1]])
+        elif len(chain) > 1 and chain[0] not in _SENDS_NOTHING:
+            reader.seen.unread.append((reader.line, f"{'.'.join(chain)} of octokit, which isn't known"))
 
 
 def _octokit(reader: Following, args: Sequence[Value]) -> None:

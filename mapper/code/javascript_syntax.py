@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 from mapper.code.javascript_names import SHARED, Names
 from mapper.code.javascript_nodes import (
+    field_name,
+    field_of,
+    given_to,
     loaded,
     number_value,
     parameters_of,
@@ -45,6 +48,7 @@ class Translation:
         self._seen = seen
         self._names = Names(root, seen)
         self._before: list[list[ast.stmt]] = []  # by block: what has to stand before the statement that is made
+        self.assigned = {""} if self._names.lends else set()  # fields that are given a value; "" is any
         self._made = 0
         self._depth = 0
         self._line = 1
@@ -236,8 +240,7 @@ class Translation:
             if to is not None and to.type == "assignment_pattern":
                 default = self._field(to, "right")
                 to = to.child_by_field_name("left")
-            if default is not None:
-                inner = ast.IfExp(self._unknown(), inner, default)
+            inner = ast.Call(ast.Name("js:taken", ast.Load()), [inner, *([default] if default is not None else [])], [])
             made.extend(self._assigned(to, inner))
         return made
 
@@ -249,6 +252,7 @@ class Translation:
                 return ast.Name(self._names.own(node), ast.Store())
             case "member_expression" | "subscript_expression":
                 owner = self._field(node, "object")
+                self.assigned.add(field_of(node))
                 if isinstance(owner, ast.Name) and owner.id == "this":
                     return ast.Attribute(owner, source_text(node.child_by_field_name("property")), ast.Store())
                 place = node.child_by_field_name("property")
@@ -257,8 +261,7 @@ class Translation:
         return None
 
     def _for_in(self, node: Node) -> list[ast.stmt]:
-        name = self._name()
-        left = node.child_by_field_name("left")
+        name, left = self._name(), node.child_by_field_name("left")
         through = self._field(node, "right")
         if source_text(node.child_by_field_name("operator")) == "in":
             through = ast.Call(ast.Attribute(ast.Name("Object", ast.Load()), "keys", ast.Load()), [through], [])
@@ -293,7 +296,7 @@ class Translation:
             if one.type == "rest_pattern":
                 arguments.vararg = ast.arg(self._names.own(one.named_children[0]))
                 continue
-            named = target is not None and target.type == "identifier" and not self._is_shared(target)
+            named = target is not None and target.type == "identifier" and SHARED not in self._names.own(target)
             own = self._names.own(target) if named else self._name()
             arguments.args.append(ast.arg(own))
             arguments.defaults.append(default if default is not None else ast.Constant(None))
@@ -340,7 +343,11 @@ class Translation:
 
     def _expression(self, node: Node) -> ast.expr:
         match node.type:
-            case "identifier" | "this" | "super" | "shorthand_property_identifier":
+            case "super":
+                above = ast.Call(ast.Name("super", ast.Load()), [], [])
+                called = node.parent is not None and node.parent.type == "call_expression"
+                return ast.Attribute(above, "__init__", ast.Load()) if called else above
+            case "identifier" | "this" | "shorthand_property_identifier":
                 read = ast.Name(self._names.own(node), ast.Load())
                 known_as = self._names.known_as(node)
                 return ast.Call(ast.Name(known_as, ast.Load()), [read], []) if known_as else read
@@ -382,8 +389,7 @@ class Translation:
                 if operator == "!":
                     return ast.UnaryOp(ast.Not(), value)
                 self._before[-1].append(ast.Expr(value))
-                target = self._target(node.child_by_field_name("argument")) if operator == "delete" else None
-                if target is not None:
+                if operator == "delete" and (target := self._target(node.child_by_field_name("argument"))) is not None:
                     self._before[-1].append(ast.Assign([target], self._unknown()))
                 return self._unknown()
             case "ternary_expression":
@@ -395,8 +401,11 @@ class Translation:
                 if target is not None:
                     self._before[-1].append(ast.Assign([target], self._unknown()))
                 return value
-            case "spread_element":
+            case "spread_element" | "computed_property_name":
                 return self.expression(node.named_children[0])
+            case "yield_expression":
+                value = self.expression(node.named_children[0]) if node.named_children else ast.Constant(None)
+                return ast.YieldFrom(value) if any(one.type == "*" for one in node.children) else ast.Yield(value)
         for one in node.named_children:  # whatever it does, its parts may send something
             if one.type not in ("comment", "regex_pattern", "regex_flags", "class_body"):
                 self._before[-1].append(ast.Expr(self.expression(one)))
@@ -426,14 +435,12 @@ class Translation:
         name = source_text(function)
         if name in ("eval", "Function"):
             self._seen.note(f"Line {self._line}: {name} runs text as a program.")
-        module = required_module(node)
-        if module is not None:
+        if (module := required_module(node)) is not None:
             own = self._name()
             self._before[-1].append(self._whole(module, own))
             return ast.Name(own, ast.Load())
-        args = []
-        if arguments is not None and arguments.type == "arguments":
-            args = [self._item(one) for one in arguments.named_children if one.type != "comment"]
+        tagged = [self._unknown()] if arguments is not None and arguments.type == "template_string" else []
+        args = [*tagged, *[self._item(one) for one in given_to(arguments)]]
         return ast.Call(self.expression(function), args, [])
 
     def _object(self, node: Node) -> ast.expr:
@@ -442,13 +449,7 @@ class Translation:
         for one in node.named_children:
             match one.type:
                 case "pair":
-                    key = one.child_by_field_name("key")
-                    if key is not None and key.type == "computed_property_name":
-                        keys.append(self.expression(key.named_children[0]))
-                    else:
-                        keys.append(
-                            ast.Constant(string_value(key) if key and key.type == "string" else source_text(key))
-                        )
+                    keys.append(self._key(one.child_by_field_name("key")))
                     values.append(self._field(one, "value"))
                 case "shorthand_property_identifier":
                     keys.append(ast.Constant(source_text(one)))
@@ -459,9 +460,12 @@ class Translation:
                 case "method_definition":
                     function = self._function(one, self._name())
                     self._before[-1].append(function)
-                    keys.append(ast.Constant(source_text(one.child_by_field_name("name"))))
+                    keys.append(self._key(one.child_by_field_name("name")))
                     values.append(ast.Name(function.name, ast.Load()))
         return ast.Dict(keys, values)
+
+    def _key(self, key: Node | None) -> ast.expr:
+        return self.expression(key) if key and key.type == "computed_property_name" else ast.Constant(field_name(key))
 
     def _template(self, node: Node) -> ast.expr:
         parts: list[ast.expr] = []
@@ -470,9 +474,8 @@ class Translation:
                 inner = self.expression(one.named_children[0] if one.named_children else None)
                 parts.append(ast.FormattedValue(inner, -1, None))
             else:
-                parts.append(
-                    ast.Constant(unescaped(source_text(one)) if one.type == "escape_sequence" else source_text(one))
-                )
+                part = source_text(one)
+                parts.append(ast.Constant(unescaped(part) if one.type == "escape_sequence" else part))
         return ast.JoinedStr(parts)
 
     def _binary(self, node: Node) -> ast.expr:
@@ -483,14 +486,11 @@ class Translation:
         if operator in ("&&", "||"):
             return ast.BoolOp(ast.And() if operator == "&&" else ast.Or(), [left, right])
         if operator == "??":
-            return ast.IfExp(self._unknown(), left, right)
+            return ast.Call(ast.Name("js:else", ast.Load()), [left, right], [])
         if operator in _COMPARED:
             return ast.Compare(left, [_COMPARED[operator]()], [right])
         self._before[-1] += [ast.Expr(left), ast.Expr(right)]
         return self._unknown()
-
-    def _is_shared(self, node: Node) -> bool:
-        return self._names.own(node).startswith(SHARED)
 
     def _unknown(self) -> ast.expr:
         return ast.Call(ast.Name(_UNKNOWN, ast.Load()), [], [])

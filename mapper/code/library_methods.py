@@ -73,6 +73,12 @@ def _table(name: str) -> Any:
 
 
 @cache
+def octokit_routes() -> Mapping[str, str]:
+    """What octokit's functions ask for, by their names (`issues.create`), as their method and address."""
+    return _table("octokit")  # type: ignore[no-any-return] # our own file
+
+
+@cache
 def slack_json() -> frozenset[str]:
     """The names of slack_sdk's functions that send JSON; the others send a form."""
     return frozenset(_table("slack_sdk")["json"])

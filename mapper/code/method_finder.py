@@ -14,6 +14,7 @@ from types import MappingProxyType
 from mapper.catalog import Catalog
 from mapper.code import method_match
 from mapper.code.found_calls import Finding
+from mapper.code.python import TOO_MUCH
 from mapper.code.sent_requests import Seen
 from policies.actions import Language
 
@@ -36,11 +37,18 @@ def find(
 
     if len(program) > MAX_PROGRAM:
         return Finding(notes=(f"The program is {len(program)} characters long; at most {MAX_PROGRAM} are read.",))
-    return matched(languages.read(language, program), catalog, services, bases)
+    try:
+        seen = languages.read(language, program)
+    except RecursionError:
+        return Finding(notes=(TOO_MUCH,))
+    return matched(seen, catalog, services, bases)
 
 
 def matched(
     seen: Seen, catalog: Catalog, services: Sequence[str], bases: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> Finding:
     """The same, of a program that was read already. Raises StoreUnreadable."""
-    return method_match.Matching(catalog, services, bases).finding(seen)
+    try:
+        return method_match.Matching(catalog, services, bases).finding(seen)
+    except RecursionError:
+        return Finding(notes=(*seen.notes, TOO_MUCH))

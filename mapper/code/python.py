@@ -51,6 +51,7 @@ class Reader(Statements):
     """Follows one program."""
 
     def module(self, body: Sequence[ast.stmt]) -> None:
+        self.stored = stored(body)
         scope = Scope(Names({"__name__": Lit("__main__"), "__file__": UNKNOWN}))
         with contextlib.suppress(Left):
             self.block(body, scope)
@@ -76,3 +77,32 @@ def mentioned(body: Sequence[ast.stmt]) -> frozenset[str]:
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 found.add(node.id)
     return frozenset(found)
+
+
+def stored(body: Sequence[ast.stmt]) -> dict[str, int]:
+    """How often each name is given a value; more than once, where that is in a loop."""
+    found: dict[str, int] = {}
+    waiting: list[tuple[ast.AST, bool]] = [(one, False) for one in body]
+    while waiting:
+        node, again = waiting.pop()
+        again = again or isinstance(node, ast.For | ast.AsyncFor | ast.While)
+        names: list[str] = []
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                names = [name]
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names = [name]
+            case ast.ClassDef(name=name):
+                names = [name]
+            case ast.alias(name=name, asname=own):
+                names = [own or name.partition(".")[0]]
+            case ast.Global(names=shared) | ast.Nonlocal(names=shared):
+                names = [*shared, *shared]
+            case ast.ExceptHandler(name=str() as name) | ast.MatchAs(name=str() as name):
+                names = [name]
+            case ast.MatchStar(name=str() as name) | ast.MatchMapping(rest=str() as name):
+                names = [name]
+        for name in names:
+            found[name] = found.get(name, 0) + (2 if again else 1)
+        waiting += [(child, again) for child in ast.iter_child_nodes(node)]
+    return found

@@ -1,9 +1,9 @@
 """Shell programs, read by their grammar (tree-sitter's for Bash) and never run.
 
 Rules: variables, loops over written words and functions are followed as in `mapper.code.python`, by the same kinds of
-values; what a command prints is unknown. Of commands, curl, wget and `gh api` are understood, and Python and JavaScript
-that the program holds itself: in a here-document, after `-c`, in a file that it wrote. `eval`, `source` and their like
-are said in a note, and what they run isn't known.
+values; what a command prints is unknown, but for `echo`, `printf`, and an object that `jq` makes. Of commands, curl,
+wget and `gh api` are understood, and Python and JavaScript that the program holds itself: in a here-document, after
+`-c`, in a file that it wrote. `eval`, `source` and their like are said in a note, and what they run isn't known.
 """
 
 from __future__ import annotations
@@ -14,29 +14,44 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mapper.code import curl
-from mapper.code.abstract_values import UNKNOWN, Lit, Text, Value, parts_of, text, weight
+from mapper.code import curl, shell_values
+from mapper.code.abstract_values import UNKNOWN, Json, Listed, Lit, Stream, Text, Value, parts_of, weight
 from mapper.code.javascript import read_javascript
-from mapper.code.libraries import environment
 from mapper.code.python import TOO_MUCH, read_python
 from mapper.code.sent_requests import Enough, Seen
-from mapper.code.variables import Names, meet
+from mapper.code.shell_expansions import MAX_STEPS
+from mapper.code.shell_ways import Ways
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_STEPS = 20_000
 MAX_DEPTH = 12
 UNROLLED = 24
 LONGEST = 100_000  # characters
 
 _PYTHON = re.compile(r"(?:.*/)?python(?:3(?:\.\d+)?)?")
-_PREFIXES = frozenset({"sudo", "time", "nohup", "command", "exec", "env", "nice", "timeout", "stdbuf", "xargs", "then"})
+_PREFIXES = frozenset({"sudo", "time", "nohup", "command", "exec", "env", "nice", "timeout", "stdbuf", "xargs", "then",
+                       "builtin"})  # fmt: skip
 _HIDING = {"eval": "runs text as a program", "source": "reads another program", ".": "reads another program",
            "bash": "runs another shell program", "sh": "runs another shell program"}  # fmt: skip
 _OTHERS = frozenset({"ruby", "perl", "php", "go", "deno", "nc", "ncat", "telnet", "openssl", "ssh", "scp", "git"})
 _BODIES = frozenset({"program", "compound_statement", "do_group", "list", "pipeline", "subshell", "negated_command",
                      "else_clause", "elif_clause", "case_item"})  # fmt: skip
+_PLACES = tuple(map(str, range(1, 20)))  # a function's arguments
+_ITEMS = ("word", "string", "raw_string", "concatenation", "number")
+_REDIRECTED = re.compile(r"(\d*|&|\{\w+\})(>>|>\||>&|<>|<&|>|<(?!<))")
+# Commands that change no file that is named to them, and those that change files that aren't.
+_READERS = frozenset(
+    {
+        "echo", "printf", "jq", "cat", "test", "[", "true", "false", ":", "sleep", "date", "grep", "egrep", "fgrep",
+        "head", "tail", "wc", "ls", "stat", "du", "file", "chmod", "mkdir", "exit", "return", "break", "continue",
+        "read", "set", "shift", "let", "getopts", "cut", "tr", "basename", "dirname", "realpath", "pwd", "id",
+        "hostname", "seq", "which", "type", "diff", "cmp", "md5sum", "sha256sum", "base64", "trap", "wait", "kill",
+        "curl", "tee", "mktemp",
+    }
+)  # fmt: skip
+_MOVERS = frozenset({"cp", "mv", "rsync", "tar", "unzip", "patch", "ln", "install", "dd", "git", "cd", "pushd", "popd",
+                     "find", "make", "eval", "source", ".", "bash", "sh", "zsh", "ssh", "exec"})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +93,8 @@ def read_shell(program: str, seen: Seen) -> None:
 
 
 @dataclass(slots=True)
-class _Shell:
-    seen: Seen
-    data: bytes
-    names: Names = field(default_factory=Names)
+class _Shell(Ways):
     functions: dict[str, Node] = field(default_factory=dict)
-    files: dict[str, Value] = field(default_factory=dict)
-    steps: int = 0
     depth: int = 0
 
     # ---- statements
@@ -108,7 +118,13 @@ class _Shell:
         match node.type:
             case "variable_assignment":
                 self.assign(node)
-            case "declaration_command" | "variable_assignments":
+            case "declaration_command":
+                self.declared(node)
+            case "unset_command":
+                for one in node.named_children:
+                    plainly = one.type in ("variable_name", "subscript")
+                    self.cleared([Lit(self.source(one))] if plainly else self.split(one))
+            case "variable_assignments":
                 self.block(node)
             case "command":
                 self.command(node, {}, [])
@@ -121,32 +137,31 @@ class _Shell:
             case "for_statement":
                 self.loop(node)
             case "while_statement":
-                body = node.child_by_field_name("body")
+                self.rounds(node.named_children)
+            case "c_style_for_statement":
                 for child in node.named_children:
-                    if child != body:
-                        self.statement(child)
-                if body is not None:
-                    self.rounds(body)
+                    self.inside(child)
+                    self.computed(self.source(child))
+                if (body := node.child_by_field_name("body")) is not None:
+                    self.rounds([body])
+            case "pipeline":
+                self.piped(node.named_children, {}, [])
             case "if_statement" | "case_statement":
-                before = self.names
-                after = [before.layer()]
-                for child in node.named_children:
-                    self.names = before.layer()
-                    self.statement(child)
-                    after.append(self.names)
-                self.seen.spend(meet(before, after))
-                self.names = before
+                self.parting(node)
+            case "list":
+                self.chain(node)
+            case "subshell":
+                self.apart(node)
+            case "test_command":
+                if self.source(node)[:2] == "((":
+                    self.computed(self.source(node))
+                self.inside(node)
             case kind if kind in _BODIES:
+                if self.source(node)[:2] == "((":
+                    self.computed(self.source(node))
                 self.block(node)
             case "command_substitution":
-                self.block(node)
-
-    def assign(self, node: Node) -> None:
-        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        if name is not None:
-            known = self.word(value) if value is not None else Lit("")
-            added = self.data[name.end_byte : name.end_byte + 2] == b"+="
-            self.names[self.source(name)] = UNKNOWN if added else known
+                self.apart(node)
 
     def loop(self, node: Node) -> None:
         variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
@@ -155,29 +170,19 @@ class _Shell:
         name = self.source(variable)
         items: list[Value] = []
         for value in node.children_by_field_name("value"):
+            listed = self.listed(value)
+            if listed is not None:
+                items.extend(listed)
+                continue
             found = self.word(value)
-            plainly = value.type in ("word", "string", "raw_string", "concatenation", "number")
-            items.append(found if plainly and "*" not in self.source(value) else UNKNOWN)
+            items.append(found if value.type in _ITEMS and self.sure(value, [found]) else UNKNOWN)
         if items and len(items) <= UNROLLED and all(isinstance(item, Lit) for item in items):
             for item in items:
-                self.names[name] = item
+                self.put(name, item)
                 self.block(body)
             return
         self.names[name] = UNKNOWN
-        self.rounds(body)
-
-    def rounds(self, body: Node) -> None:
-        """A loop's body, as it begins and with what its rounds may have changed."""
-        before = self.names
-        self.names = before.layer()
-        self.block(body)
-        since = self.names.since(before)
-        self.seen.spend(len(since))
-        changed = [name for name, value in since.items() if value is not None and before.get(name) != value]
-        self.names = self.names.settle(before)
-        if changed:
-            self.names.update(dict.fromkeys(changed, UNKNOWN))
-            self.block(body)
+        self.rounds([body])
 
     # ---- commands
 
@@ -200,58 +205,130 @@ class _Shell:
         if body is not None:
             if body.type == "command":
                 self.command(body, to, text_in)
-            elif body.type == "pipeline" and body.named_children and body.named_children[-1].type == "command":
-                for each in body.named_children[:-1]:
-                    self.statement(each)
-                self.command(body.named_children[-1], to, text_in)
+            elif body.type == "pipeline":
+                self.piped(body.named_children, to, text_in)
             else:
                 self.statement(body)
+        # What follows a here-document's mark gets what the command before it prints.
+        handed = text_in[-1:] if body is not None and self.source(body) == "cat" else []
         for each in rest:
-            self.statement(each)
+            self.piped([each], {}, [], handed)
+        if "file" in to and (body is None or body.type != "command"):
+            self.write(to["file"], UNKNOWN)
+
+    def piped(
+        self, nodes: list[Node], to: dict[str, Value], last: list[Value], first: list[Value] | None = None
+    ) -> None:
+        """Commands of which each reads what the one before it prints; `first` is what the first of them reads, and
+        `to` and `last` where the last one writes, and what it reads instead."""
+        handed = first or []
+        while nodes and nodes[0].type == "pipeline":
+            nodes = [*nodes[0].named_children, *nodes[1:]]
+        for node in nodes:
+            is_last = node == nodes[-1]
+            before = self.names
+            if len(nodes) > 1:  # each of them is a subshell
+                self.names = before.layer()
+            if node.type == "command":
+                printed = self.command(node, to if is_last else {}, [*handed, *(last if is_last else [])])
+                handed = [printed] if printed is not None else []
+            else:
+                self.statement(node)
+                handed = []
+            if len(nodes) > 1:
+                self.leave(before)
 
     def _into(self, node: Node, to: dict[str, Value]) -> None:
         target = node.child_by_field_name("destination")
-        if target is not None and self.source(node).startswith((">", "1>")):
-            to["file"] = self.word(target)
+        if target is not None and target.type == "process_substitution":
+            self.apart(target)
+            return
+        mark = _REDIRECTED.match(self.source(node))
+        if target is None or mark is None:
+            self.forget()
+            return
+        name = self.word(target)
+        if mark[2] in (">&", "<&") and isinstance(name, Lit) and re.fullmatch(r"\d+-?|-", str(name.value)):
+            if mark[1] in ("", "1") and mark[2] == ">&":
+                to["file"] = Lit("/dev/null")  # it is printed elsewhere
+        elif mark[2] == "<":
+            if mark[1] in ("", "0"):
+                to["from"] = self.file(name)
+        elif mark[1] in ("", "1", "&") and mark[2] != "<>":
+            if "file" in to:
+                self.write(to["file"], UNKNOWN)
+            to["file"] = name
+            if mark[2] in (">>", ">&") or mark[1] == "&":
+                to["after"] = UNKNOWN  # what is there already, or is written beside it
+        else:
+            self.write(name, UNKNOWN)
 
-    def heredoc(self, node: Node) -> Value:
-        start = next((one for one in node.children if one.type == "heredoc_start"), None)
-        body = next((one for one in node.children if one.type == "heredoc_body"), None)
-        if body is None:
-            return UNKNOWN
-        if start is not None and self.source(start)[:1] in ("'", '"', "\\"):
-            return Lit(self.source(body))
-        return self.pieces(body)
-
-    def command(self, node: Node, to: dict[str, Value], text_in: list[Value]) -> None:
+    def command(self, node: Node, to: dict[str, Value], text_in: list[Value]) -> Value | None:
+        """Follow one command; what it prints, where that is known."""
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise Enough
         kept = self.names
-        prefixed = False
         words: list[Value] = []
+        loose = 0  # so many words at the end aren't known to be as many
         for child in node.named_children:
             if child.type == "variable_assignment":
-                if not prefixed:  # it is set for this command alone
-                    self.names, prefixed = kept.layer(), True
-                self.assign(child)
-            elif child.type == "command_name":
-                words.append(self.word(child.named_children[0]) if child.named_children else self.plain_word(child))
-            elif child.type == "herestring_redirect":
+                continue
+            if child.type == "herestring_redirect":
                 text_in.append(self.word(child.named_children[0]) if child.named_children else UNKNOWN)
             elif child.type == "file_redirect":
                 self._into(child, to)
             else:
-                words.extend(self.split(child))
+                word = child.named_children[0] if child.type == "command_name" and child.named_children else child
+                found = self.split(word) if word.type != "command_name" else [self.plain_word(word)]
+                words.extend(found)
+                sure = word.type == "command_name" or self.sure(word, found)
+                loose = loose + len(found) if loose or not sure else 0
         line = node.start_point[0] + 1
+        own = [one for one in node.named_children if one.type == "variable_assignment"]
+        if own:  # they are set for this command alone
+            self.names = kept.layer()
+            for one in own:
+                self.assign(one)
         try:
-            self.run(words, line, to, text_in)
+            text_in = [to["from"]] if "from" in to else text_in[-1:]  # the last redirection counts
+            self.run(words, line, to, text_in, loose)
         finally:
-            if prefixed:
+            if own:
+                since = self.names.since(kept)
+                given = {re.split(r"\[|\+?=", self.source(one))[0] for one in own}
                 self.names = kept
+                self.names.update({name: value for name, value in since.items() if name not in given})
+        printed = self.printed(words, text_in)
+        if "file" in to:
+            self.write(to["file"], UNKNOWN if printed is None or "after" in to else printed)
+        return printed if "file" not in to else None
 
-    def run(self, words: list[Value], line: int, to: dict[str, Value], text_in: list[Value]) -> None:
+    def printed(self, words: list[Value], text_in: list[Value]) -> Value | None:
+        """What a command prints; None where that isn't known."""
+        name = str(words[0].value) if words and isinstance(words[0], Lit) else ""
+        if name in self.functions:
+            return None
+        found: Value | None = None
+        match name, words[1:]:
+            case "echo", [one] if one not in (Lit("-n"), Lit("-e")) and not isinstance(one, Stream):
+                found = one
+            case "printf", args:
+                found = shell_values.printf(args)
+            case "jq", args:
+                self.seen.spend(sum(len(str(arg.value)) // 2 if isinstance(arg, Lit) else weight(arg) for arg in args))
+                found = shell_values.jq(args)
+            case ("cat", []) | ("tee", _):
+                found = text_in[-1] if text_in else None
+            case "cat", [one]:
+                found = self.file(one)
+        slashed = name == "echo" and any("\\" in part for part in parts_of(found or UNKNOWN) if isinstance(part, str))
+        return found if isinstance(found, Lit | Text | Json) and not slashed else None
+
+    def run(self, words: list[Value], line: int, to: dict[str, Value], text_in: list[Value], loose: int = 0) -> None:
         while words and isinstance(words[0], Lit) and str(words[0].value) in _PREFIXES:
+            if words[0] in (Lit("xargs"), Lit("exec")):  # what it is given besides isn't known
+                self.forget()
             words = words[1:]
             while words and isinstance(words[0], Lit) and re.match(r"-|\d+[smh]?$|\w+=", str(words[0].value)):
                 words = words[1:]
@@ -259,13 +336,24 @@ class _Shell:
             return
         if not isinstance(words[0], Lit):
             self.seen.note(f"Line {line}: runs a command whose name is made while it runs.")
+            self.forget()
             return
         name, args = str(words[0].value), words[1:]
         base = name.rpartition("/")[2]
+        counted = [*args[: max(len(args) - loose, 0)], shell_values.WORDS] if loose else args
         if name in self.functions:
-            self.function(name, args)
-        elif base == "curl":
-            curl.curl(self.seen, line, args, text_in[0] if text_in else None, self.files)
+            self.function(name, counted)
+            return
+        if base in _MOVERS and not (base in ("bash", "sh") and args[:1] == [Lit("-c")]):
+            self.forget()
+        elif _PYTHON.fullmatch(name) or base in ("node", "nodejs"):
+            self.forget([arg for arg in [*args[1:], *text_in] if isinstance(arg, Lit)])
+        elif base not in _READERS:
+            self.forget(args)
+        if base == "curl":
+            curl.curl(self.seen, line, args, text_in[0] if text_in else None, self.file)
+            for one in curl.written(args):
+                self.write(one, UNKNOWN)
         elif base == "wget":
             curl.wget(self.seen, line, args)
         elif base == "gh":
@@ -276,16 +364,31 @@ class _Shell:
             self.inner(line, _PYTHON_INSIDE, args, text_in)
         elif base in ("node", "nodejs"):
             self.inner(line, _NODE_INSIDE, args, text_in)
-        elif base in ("cat", "tee", "echo", "printf"):
-            self.written(base, args, to, text_in)
+        elif base == "tee":
+            for arg in args:
+                self.write(arg, text_in[-1] if text_in and len(args) == 1 else UNKNOWN)
+        elif base == "printf" and args and args[0] == Lit("-v"):
+            if len(args) > 1 and isinstance(args[1], Lit) and str(args[1].value).isidentifier():
+                self.put(str(args[1].value), shell_values.printf(args[2:]))
+            else:
+                self.cleared(args[1:2])
+        elif base in ("shift", "set"):
+            self.moved(base, counted)
+        elif base == "let":
+            self.computed(" ; ".join(str(arg.value) for arg in args if isinstance(arg, Lit)))
+            self.cleared(arg for arg in args if not isinstance(arg, Lit))
+        elif base == "getopts":
+            self.cleared((Lit("OPTARG"), Lit("OPTIND"), *args[1:2]))
         elif base in ("bash", "sh") and args and isinstance(args[0], Lit) and args[0].value == "-c":
             self.nested(line, args[1] if len(args) > 1 else UNKNOWN)
-        elif base in ("read", "mapfile", "readarray", "unset"):
-            for arg in args:
-                if (isinstance(arg, Lit) and str(arg.value) in self.names) or (
-                    isinstance(arg, Lit) and str(arg.value).isidentifier()
-                ):
-                    self.names[str(arg.value)] = UNKNOWN
+        elif base in ("read", "mapfile", "readarray", "unset", "wait"):
+            asked = re.compile(r"-\w*[ptnNdiusOcC]") if base != "wait" else re.compile("-[fn]*")
+            kept = [arg for place, arg in enumerate(args)
+                    if not place or not asked.fullmatch(str(getattr(args[place - 1], "value", "")))]  # fmt: skip
+            attached = [re.fullmatch(r"-\w*?[ap](\w+)", str(arg.value)) for arg in args if isinstance(arg, Lit)]
+            self.cleared([*kept, Lit("REPLY"), Lit("MAPFILE"), *(Lit(one[1]) for one in attached if one)])
+        elif base == "trap" and not {Lit("DEBUG"), Lit("ERR"), Lit("RETURN")}.isdisjoint(args):
+            self.seen.note(f"Line {line}: trap runs text as a program, which isn't followed.")
         elif name in _HIDING:
             self.seen.note(f"Line {line}: {name} {_HIDING[name]}, which isn't followed.")
         elif base in _OTHERS:
@@ -294,21 +397,47 @@ class _Shell:
     def function(self, name: str, args: list[Value]) -> None:
         if self.depth > MAX_DEPTH * 8:
             return
-        kept = {key: self.names.get(key) for key in [*map(str, range(1, 20)), "@", "*", "#"]}
-        for place in range(1, 20):
-            self.names[str(place)] = args[place - 1] if place <= len(args) else Lit("")
-        self.names.update({"@": UNKNOWN, "*": UNKNOWN, "#": Lit(str(len(args)))})
+        self.local.append({key: self.names.get(key) for key in [*_PLACES, "@", "*", "#"]})
+        self.places(args)
         body = self.functions[name]
         self.depth += 8
         try:
             self.statement(body)
         finally:
             self.depth -= 8
-            for key, value in kept.items():
+            for key, value in self.local.pop().items():
                 if value is None:
                     self.names.drop(key)
                 else:
                     self.names[key] = value
+
+    def places(self, args: list[Value] | None) -> None:
+        """The arguments that a function has; None: any."""
+        listed = shell_values.array(args) if args is not None else UNKNOWN
+        known = isinstance(listed, Listed)
+        several = [place for place, one in enumerate(args or ()) if isinstance(one, Stream | Listed)]
+        sure = several[0] if several else len(args or ())
+        for place, key in enumerate(_PLACES):
+            self.names[key] = (args or [])[place] if place < sure else Lit("") if known else UNKNOWN
+        self.names.update({"@": listed, "*": UNKNOWN, "#": Lit(str(sure)) if known else UNKNOWN})
+
+    def moved(self, base: str, args: list[Value]) -> None:
+        """`shift`, and `set` where it gives other arguments."""
+        plain = [str(arg.value) if isinstance(arg, Lit) else "" for arg in args]
+        if base == "set":
+            place = 0
+            while place < len(args) and len(plain[place]) > 1 and plain[place][0] in "-+" and plain[place] != "--":
+                place += 2 if "o" in plain[place] else 1
+            if place < len(args):
+                ended = plain[place] in ("--", "-")
+                self.places(args[place + 1 :] if ended else args[place:] if plain[place] else None)
+            return
+        there = self.names.get("@")
+        by = plain[0] if plain else "1"
+        if not isinstance(there, Listed) or there.more or not by.isdecimal():
+            self.places(None)
+        elif int(by) <= len(there.items):
+            self.places(list(there.items[int(by) :]))
 
     def inner(self, line: int, how: _Inner, args: list[Value], text_in: list[Value]) -> None:
         """A program of another language that is started here."""
@@ -319,8 +448,8 @@ class _Shell:
             program = rest[1]
         elif (not rest or first in ("-", "/dev/stdin")) and text_in:
             program = text_in[-1]
-        elif first and os.path.normpath(first) in self.files:
-            program = self.files[os.path.normpath(first)]
+        elif first and os.path.normpath(first) in self.written:
+            program = self.file(Lit(first))
         else:
             self.seen.note(f"Line {line}: runs a {how.name} program that isn't written there.")
             return
@@ -351,117 +480,3 @@ class _Shell:
         read_shell(str(program.value), self.seen)
         self.shift(before, line - 1)
         self.depth -= 20
-
-    def written(self, base: str, args: list[Value], to: dict[str, Value], text_in: list[Value]) -> None:
-        target = to.get("file")
-        if base == "tee" and args:
-            target = args[-1]
-        if isinstance(target, Lit):
-            if base in ("cat", "tee"):
-                value = text_in[-1] if text_in and (base == "tee" or not args) else UNKNOWN
-            else:
-                value = args[0] if base == "echo" and len(args) == 1 else UNKNOWN
-            self.files[os.path.normpath(str(target.value))] = value
-
-    # ---- words
-
-    def source(self, node: Node) -> str:
-        self.seen.spend((node.end_byte - node.start_byte) // 500)
-        return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
-
-    def plain_word(self, node: Node) -> Value:
-        return Lit(re.sub(r"\\(.)", r"\1", self.source(node).replace("\\\n", ""), flags=re.DOTALL))
-
-    def split(self, node: Node) -> list[Value]:
-        """A word as the arguments that it becomes: a variable without quotes may become several, or none."""
-        found = self.word(node)
-        if node.type in ("simple_expansion", "expansion") and isinstance(found, Lit):
-            return [Lit(one) for one in str(found.value).split()]
-        return [found]
-
-    def word(self, node: Node) -> Value:
-        self.seen.spend(1)
-        self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise Enough
-        match node.type:
-            case "word" | "number" | "special_variable_name" | "test_operator":
-                if node.named_children:
-                    return self.pieces(node)
-                return self.plain_word(node)
-            case "raw_string":
-                return Lit(self.source(node)[1:-1])
-            case "ansi_c_string":
-                try:
-                    return Lit(self.source(node)[2:-1].encode("latin-1", "backslashreplace").decode("unicode_escape"))
-                except UnicodeDecodeError:
-                    return UNKNOWN
-            case "string":
-                return self.pieces(node, quoted=True)
-            case "concatenation" | "command_name":
-                return text(part for child in node.named_children for part in parts_of(self.word(child)))
-            case "simple_expansion":
-                return self.variable(self.source(node).lstrip("$"))
-            case "expansion":
-                return self.expansion(node)
-            case "command_substitution":
-                return self.substituted(node)
-        return UNKNOWN
-
-    def pieces(self, node: Node, quoted: bool = False) -> Value:
-        """A text with expansions in it."""
-        made: list[Value] = []
-        place = node.start_byte + quoted
-        end = node.end_byte - quoted
-        for child in node.named_children:
-            if child.type in ("string_content", "heredoc_content", "heredoc_end"):
-                continue
-            made.append(self._between(place, child.start_byte, quoted))
-            made.append(self.word(child))
-            place = child.end_byte
-        made.append(self._between(place, end, quoted))
-        found = text(part for value in made for part in parts_of(value))
-        self.seen.spend(weight(found) // 8)
-        return found
-
-    def _between(self, start: int, end: int, quoted: bool) -> Value:
-        self.seen.spend((end - start) // 100)
-        raw = self.data[start:end].decode("utf-8", "replace")
-        return Lit(re.sub(r'\\([$`"\\\n])', lambda match: "" if match[1] == "\n" else match[1], raw))
-
-    def variable(self, name: str) -> Value:
-        if name in self.names:
-            return self.names[name]
-        return environment(name) if name.isidentifier() else UNKNOWN
-
-    def expansion(self, node: Node) -> Value:
-        inner = self.source(node)[2:-1]
-        match = re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*|[0-9@*#])(?:(:?[-=?+])(.*))?", inner, re.DOTALL)
-        if match is None:
-            return UNKNOWN
-        name, operator, default = match[1], match[2] or "", match[3] or ""
-        known = self.names.get(name)
-        if not operator or (known is not None and known != Lit("")):
-            return self.variable(name) if operator[-1:] != "+" else UNKNOWN
-        if operator[-1] in "-=":
-            value: Value = Lit(default.strip("\"'")) if "$" not in default and "`" not in default else UNKNOWN
-            return environment(name, value)
-        return UNKNOWN
-
-    def substituted(self, node: Node) -> Value:
-        """What a command prints: known only of a text that is handed through."""
-        words = node.named_children
-        self.block(node)
-        if len(words) == 1 and words[0].type == "redirected_statement":
-            body = words[0].child_by_field_name("body")
-            docs = [one for one in words[0].named_children if one.type == "heredoc_redirect"]
-            if body is not None and self.source(body) == "cat" and len(docs) == 1:
-                found = self.heredoc(docs[0])
-                if isinstance(found, Lit):
-                    return Lit(str(found.value).rstrip("\n"))
-                return found if isinstance(found, Text) else UNKNOWN
-        if len(words) == 1 and words[0].type == "command":
-            parts = words[0].named_children
-            if len(parts) == 2 and self.source(parts[0]) == "echo":
-                return self.word(parts[1])
-        return UNKNOWN

@@ -18,6 +18,7 @@ from mapper.code.abstract_values import (
     Made,
     Named,
     OneOf,
+    Stream,
     Thing,
     Value,
     plain,
@@ -254,7 +255,7 @@ class Statements(Calling):
                         else Fields(holder.items, True)
                     )
                     self.assign_back(owner, self.kept(changed), scope)
-                elif isinstance(holder, (Listed, OneOf)):
+                elif isinstance(holder, (Listed, Stream, OneOf)):
                     self.assign_back(owner, UNKNOWN, scope)
 
     def assign_back(self, owner: ast.expr, value: Value, scope: Scope) -> None:

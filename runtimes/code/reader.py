@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from mapper.code.folder_shell import FolderShell, read_folder_shell
 from mapper.code.languages import read
 from mapper.code.method_finder import MAX_PROGRAM
+from mapper.code.python import TOO_MUCH
 from mapper.code.seen_json import BadReading, from_json, to_json
 from mapper.code.sent_requests import Seen
 from policies.actions import LANGUAGES, Language
@@ -52,7 +53,7 @@ class Reader:
     async def read(self, language: Language, program: str, agent: str) -> Seen:
         """What the program sends. Raises InvalidInput for one that can't be read within bounds; Unavailable."""
         if len(program) <= LITTLE and language == "python":
-            seen = read(language, program, Seen(budget=_LITTLE_WORK))
+            seen = _read(language, program, Seen(budget=_LITTLE_WORK))
             if seen.spent <= _LITTLE_WORK:
                 return seen
         if len(program) > MAX_PROGRAM:  # said in a note, as every bound is
@@ -67,7 +68,10 @@ class Reader:
         """What a shell command does to its folder. Raises InvalidInput for one that can't be read within bounds;
         Unavailable."""
         if len(program) <= LITTLE_SHELL:
-            return read_folder_shell(program, folder)
+            try:
+                return read_folder_shell(program, folder)
+            except RecursionError:
+                raise _refused() from None
         said = await self._apart(_FOLDER, folder, program, agent)
         try:
             changes, within, names_all, *named = json.loads(said)
@@ -134,6 +138,13 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
+def _read(language: Language, program: str, seen: Seen | None = None) -> Seen:
+    try:
+        return read(language, program, seen)
+    except RecursionError:
+        return Seen(notes=[TOO_MUCH])
+
+
 def _too_long(program: str) -> str:
     return f"The program is {len(program)} characters long; at most {MAX_PROGRAM} are read."
 
@@ -162,7 +173,11 @@ def main() -> None:
         named = (found.paths, found.words, found.globs, found.runs)
         said = json.dumps([found.changes, found.within, found.names_all, *named])
     else:
-        said = to_json(read(next(one for one in LANGUAGES if one == sys.argv[1]), program))
+        seen = _read(next(one for one in LANGUAGES if one == sys.argv[1]), program)
+        try:
+            said = to_json(seen)
+        except RecursionError:
+            said = to_json(Seen(notes=[*seen.notes, TOO_MUCH]))
     if len(said) > _LONGEST_SAID:
         os._exit(1)
     with os.fdopen(os.dup(1), "wb") as out:

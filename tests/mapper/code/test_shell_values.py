@@ -1,0 +1,218 @@
+"""What a shell changes in ways that aren't followed is not told as known, and costs what is counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from mapper.catalog import Catalog
+from mapper.code import languages, seen_json
+from mapper.code.abstract_values import UNKNOWN, Fields, Json, Lit
+from mapper.code.found_calls import Finding
+from mapper.code.method_finder import find
+from mapper.code.sent_requests import MAX_SENT, MAX_WORK
+from mapper.code.shell_values import changed, jq
+from tests.mapper.code.test_finding import told
+
+SLACK = "https://slack.com/api/chat.postMessage"
+ISSUES = "https://api.github.com/repos/octo/hello/issues"
+P = f'curl -d "channel=$c" {SLACK}'
+F = f'f() {{ curl -d "channel=$2" {SLACK}; }}\n'
+B = """jq -n '{title:"A"}' > b\n"""
+SEND = f"curl --json @b {ISSUES}"
+NESTED = "{a:" * 10 + "$b" + "}" * 10
+
+
+def _find(program: str) -> Finding:
+    return find("shell", program, Catalog.bundled(), ("slack", "github"))
+
+
+def _told(program: str) -> str:
+    return "\n".join(sorted({told(call) for call in _find(program).calls}))
+
+
+@pytest.mark.parametrize(
+    ("program", "wrong"),
+    [
+        # Words without quotes, of which it isn't known how many they are.
+        (f"IFS=,\nl=a,b\nd=($l)\nc=${{d[0]}}\n{P}", "a,b"),
+        (f"d=($X b)\nc=${{d[1]}}\n{P}", "b"),
+        (f"d=($(cat l) b)\nc=${{d[1]}}\n{P}", "b"),
+        (f"d=(x$X b)\nc=${{d[1]}}\n{P}", "b"),
+        (f"l='*'\nd=($l b)\nc=${{d[1]}}\n{P}", "b"),
+        (f"f() {{ set -- $(cat l) b\nc=$2\n{P}; }}\nf", "b"),
+        (f"{F}f $X b", "b"),
+        (f"{F}f a$X b", "b"),
+        (f"{F}f {{x,y}} b", "b"),
+        (f"IFS=,\nl=(a,b)\nd=(${{l[@]}})\nc=${{d[0]}}\n{P}", "a,b"),
+        (f"l='a b'\ncurl -d channel=$l {SLACK}", "a"),
+        (f"IFS=,\nl=channel=a,b\ncurl -d $l {SLACK}", "a,b"),
+        # What a command with variables of its own changes beside them.
+        (f"c=\nwhile IFS= read -r c; do {P}; done < list", ""),
+        (f"c=a\nIFS= read -r c < x\n{P}", "a"),
+        (f"f() {{ c=$Y; }}\nc=a\nX=1 f\n{P}", "a"),
+        (f"c=a\nc=b {P}", "b"),
+        # Attributes, and assignments that are texts.
+        (f"declare -u c\nc=abc\n{P}", "abc"),
+        (f'c=a\nexport "c=secret"\n{P}', "a"),
+        (f'c=a\ndeclare "c=secret"\n{P}', "a"),
+        (f'c=a\nexport "$X"\n{P}', "a"),
+        # Ways and rounds.
+        (f"c=a\nif true; then c=b; {P}; fi", "a"),
+        (f"c=a\nif c=$(cat l); then {P}; fi", "a"),
+        (f"c=a\nif read -r c; then {P}; fi", "a"),
+        (f"c=a\nif x; then :; elif read -r c; then :; else {P}; fi", "a"),
+        (f"c=a\nx && read -r c\n{P}", "a"),
+        (f"c=a\n(c=b)\n{P}", "b"),
+        (f"c=a\n{{ c=b; }} | cat\n{P}", "b"),
+        (f"f() {{ c=b; }}\nc=a\nf | cat\n{P}", "b"),
+        (f"f() {{ c=b; }}\nc=a\nx=$(f)\n{P}", "b"),
+        (f'f() {{ while shift; do curl -d "channel=$1" {SLACK}; done; }}\nf a b c', "a"),
+        # What is changed otherwise.
+        (f"d=(a b c d e f g h i j k)\nc=${{d[010]}}\n{P}", "k"),
+        (f"x=abcdefghijk\nc=${{x:010}}\n{P}", "k"),
+        (f"c=1\necho $((c++))\n{P}", "1"),
+        (f"c=1\nx=$((c=5))\n{P}", "1"),
+        (f"c=1\n[[ $((c+=1)) -eq 2 ]]\n{P}", "1"),
+        (f'c=1\nprintf -v "$X" b\n{P}', "1"),
+        (f"c=1\nbuiltin read c\n{P}", "1"),
+        (f"c=1\nread -ac\n{P}", "1"),
+        (f"c=1\nwait -p c\n{P}", "1"),
+        (f'c=1\nunset "$X"\n{P}', "1"),
+        (f"f() {{ set foo\nc=$1\n{P}; }}\nf bar", "bar"),
+        (f"f() {{ set foo --\nc=$1\n{P}; }}\nf bar", ""),
+    ],
+)
+def test_what_may_be_another_value_is_not_told(program: str, wrong: str) -> None:
+    found = _told(program).splitlines()
+    assert f"slack.chat.postMessage channel={wrong}" not in found, found
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"{B}jq '.body=\"x\"' b > t && mv t b\n{SEND}",
+        f"{B}sed -i s/A/B/ b\n{SEND}",
+        f"{B}cp other b\n{SEND}",
+        f"{B}cp x/b .\n{SEND}",
+        f"{B}make_it &> b\n{SEND}",
+        f"{B}make_it &>> b\n{SEND}",
+        f"{B}make_it >& b\n{SEND}",
+        f"{B}make_it 2> b\n{SEND}",
+        f"{B}make_it 3<> b\n{SEND}",
+        f"{B}make_it >| b\n{SEND}",
+        f'{B}make_it > "$X"\n{SEND}',
+        f"{B}wget -O b https://example.com\n{SEND}",
+        f"{B}curl -o./x/../b https://example.com\n{SEND}",
+        f"{B}gh release download -O b\n{SEND}",
+        f'{B}python3 -c \'open("b", "w")\'\n{SEND}',
+        f"{B}cat x | xargs rm\n{SEND}",
+        f"{B}cd /other\n{SEND}",
+        f"{B}{{ make_it; }} > b\n{SEND}",
+        f"if x; then {B}fi\n{SEND}",
+        f"{B}if x; then make_it > b; fi\n{SEND}",
+        f"while read -r x; do {B}done\n{SEND}",
+        f"{B}x && make_it > b\n{SEND}",
+        f"{B}(make_it > b)\n{SEND}",
+    ],
+)
+def test_a_file_that_something_else_may_have_written_is_not_known(program: str) -> None:
+    calls = [call for call in _find(program).calls if "create" in call.method_id]
+    assert not any("title=A" in told(call) and not call.open for call in calls), _told(program)
+
+
+def test_a_later_round_may_send_another_file() -> None:
+    assert any(call.open for call in _find(f"{B}for x in $L; do {SEND}; make_it > b; done").calls)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"{B}{SEND}",
+        f"{B}chmod 600 b\necho done >&2\nmkdir -p x\n{SEND}",
+        f"{B}curl -s -o /dev/null https://example.com\n{SEND}",
+        f"jq -n '{{title:\"A\"}}' > x/../b\n{SEND}",
+        f"if x; then {B}{SEND}; fi",
+        f"{B}if x; then echo y > c; fi\n{SEND}",
+        f"{B}(cat b > c)\n{SEND}",
+    ],
+)
+def test_a_file_that_nothing_else_writes_is_known(program: str) -> None:
+    calls = [call for call in _find(program).calls if "create" in call.method_id]
+    assert calls and all("title=A" in told(call) and not call.open for call in calls), _told(program)
+
+
+@pytest.mark.parametrize(
+    ("program", "channel"),
+    [
+        (f"{F}f x a $X", "a"),  # what comes before is known
+        (f"a=a\n{F}f $a b", "b"),
+        (f"{F}f $# b", "b"),
+        (f"{F}f https://x/y?z b", "b"),
+        (f"f() {{ set foo\nc=$1\n{P}; }}\nf bar", "foo"),
+        (f"f() {{ set -e -o pipefail x\nc=$1\n{P}; }}\nf bar", "x"),
+        (f'export "c=secret"\n{P}', "secret"),
+        (f"c=a\nIFS= read -r x < y\n{P}", "a"),
+        (f"c=a\nif x; then c=b; else c=b; fi\n{P}", "b"),
+        (f"c=a\nfor x in 1 2; do read -r y; done\n{P}", "a"),
+        (f"cd x && c=b && {P}", "b"),
+        (f"c=a\nunset x y\n{P}", "a"),
+        (f"c=a\nunset -v 'x'\n{P}", "a"),
+        (f'read -p why x\nc=a\nread -p "$why" y\n{P}', "a"),
+        (f"c=a\n[ -z $((1 + 1)) ] || exit 1\n{P}", "a"),
+    ],
+)
+def test_what_is_surely_so_is_told(program: str, channel: str) -> None:
+    assert f"slack.chat.postMessage channel={channel}" in _told(program).splitlines(), _told(program)
+
+
+def test_a_flag_is_a_word_of_its_own_and_a_trap_is_said() -> None:
+    assert not _find(f'export MSG="use -n here"\n{P}').notes
+    assert any("trap" in note for note in _find(f"trap 'c=b' DEBUG\n{P}").notes)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"""b=1\nfor x in 0 1 2 3 4 5 6 7 8 9; do for y in 0 1 2 3 4 5 6 7 8 9; do
+        b=$(jq -n --argjson b "$b" '{NESTED}'); done; done\ncurl --json "$b" {ISSUES}""",
+        f"""curl --json "$(jq -n --argjson b '{"[" * 400 + "]" * 400}' '{{title:$b}}')" {ISSUES}""",
+    ],
+)
+def test_objects_that_lie_deep_in_each_other_are_not_known(program: str) -> None:
+    assert seen_json.to_json(languages.read("shell", program))
+    assert "github.issues.create" in _told(program)
+
+
+def test_work_is_counted_and_bounded() -> None:
+    many = " ".join("a" for _ in range(200))
+    seen = languages.read("shell", f"a=({many})\ncurl " + '"${a[@]}" ' * 8_000)
+    assert len(seen.requests) <= MAX_SENT + 200 and seen.notes
+    program = "{" + ",".join(f"k{place}:1" for place in range(600)) + "}"
+    before = languages.read("shell", "x=1").spent
+    assert languages.read("shell", f"x=$(jq -n '{program}')").spent > before + len(program) // 5
+    assert languages.read("shell", f"curl {'-d a=b ' * 3_000} x").spent < MAX_WORK
+    assert jq([Lit("-n"), Lit("{" + ",".join(f"k{place}:1" for place in range(6_000)) + "}")]) == Json(UNKNOWN)
+    assert jq([Lit("-n"), Lit('"\\' * 2_000)]) == Json(UNKNOWN)
+
+
+def test_jq_takes_the_first_of_two_and_gives_up_what_it_writes_otherwise() -> None:
+    given = ["-n", "--arg", "t", "A", "--arg", "t", "B", "{t: $t}"]
+    assert jq([Lit(one) for one in given]) == Json(Fields((("t", Lit("A")),)))
+    for program in ('{t: "\\("x")", u: 1}', '{"\\ud800": 1}'):
+        assert jq([Lit("-n"), Lit(program)]) == Json(UNKNOWN)
+    long = jq([Lit("-n"), Lit("--argjson"), Lit("n"), Lit("12345678901234567890"), Lit("{n: $n}")])
+    assert long == Json(Fields((("n", UNKNOWN),)))
+
+
+@pytest.mark.parametrize(
+    ("known", "how", "value"),
+    [
+        ("aXbXc", "#*X", "bXc"), ("aXbXc", "##*X", "c"), ("aXbXc", "%X*", "aXb"), ("aXbXc", "%%X*", "a"),
+        ("abab", "#a*b", "ab"), ("abab", "##a*b", ""), ("abab", "%a*b", "ab"), ("abab", "%%a*b", ""),
+        ("aba", "#ab*ba", "aba"), ("aba", "%ab*ba", "aba"), ("abc", "#*", "abc"), ("abc", "##*", ""),
+        ("abc", "%*", "abc"), ("abc", "%%*", ""), ("abc", "%bc", "a"), ("a", "%aa", "a"),
+    ],
+)  # fmt: skip
+def test_a_text_is_cut_without_patterns_that_cost(known: str, how: str, value: str) -> None:
+    assert changed(known, how) == Lit(value)
+    assert changed("~/x", "#~/") == changed(known, ":010") == UNKNOWN
