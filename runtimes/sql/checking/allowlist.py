@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from policies.errors import Unsupported
-from runtimes.sql.checking.functions import FUNCTIONS, TYPES
+from runtimes.sql.checking.functions import FUNCTIONS, LAST_KEYS, TYPES
 from runtimes.sql.checking.nodes import NODES, WORDS
 from runtimes.sql.contract import Dialect, Schema
 
@@ -27,8 +27,10 @@ _STATEMENTS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 
 
-def allow(tree: exp.Expr, schema: Schema) -> None:
-    """Raises Unsupported, naming the first thing that isn't allowed."""
+def allow(tree: exp.Expr, schema: Schema, *, inserted: bool = False) -> None:
+    """Raises Unsupported, naming the first thing that isn't allowed. `inserted`: an earlier statement of the program
+    puts rows in."""
+    runs = isinstance(tree, exp.Query | exp.Insert | exp.Update | exp.Delete)  # a definition would keep the call
     kept = {column.type.casefold() for table in schema.tables.values() for column in table.columns}
     for node in tree.walk():
         name = type(node).__name__
@@ -45,7 +47,10 @@ def allow(tree: exp.Expr, schema: Schema) -> None:
                 if isinstance(text, str) and name not in _TEXT and not (name == "Anonymous" and part == "this"):
                     _word(text, node)
         if isinstance(node, exp.Anonymous):
-            _function(node, schema.dialect)
+            if str(node.this).casefold() == LAST_KEYS.get(schema.dialect):
+                _last_key(node, known=inserted and runs)
+            else:
+                _function(node, schema.dialect)
         elif isinstance(node, exp.DataType):
             _type(node, kept)
         elif isinstance(node, exp.EngineProperty) and not isinstance(node.this, exp.Var):
@@ -75,6 +80,15 @@ def _word(text: str, node: exp.Expr) -> None:
     if isinstance(node.parent, exp.Kwarg) and re.fullmatch(r"[a-z_]{1,30}", text):  # a listed function's argument
         return
     raise refused(f"“{text[:60]}”")
+
+
+def _last_key(node: exp.Anonymous, *, known: bool) -> None:
+    """With an argument MariaDB's sets it."""
+    if node.expressions or not known:
+        raise refused(
+            f"{node.name[:60]} of anything but an INSERT before it",
+            "Let it stand, without an argument, in a statement that follows the INSERT in the same request.",
+        )
 
 
 def _function(node: exp.Anonymous, dialect: Dialect) -> None:

@@ -62,16 +62,26 @@ CATALOG: Mapping[Dialect, Mapping[str, Table]] = {dialect: _tables(dialect) for 
 
 # A default is an expression there: the word NULL where there is none, a literal with its quotes.
 _COLUMNS = (
-    "SELECT column_name, column_type, is_nullable, column_key, NULLIF(column_default, 'NULL') AS column_default, extra"
-    " FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{}' ORDER BY ordinal_position"
+    "SELECT column_name, column_type, is_nullable, column_key, NULLIF(column_default, 'NULL') AS column_default,"
+    " extra{} FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = '{}'"
+    " ORDER BY ordinal_position"
 )
+_FULL = ", collation_name, column_comment"
 
 _DEFINITION = "SELECT {} FROM pragma_{}('{}')"  # read and checked like any other text
 
 
+_INDEXES = (
+    "SELECT index_name, non_unique, seq_in_index, column_name, collation, sub_part, nullable, index_type"
+    " FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = '{}'"
+    " ORDER BY index_name, seq_in_index"
+)
+_OF_COLUMNS = {"COLUMNS": "", "FIELDS": "", "FULL COLUMNS": _FULL, "FULL FIELDS": _FULL}
+
+
 def instead(words: list[str], dialect: Dialect) -> str:
-    """The query that stands for MariaDB's SHOW TABLES, SHOW COLUMNS FROM, and DESCRIBE, and for those of SQLite's
-    PRAGMAs that say how something is defined; "" for anything else."""
+    """The query that stands for MariaDB's SHOW TABLES, SHOW COLUMNS and SHOW INDEX FROM, and DESCRIBE, and for those of
+    SQLite's PRAGMAs that say how something is defined; "" for anything else."""
     upper = [word.upper() for word in words]
     if dialect is Dialect.SQLITE:
         if len(words) != 5 or (upper[0], words[2], words[4]) != ("PRAGMA", "(", ")"):
@@ -85,6 +95,9 @@ def instead(words: list[str], dialect: Dialect) -> str:
     if upper == ["SHOW", "TABLES"]:
         return "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name"
     named = words[-1].replace("\\", "\\\\").replace("'", "''") if words else ""
-    if (len(upper) == 2 and upper[0] in ("DESCRIBE", "DESC")) or upper[:-1] == ["SHOW", "COLUMNS", "FROM"]:
-        return _COLUMNS.format(named)
-    return ""
+    if len(upper) == 2 and upper[0] in ("DESCRIBE", "DESC"):
+        return _COLUMNS.format("", named)
+    what = " ".join(upper[1:-2]) if upper[:1] == ["SHOW"] and upper[-2:-1] in (["FROM"], ["IN"]) else ""
+    if what in _OF_COLUMNS:
+        return _COLUMNS.format(_OF_COLUMNS[what], named)
+    return _INDEXES.format(named) if what in ("INDEX", "INDEXES", "KEYS") else ""

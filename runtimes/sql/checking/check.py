@@ -25,9 +25,11 @@ def check(text: str, schema: Schema, *, database: str) -> Program:
     with their schema. Raises InvalidInput (can't be read, unknown name) and Unsupported (read, but not allowed).
     """
     try:
-        known, made = KnownTables(schema, database), []
+        known = KnownTables(schema, database)
+        made: list[Statement] = []
         for tree in read(text, schema.dialect):
-            made.append(_statement(tree, known.schema, database))
+            inserted = any(use.verb == "insert" for statement in made for use in statement.uses)
+            made.append(_statement(tree, known.schema, database, inserted=inserted))
             known.follow(tree, made[-1])
         return Program(dialect=schema.dialect, statements=tuple(made))
     except RecursionError:
@@ -38,9 +40,9 @@ def check(text: str, schema: Schema, *, database: str) -> Program:
         ) from None
 
 
-def _statement(tree: exp.Expr, schema: Schema, database: str) -> Statement:
+def _statement(tree: exp.Expr, schema: Schema, database: str, *, inserted: bool) -> Statement:
     statements.unlock(tree)
-    allow(tree, schema)
+    allow(tree, schema, inserted=inserted)
     found = _found(tree, Reads(schema, database))
     count = ""
     if found.bound.count is not None:
@@ -115,9 +117,15 @@ class KnownTables:
 
     def _create(self, tree: exp.Create, name: str) -> None:
         there = name.casefold() in {one.casefold() for one in self.schema.tables}
-        if self._renamed or there or not isinstance(tree.this, exp.Schema) or tree.args.get("expression") is not None:
+        if self._renamed or there or tree.args.get("expression") is not None:
             return
-        columns = tuple(self._column(one) for one in tree.this.expressions if isinstance(one, exp.ColumnDef))
+        like = tree.find(exp.LikeProperty)
+        if like is not None and isinstance(like.this, exp.Table):
+            columns = self._reads().table(like.this).columns
+        elif isinstance(tree.this, exp.Schema):
+            columns = tuple(self._column(one) for one in tree.this.expressions if isinstance(one, exp.ColumnDef))
+        else:
+            return
         self._put(Table(name=name, columns=columns))
         self._made.add(name)
 

@@ -84,6 +84,10 @@ FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
     Dialect.SQLITE: names(_EVERYWHERE, _SQLITE),
 }
 
+# What gives the key that the last INSERT counted up. It may stand in what follows an INSERT of the same program; before
+# that it would tell of GoEx's own.
+LAST_KEYS: Mapping[Dialect, str] = {Dialect.MARIADB: "last_insert_id", Dialect.SQLITE: "last_insert_rowid"}
+
 # SQLite's PRAGMAs that say how a table or an index is defined, which read what sqlite_schema holds; their columns.
 DEFINITIONS: Mapping[str, str] = {
     "table_info": "cid name type notnull dflt_value pk",

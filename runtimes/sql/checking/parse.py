@@ -44,7 +44,7 @@ def read(text: str, dialect: Dialect) -> list[exp.Expr]:
     if found := _CONTROL.search(text):
         raise InvalidInput(f"The SQL holds the control character {ord(found.group()):#04x}.", next_step="Leave it out.")
     try:
-        statements = _split(_tokens(text, dialect))
+        statements = _bare(_split(_tokens(text, dialect)), dialect)
         if not statements:
             raise InvalidInput("There is no SQL statement.", next_step=_EMPTY)
         if len(statements) > MAX_STATEMENTS:
@@ -95,14 +95,26 @@ def _settled(tokens: list[Token], dialect: Dialect) -> exp.Expr:
 
 
 def _queried(tokens: list[Token], dialect: Dialect) -> list[Token]:
-    """SHOW, DESCRIBE and some PRAGMAs are read as the queries that they are short for, and shown as these. MariaDB's
-    RENAME TABLE of one table is an ALTER TABLE."""
+    """SHOW, DESCRIBE, some PRAGMAs and PostgreSQL's CREATE TABLE … AS TABLE are read as the queries that they are short
+    for, and shown as these. MariaDB's RENAME TABLE of one table is an ALTER TABLE."""
     words = [token.text.upper() for token in tokens]
     if dialect is Dialect.MARIADB and words[:2] == ["RENAME", "TABLE"] and len(words) == 5 and words[3] == "TO":
         alter, rename = _tokens("ALTER TABLE RENAME", dialect)[::2]
         return [alter, tokens[1], tokens[2], rename, tokens[4]]
+    if dialect is Dialect.POSTGRESQL and (made := _AS_TABLE.fullmatch(" ".join(map(_shape, tokens)))):
+        at = len(made[1].split())
+        return [*tokens[:at], *_tokens("SELECT * FROM", dialect), *tokens[at + 1 :]]
     query = instead([token.text for token in tokens], dialect) if len(tokens) <= 5 else ""
     return _tokens(query, dialect) if query else tokens
+
+
+_AS_TABLE = re.compile(r"(CREATE TABLE (?:IF NOT EXISTS )?\S+(?: \. \S+)? AS) TABLE [^\s']+(?: \. [^\s']+)?")
+
+
+def _shape(token: Token) -> str:
+    """A word in capitals; a quotation mark for what is in quotes."""
+    quotes = {TokenType.STRING: "'", TokenType.IDENTIFIER: '"'}
+    return quotes.get(token.token_type) or token.text.upper()
 
 
 def _tokens(text: str, dialect: Dialect) -> list[Token]:
@@ -156,6 +168,38 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
             if depth > MAX_DEPTH or run > MAX_DEPTH or chain > MAX_CHAIN:
                 raise InvalidInput(f"The SQL is nested more than {MAX_DEPTH} deep.", next_step=_LESS)
     return found
+
+
+_WORK = {
+    Dialect.POSTGRESQL: (("BEGIN", "START"), ("COMMIT", "END"), ("", "WORK", "TRANSACTION")),
+    Dialect.MARIADB: (("BEGIN", "START"), ("COMMIT",), ("", "WORK", "TRANSACTION")),
+    Dialect.SQLITE: (
+        ("BEGIN", "BEGIN DEFERRED", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"),
+        ("COMMIT", "END"),
+        ("", "TRANSACTION"),
+    ),
+}
+
+
+def _bare(statements: list[list[Token]], dialect: Dialect) -> list[list[Token]]:
+    """The statements without BEGIN in front of them all and COMMIT behind them all: GoEx runs them in one transaction
+    anyway. Anywhere else, or one without the other, these mean something else. Raises Unsupported."""
+    begins, ends, more = _WORK[dialect]
+    if len(statements) > 1 and _is(statements[0], begins, more) and _is(statements[-1], ends, more):
+        return statements[1:-1]
+    if any(_is(one, (*begins, "COMMIT", "ROLLBACK"), more) for one in statements):
+        raise Unsupported(
+            "BEGIN, COMMIT and ROLLBACK are left to GoEx: it runs all statements of a request in one transaction.",
+            next_step="Leave them out, and send what is to be taken back on its own as a request of its own.",
+        )
+    return statements
+
+
+def _is(statement: list[Token], words: tuple[str, ...], more: tuple[str, ...]) -> bool:
+    """Whether it is one of those words, by itself or with one more behind it, none of them in quotes."""
+    quoted = any(token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) for token in statement)
+    said = " ".join(token.text.upper() for token in statement)
+    return not quoted and any(said == f"{word} {one}".rstrip() for word in words for one in more)
 
 
 # ---- one statement

@@ -1,8 +1,8 @@
 """The triggers and views of a database that stand on a definition: the server lets it be taken from under them.
 
-A view stands on it where its text has the name of the table, and of the column or index if it is one. A trigger does
-where it is on the table and its text has the name of the column or index, and where its text has the table's name: it
-may mean all columns of a row. A text that can't be read may have any name.
+A view stands on it where its text has the name of the table, and of a column or index of those that it is about. A
+trigger does where it is on the table and its text has the name of one of them, and where its text has the table's name:
+it may mean all columns of a row. A text that can't be read may have any name.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 import hashlib
 import re
 
+from policies.jsonvalue import JsonValue
 from runtimes.sql.mariadb.wire import Wire
 
 _NAMES = re.compile(r"`((?:[^`]|``)*)`|([\w$]+)")
 
 
-def standing(wire: Wire, names: tuple[str, ...], tables: tuple[str, ...]) -> dict[str, str]:
+def standing(
+    wire: Wire, names: tuple[str, ...], tables: tuple[str, ...], *, views: bool = True
+) -> dict[str, JsonValue]:
     """Return what stands on `names`, the table's first, where the table is, or was, called as in `tables`: the name of
-    each as a person reads it, and the digest of its text. {} without names."""
-    found: dict[str, str] = {}
+    each as a person reads it, and the digest of its text. {} without names. Without `views` only triggers."""
+    found: dict[str, JsonValue] = {}
     if not names:
         return found
     on = {one.lower() for one in tables}
@@ -29,11 +32,13 @@ def standing(wire: Wire, names: tuple[str, ...], tables: tuple[str, ...]) -> dic
     ):
         if (table.lower() in on and _has(text, names[1:])) or _has(text, names[:1]):
             found[f"trigger {name}"] = _digest(text)
+    if not views:
+        return found
     for name, _, text in _rows(
         wire,
         "SELECT TABLE_NAME, '', VIEW_DEFINITION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE()",
     ):
-        if name.lower() != names[0].lower() and _has(text, names):
+        if name.lower() != names[0].lower() and _has(text, names[:1]) and _has(text, names[1:]):
             found[f"view {name}"] = _digest(text)
     return found
 
@@ -44,7 +49,7 @@ def _rows(wire: Wire, query: str) -> list[tuple[str, str, str]]:
 
 def _has(text: str, names: tuple[str, ...]) -> bool:
     held = {(quoted.replace("``", "`") or plain).lower() for quoted, plain in _NAMES.findall(text)}
-    return not text or all(name.lower() in held for name in names)
+    return not text or not names or any(name.lower() in held for name in names)
 
 
 def _digest(text: str) -> str:

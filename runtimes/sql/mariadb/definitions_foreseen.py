@@ -30,18 +30,26 @@ _KEY = re.compile(
     rf"  CONSTRAINT (?P<name>{_NAME}) FOREIGN KEY \((?P<columns>{_NAME}(?:, {_NAME})*)\)"
     rf" REFERENCES (?P<parent>{_NAME}) \((?P<parents>{_NAME}(?:, {_NAME})*)\)(?P<rest>.*)"
 )
+_MYISAM = "\n) ENGINE=MyISAM"
 _FOREIGN_KEY = re.compile(rf"  CONSTRAINT {_NAME} FOREIGN KEY ")
 
 
+class NotText(Unsupported):
+    """A definition that holds bytes that aren't text: a default of a column of bytes."""
+
+
 def shown(wire: Wire, name: str) -> str:
-    """The definition as the server writes it, without the counter; "": there is none."""
+    """The definition as the server writes it, without the counter; "": there is none. Raises NotText."""
     try:
-        row = wire.one(f"SHOW CREATE TABLE {quoted(name)}")
+        ((_, written, *_),) = wire.undecoded(f"SHOW CREATE TABLE {quoted(name)}")
     except ServerError as error:
         if error.number == _MISSING:
             return ""
         raise
-    return _COUNTER.sub("", str(row[1]))
+    try:
+        return _COUNTER.sub("", written.decode())
+    except UnicodeDecodeError:
+        raise NotText(f"{name} has a default that isn't text.", next_step=BACKUP) from None
 
 
 def same(one: str, other: str) -> bool:
@@ -62,9 +70,13 @@ def _parted(definition: str) -> tuple[list[str], list[str]]:
 def tried(wire: Wire, tree: exp.Expr, table: str, undo: str) -> str:
     """Run a statement and what takes it back on an empty copy, and compare: the definition in between, with the table's
     foreign keys. Raises Unsupported."""
-    with copied(wire, table):
+    with copied(wire, table, tree):
         before = shown(wire, COPY)
+        indexes = _full_text(shown(wire, table)) if not _full_text(before) else []
+        stands = _parted(_with_full_text(_of_table(before, table), indexes))[1] == _parted(shown(wire, table))[1]
         wire.run(write(of_copy(tree, table), Dialect.MARIADB))
+        # MyISAM has shorter keys than InnoDB, and only warns.
+        stands = stands and not (_MYISAM in before and wire.rows("SHOW WARNINGS"))
         between = shown(wire, COPY)
         wire.run(
             undo.replace(f"ALTER TABLE {quoted(table)}", f"ALTER TABLE {quoted(COPY)}", 1).replace(
@@ -72,20 +84,21 @@ def tried(wire: Wire, tree: exp.Expr, table: str, undo: str) -> str:
             )
         )
         back = shown(wire, COPY) == before
-    if not back:
+    if not back or not stands:
         raise Unsupported(f"{table} wouldn't be defined exactly as it was after an undo.", next_step=BACKUP)
     keys, _ = _parted(shown(wire, table))
     action = tree.args["actions"][0] if isinstance(tree, exp.Alter) else None
     if isinstance(action, exp.RenameColumn):
         keys = [_with_column(line, table, action.this.name, action.args["to"].name) for line in keys]
-    return "\n".join([_of_table(between, table), *keys])
+    return "\n".join([_with_full_text(_of_table(between, table), indexes), *keys])
 
 
 @contextlib.contextmanager
-def copied(wire: Wire, table: str) -> Iterator[None]:
-    """Inside, an empty temporary copy of the table is there. Raises Unsupported for what the server refuses of it."""
+def copied(wire: Wire, table: str, tree: exp.Expr) -> Iterator[None]:
+    """Inside, an empty temporary copy of the table is there, for a statement. Raises Unsupported for what the server
+    refuses of it."""
     try:
-        wire.run(f"CREATE TEMPORARY TABLE {quoted(COPY)} LIKE {quoted(table)}")
+        wire.run(_copying(shown(wire, table), table, tree))
         try:
             yield
         finally:
@@ -95,6 +108,41 @@ def copied(wire: Wire, table: str) -> Iterator[None]:
         raise Unsupported(
             f"Taking it back was tried on an empty copy, and failed: {error.said.message}", next_step=BACKUP
         ) from None
+
+
+def _copying(definition: str, table: str, tree: exp.Expr) -> str:
+    """InnoDB has no temporary table with a full-text index: it is left out where the statement names nothing of it.
+    MyISAM has one."""
+    indexes = _full_text(definition)
+    if not indexes:
+        return f"CREATE TEMPORARY TABLE {quoted(COPY)} LIKE {quoted(table)}"
+    _, lines = _parted(definition)
+    held = {name.lower() for line in indexes for name in re.findall(_NAME, line)}
+    engine = "MyISAM"
+    if not _makes_full_text(tree) and not held & {quoted(one.name).lower() for one in tree.find_all(exp.Identifier)}:
+        engine, lines = "InnoDB", [line for line in lines if line not in indexes]
+    head = lines[0].replace(f"CREATE TABLE {quoted(table)}", f"CREATE TEMPORARY TABLE {quoted(COPY)}", 1)
+    parts = ",\n".join(lines[1:-1])
+    return f"{head}\n{parts}\n{lines[-1].replace(') ENGINE=InnoDB', f') ENGINE={engine}', 1)}"
+
+
+def _makes_full_text(tree: exp.Expr) -> bool:
+    return "FULLTEXT" in write(tree, Dialect.MARIADB).upper()
+
+
+def _full_text(definition: str) -> list[str]:
+    return [line for line in _parted(definition)[1] if line.startswith("  FULLTEXT KEY ")]
+
+
+def _with_full_text(definition: str, indexes: list[str]) -> str:
+    """The definition with these lines behind its other indexes, where the server writes them."""
+    if not indexes:
+        return definition
+    lines = definition.split("\n")
+    at = next(at for at, line in enumerate(lines) if at and not re.match(r"  (`|PERIOD |(\w+ )?KEY )", line))
+    ends = "," if lines[at].startswith("  ") else ""
+    added = [f"{line}," for line in indexes[:-1]] + [indexes[-1] + ends]
+    return "\n".join([*lines[: at - 1], f"{lines[at - 1].removesuffix(',')},", *added, *lines[at:]])
 
 
 def of_copy(tree: exp.Expr, table: str) -> exp.Expr:
@@ -107,8 +155,13 @@ def of_copy(tree: exp.Expr, table: str) -> exp.Expr:
 
 
 def _of_table(definition: str, table: str) -> str:
-    """The definition of the copy as the table's own."""
-    return re.sub(rf"\ACREATE TEMPORARY TABLE {re.escape(quoted(COPY))}", f"CREATE TABLE {quoted(table)}", definition)
+    """The definition of the copy as the table's own, which is InnoDB's."""
+    named = re.sub(rf"\ACREATE TEMPORARY TABLE {re.escape(quoted(COPY))}", f"CREATE TABLE {quoted(table)}", definition)
+    return _as_innodb(named)
+
+
+def _as_innodb(definition: str) -> str:
+    return re.sub(r"(?m)^\) ENGINE=MyISAM", ") ENGINE=InnoDB", definition)
 
 
 # ---- of what can't be tried
@@ -133,6 +186,8 @@ def untried(wire: Wire, tree: exp.Expr, table: str, schema: Schema) -> str:
         return ""
     try:
         return _made(wire, tree, table)
+    except NotText:
+        raise
     except (ServerError, Unsupported) as error:
         if isinstance(error, ServerError) and error.number in errors.OF_COLUMNS:
             raise
@@ -166,9 +221,11 @@ def _made_with_keys(wire: Wire, tree: exp.Create, table: str, schema: Schema) ->
         return ""
     try:
         made = _made(wire, tree, table, "MyISAM")
+    except NotText:
+        raise
     except (ServerError, Unsupported):
         return ""
-    return "\n".join([re.sub(r"(?m)^\) ENGINE=MyISAM", ") ENGINE=InnoDB", made), *keys])
+    return "\n".join([made, *keys])
 
 
 def of_view(wire: Wire, sql: str, name: str, scratch: str) -> str:

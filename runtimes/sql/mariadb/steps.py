@@ -17,7 +17,7 @@ from runtimes.sql.mariadb.errors import quoted
 
 LIMIT = "\0"  # where a SELECT of `Step.reach` may be bounded by whoever runs it
 Kind = Literal["select", "insert", "upsert", "replace", "update", "delete", "ddl"]
-_VARIES = {"RAND", "UUID", "UUID_SHORT", "SYS_GUID", "SYSDATE", "LAST_INSERT_ID", "NEXTVAL", "RANDOM_BYTES", "SLEEP",
+_VARIES = {"RAND", "UUID", "UUID_SHORT", "SYS_GUID", "SYSDATE", "NEXTVAL", "RANDOM_BYTES", "SLEEP",
            "ROW_COUNT", "FOUND_ROWS", "CONNECTION_ID", "BENCHMARK", "GET_LOCK", "RELEASE_LOCK", "LASTVAL",
            "SETVAL"}  # fmt: skip
 

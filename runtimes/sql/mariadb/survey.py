@@ -17,9 +17,9 @@ from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.checking.functions import FUNCTIONS, MARIADB_GEOMETRIES, MARIADB_SINCE
 from runtimes.sql.checking.nodes import names
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
-from runtimes.sql.mariadb import privileges, routines
+from runtimes.sql.mariadb import definitions, privileges, routines
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
-from runtimes.sql.mariadb.definitions import Definition, planned
+from runtimes.sql.mariadb.definitions_reversed import Definition, planned
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.rows import Form
 from runtimes.sql.mariadb.steps import Step, steps
@@ -41,6 +41,7 @@ _TIGHT = names(
     JSON_OBJECTAGG MAX MID MIN NOW POSITION SESSION_USER STD STDDEV STDDEV_POP STDDEV_SAMP SUBDATE SUBSTR SUBSTRING SUM
     SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP"""
 )
+_TARGET = re.compile(r"(?i)\binto\s+[`\w.$]+\s*\(")  # a table and its columns, which is no call
 _OTHER_QUOTES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ORACLE")  # modes in which a trigger's text reads otherwise
 _QUALIFIED = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w$]*)\s*\.\s*(?:`(?:[^`]|``)+`|[A-Za-z_][\w$]*)")
 _ASSIGNS = re.compile(r"(?i)\s*(NEW\s*\.|(MESSAGE_TEXT|MYSQL_ERRNO)\s*=)")
@@ -97,6 +98,12 @@ _NOT_CALLS = frozenset(
 )
 
 
+# The server's own too, on each version: they tell of the session. Undo would write another one's, so none of them stays
+# in its row; held they do no harm.
+_SESSION = names(
+    """CONNECTION_ID CURRENT_ROLE CURRENT_USER FOUND_ROWS LAST_INSERT_ID ROW_COUNT SCHEMA SESSION_USER SYSTEM_USER USER
+    VERSION"""
+)
 _ROW_BYTES = 19  # that a row takes of InnoDB's pages at least
 _EITHER: tuple[Verb, ...] = ("delete", "update")
 
@@ -115,13 +122,14 @@ class Looked:
 def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Program, policy: Policy) -> Looked:
     """Raises Unsupported for what couldn't be taken back as that policy promises."""
     routines.refuse(wire, schema, program)
+    definitions.refuse(program.statements, policy)
     found = Looked(steps(program.statements, schema))
     writing = [step for step in found.steps if step.kind != "select"]
     read = {use.table for one in program.statements for use in one.uses}
     for step in writing:
         if step.kind == "ddl":
             _refuse_truncate(step)
-            found.definition = planned(wire, schema, program.statements, policy)
+            found.definition = planned(wire, schema, step.statement)
             found.tables[step.statement.table] = None
             return found
         assert step.table is not None
@@ -308,13 +316,13 @@ def _assignments(text: str) -> list[str]:
 _POINT = re.compile(r"(?i)(?<![\w$`.])point\(\s*[^(),]+,\s*[^(),]+\)")
 
 
-def _known_calls(text: str) -> bool:
+def _known_calls(text: str, more: frozenset[str] = frozenset()) -> bool:
     """Whether all that it calls are the server's own functions, on each version."""
     text = _POINT.sub(" ", text)
     allowed = {name.upper() for name in FUNCTIONS[Dialect.MARIADB] - MARIADB_SINCE.keys() - MARIADB_GEOMETRIES.keys()}
     if _AWAY.search(text) or any(name.upper() in _TIGHT for name in _APART.findall(text)):
         return False
-    return all(name.upper() in allowed | _NOT_CALLS for name in _CALL.findall(text))
+    return all(name.upper() in allowed | _NOT_CALLS | more for name in _CALL.findall(text))
 
 
 def _refuse_triggers_held(wire: Wire, schema: Schema, table: Table, found: Looked) -> None:
@@ -330,7 +338,7 @@ def _refuse_triggers_held(wire: Wire, schema: Schema, table: Table, found: Looke
         homes = {"new", "old", wire.place.database.lower()} | {one.lower() for one in schema.tables}
         away = {one.strip("`").lower() for one in _QUALIFIED.findall(text)} - homes
         calls = not _plainly_read(str(body), str(mode)) or bool({word.upper() for word in words} & _OUT)
-        if calls or not _known_calls(re.sub(r"(?i)\binto\s+[`\w.$]+\s*\(", "into (", text)) or away or words & others:
+        if calls or not _known_calls(_TARGET.sub("into (", text), _SESSION) or away or words & others:
             raise Unsupported(
                 f"The trigger {name} of {table.name} does more than can be rolled back for sure.",
                 next_step="Leave this to somebody with a backup.",

@@ -196,6 +196,18 @@ class Wire:
     def rows(self, sql: str) -> tuple[tuple[Any, ...], ...]:
         return self.run(sql).rows
 
+    def undecoded(self, sql: str) -> tuple[tuple[Any, ...], ...]:
+        """A query's rows with their texts as bytes: where one isn't UTF-8, decoding would stop amid the answer, and
+        leave the rest of it on the connection."""
+        raw = self._raw
+        if raw is None:
+            raise errors.lost()
+        raw.use_unicode = False
+        try:
+            return self.rows(sql)
+        finally:
+            raw.use_unicode = True
+
     def one(self, sql: str) -> tuple[Any, ...]:
         return self.run(sql).rows[0]
 

@@ -37,8 +37,9 @@ class Work:
     def run(self) -> None:
         writes = [step for step in self._looked.steps if step.kind != "select"]
         counters: dict[str, None] = {}
-        # One moment for the whole program: what is looked for beforehand is what the statement finds.
-        self._wire.run("SET SESSION timestamp = UNIX_TIMESTAMP(SYSDATE(6))")
+        # One moment for the whole program: what is looked for beforehand is what the statement finds. And no key that
+        # another action got.
+        self._wire.run("SET SESSION timestamp = UNIX_TIMESTAMP(SYSDATE(6)), last_insert_id = 0")
         try:
             for step in self._looked.steps:
                 self._job.progress(f"{step.statement.verb} {step.statement.table}".rstrip())

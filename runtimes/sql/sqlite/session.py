@@ -147,6 +147,7 @@ class SqliteSession:
         recorder = Recorder(shape, keep=not copies, most_rows=job.rows, most_bytes=most, inner=inner)
         results: list[Result] = []
         virtual: list[Reached] = []
+        self._db.set_last_insert_rowid(0)  # no key that another action got
         for statement in job.program.statements:
             total = self._db.total_changes()
             if kind == "whole" and reach.plain(statement):  # SQLite's own count tells it all

@@ -84,6 +84,9 @@ ALTER TABLE orders RENAME COLUMN total TO amount
 """
 
 POSTGRESQL = """
+CREATE TABLE t AS TABLE orders
+CREATE TABLE IF NOT EXISTS public.t AS TABLE public.orders
+CREATE TABLE public.t AS TABLE "orders"
 SELECT name FROM users WHERE name ILIKE 'a%' OR name ~ '^b' OR name !~* 'c' OR name SIMILAR TO 'd%'
 SELECT total::int, '3'::numeric(10,2), placed::date, '2024-01-01'::timestamptz FROM orders
 SELECT date '2024-01-01', interval '1 day', now() - interval '2 days 3 hours', placed + interval '1' month FROM orders
@@ -251,6 +254,7 @@ RENAME TABLE archive TO t
 SHOW TABLES
 DESCRIBE orders
 SHOW COLUMNS FROM orders
+SHOW COLUMNS IN orders
 SELECT * FROM orders FOR UPDATE
 EXPLAIN SELECT * FROM orders
 SELECT DATABASE()

@@ -10,6 +10,16 @@ SAVEPOINT a
 RELEASE SAVEPOINT a
 START TRANSACTION
 SELECT 1; COMMIT; DROP TABLE users
+BEGIN; SELECT 1
+BEGIN; COMMIT
+BEGIN; SELECT 1; ROLLBACK
+BEGIN; SELECT 1; COMMIT; DELETE FROM users
+BEGIN; SELECT 1; COMMIT; BEGIN; SELECT 2; COMMIT
+SELECT 1; COMMIT
+BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT 1; COMMIT
+BEGIN; SELECT 1; COMMIT AND CHAIN
+'begin'; SELECT 1; COMMIT
+"begin"; SELECT 1; COMMIT
 UPDATE orders SET status = 'x'; ROLLBACK
 GRANT ALL ON orders TO public
 REVOKE ALL ON orders FROM public
@@ -107,6 +117,12 @@ SELECT 1; /*! DROP TABLE users */
 """
 
 POSTGRESQL = """
+CREATE TABLE t AS TABLE pg_authid
+CREATE TABLE IF NOT EXISTS public.t AS TABLE pg_authid
+CREATE TABLE t AS TABLE 'orders'
+CREATE TABLE t AS "TABLE" orders
+CREATE TABLE t AS TABLE pg_catalog.pg_authid
+CREATE TABLE t AS TABLE orders, pg_authid
 SELECT pg_read_file('/etc/passwd')
 SELECT pg_read_binary_file('/etc/passwd')
 SELECT pg_ls_dir('/')
@@ -353,6 +369,12 @@ SELECT @@global.secure_file_priv
 SELECT @x := 1
 SELECT CONNECTION_ID()
 SELECT LAST_INSERT_ID(5)
+SELECT LAST_INSERT_ID()
+UPDATE orders SET total = 1; SELECT LAST_INSERT_ID()
+INSERT INTO orders (status) VALUES ('x'); SELECT LAST_INSERT_ID(5)
+INSERT INTO orders (status) VALUES ('x'); CREATE VIEW last_one AS SELECT LAST_INSERT_ID() AS id
+BEGIN; SELECT 1; END
+START TRANSACTION READ ONLY; SELECT 1; COMMIT
 SELECT ROW_COUNT()
 SELECT FOUND_ROWS()
 SELECT UUID_SHORT()
@@ -404,6 +426,8 @@ SET PASSWORD = 'x'
 SET STATEMENT max_statement_time=1 FOR SELECT 1
 SHOW GRANTS
 SHOW CREATE TABLE orders
+SHOW INDEX FROM mysql.user
+SHOW INDEX FROM orders FROM mysql
 XA START 'x'
 XA PREPARE 'x'
 XA COMMIT 'goex'
@@ -521,6 +545,10 @@ SELECT printf(status, 1) FROM orders
 SELECT sqlite_compileoption_get(1)
 SELECT sqlite_version()
 SELECT last_insert_rowid()
+UPDATE orders SET total = last_insert_rowid()
+INSERT INTO orders (status) VALUES (last_insert_rowid()); SELECT 1
+INSERT INTO orders (status) VALUES ('x'); CREATE TABLE last_one (id int DEFAULT (last_insert_rowid()))
+INSERT INTO orders (status) VALUES ('x'); SELECT last_insert_rowid(1)
 SELECT changes()
 SELECT total_changes()
 SELECT * FROM temp.orders

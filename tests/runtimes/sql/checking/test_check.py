@@ -67,6 +67,56 @@ def test_several_statements_come_in_their_order_and_each_by_itself(dialect: Dial
     assert check("SELECT 1; SELECT id FROM users", shop(dialect), database="shop").reads_only
 
 
+_AROUND = {
+    P: ("BEGIN", "begin work", "BEGIN TRANSACTION", "START TRANSACTION"),
+    M: ("BEGIN", "begin work", "START TRANSACTION"),
+    S: ("BEGIN", "begin transaction", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE TRANSACTION"),
+}
+
+
+@DIALECTS
+def test_a_transaction_around_all_statements_is_the_one_that_goex_begins_and_ends(dialect: Dialect) -> None:
+    inside = "UPDATE orders SET total = 2 WHERE id = 1; DELETE FROM archive WHERE id = 3"
+    plain = check(inside, shop(dialect), database="shop")
+    for begin in _AROUND[dialect]:
+        for end in ("COMMIT", "commit;", *(("END",) if dialect is not M else ())):
+            assert check(f"{begin};\n{inside};\n{end}", shop(dialect), database="shop") == plain, (begin, end)
+
+
+@DIALECTS
+@pytest.mark.parametrize("text", ["BEGIN; SELECT 1", "SELECT 1; COMMIT", "BEGIN; SELECT 1; ROLLBACK"])
+def test_half_a_transaction_is_refused_with_what_to_do_instead(dialect: Dialect, text: str) -> None:
+    with pytest.raises(Unsupported, match="left to GoEx") as refused:
+        check(text, shop(dialect), database="shop")
+    assert "Leave them out" in refused.value.next_step
+
+
+@pytest.mark.parametrize(("dialect", "call"), [(M, "LAST_INSERT_ID()"), (S, "last_insert_rowid()")])
+def test_the_last_key_is_known_behind_an_insert_of_the_same_program(dialect: Dialect, call: str) -> None:
+    text = f"INSERT INTO orders (status) VALUES ('x'); INSERT INTO archive (id) VALUES ({call})"
+    first, second = check(text, shop(dialect), database="shop").statements
+    assert call in second.sql and call not in first.sql
+    with pytest.raises(Unsupported, match="anything but an INSERT before it") as refused:
+        check(f"SELECT {call}", shop(dialect), database="shop")
+    assert "follows the INSERT" in refused.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "columns"),
+    [
+        ("SHOW INDEX FROM orders", "statistics", "index_name, non_unique, seq_in_index, column_name"),
+        ("show keys in orders", "statistics", "index_name, non_unique, seq_in_index, column_name"),
+        ("SHOW FULL COLUMNS FROM orders", "columns", "extra, collation_name, column_comment"),
+    ],
+)
+def test_show_is_the_query_that_it_is_short_for(text: str, table: str, columns: str) -> None:
+    statement = one(text, M)
+    assert [use.table for use in statement.uses] == [f"information_schema.{table}"]
+    assert columns in statement.sql and "table_name = 'orders'" in statement.sql
+    with pytest.raises(Unsupported):
+        one(f"{text} FROM mysql", M)
+
+
 # ---- uses
 
 

@@ -11,7 +11,7 @@ import pytest
 from policies.errors import Conflict, InvalidInput, Unavailable
 from runtimes.sql.contract import Doubtful
 from runtimes.sql.mariadb import definitions, errors, settle
-from runtimes.sql.mariadb.definitions import Definition
+from runtimes.sql.mariadb.definitions_reversed import Definition
 from runtimes.sql.mariadb.records import Note
 from runtimes.sql.mariadb.wire import ServerError
 from tests.runtimes.sql.mariadb.support import Base
@@ -30,12 +30,12 @@ class FakeServer:
         if "TABLES" not in sql:  # LOCK and UNLOCK
             self.ran, self.there = sql, not self.there
 
-    def one(self, sql: str) -> tuple[str, str]:
+    def undecoded(self, sql: str) -> tuple[tuple[bytes, bytes]]:
         if self.ran and self.lost:
             raise ServerError(2013, errors.lost())
         if not self.there:
             raise ServerError(1146, errors.lost())
-        return "more", "CREATE TABLE `more` (`id` int)"
+        return ((b"more", b"CREATE TABLE `more` (`id` int)"),)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return [(1,)] if "UPTIME" in sql else []

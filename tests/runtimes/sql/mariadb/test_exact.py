@@ -179,3 +179,25 @@ def test_a_key_that_moves_beside_other_statements_is_within_the_bound(base: Base
         session.run(job)
         session.revert(job, "undo")
     assert base.dump() == before
+
+
+def test_what_an_insert_got_is_told_to_the_statements_behind_it(base: Base) -> None:
+    base.run(
+        "CREATE TABLE d (id INT AUTO_INCREMENT PRIMARY KEY, title VARCHAR(20), first INT) AUTO_INCREMENT = 40;"
+        "CREATE TABLE p (id INT AUTO_INCREMENT PRIMARY KEY, d INT, FOREIGN KEY (d) REFERENCES d (id));"
+        "INSERT INTO d (title) VALUES ('old')"
+    )
+    before = base.dump()
+    job = base.job(
+        "START TRANSACTION; INSERT INTO d (title) VALUES ('new'); INSERT INTO p (d) VALUES (LAST_INSERT_ID());"
+        " INSERT INTO d (title) VALUES ('newer'); UPDATE d SET first = 1 WHERE id = LAST_INSERT_ID(); COMMIT"
+    )
+    with base.session() as session:
+        session.run(job)
+        after = base.dump()
+        assert base.run("SELECT d FROM p") == [(41,)]
+        assert base.run("SELECT id, first FROM d ORDER BY id") == [(40, None), (41, None), (42, 1)]
+        session.revert(job, "undo")
+        assert base.dump() == before
+        session.revert(job, "redo")
+        assert base.dump() == after

@@ -799,3 +799,25 @@ def test_a_select_writes_nothing(ground: SqliteGround) -> None:
     with session(ground) as at, pytest.raises((Unsupported, Conflict)):
         at.run(Job(**{**{name: getattr(job, name) for name in job.__slots__}, "program": program}))
     assert ground.dump() == before
+
+
+def test_what_an_insert_got_is_told_to_the_statements_behind_it(ground: SqliteGround) -> None:
+    ground.execute(
+        "CREATE TABLE pages (id INTEGER PRIMARY KEY, title TEXT)",
+        "CREATE TABLE revisions (page INTEGER REFERENCES pages, body TEXT)",
+        "CREATE TABLE log (id INTEGER PRIMARY KEY, what TEXT)",
+        "CREATE TRIGGER logs AFTER INSERT ON pages BEGIN INSERT INTO log (id, what) VALUES (new.id + 900, 'made'); END",
+        "INSERT INTO pages VALUES (7, 'first')",
+    )
+    made = "INSERT INTO pages (title) VALUES ('new'); INSERT INTO revisions VALUES (last_insert_rowid(), 'a')"
+    there_and_back(ground, f"BEGIN; {made}; COMMIT")
+    assert ground.rows("SELECT page, body FROM revisions") == [(8, "a")]
+
+
+def test_the_last_key_of_an_earlier_action_isnt_told(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE pages (id INTEGER PRIMARY KEY, n UNIQUE)")
+    with session(ground) as at:
+        at.run(Asked(ground, "INSERT INTO pages VALUES (40, 1)").plan())
+        text = "INSERT OR IGNORE INTO pages (n) VALUES (1); UPDATE pages SET n = last_insert_rowid()"
+        at.run(Asked(ground, text).plan())
+    assert ground.rows("SELECT * FROM pages") == [(40, 0)]
