@@ -26,7 +26,14 @@ app = App(help="Databases: which there are, and how undo works.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of its entry.")]
 Hours = Annotated[
-    int, typer.Option("--hold-hours", metavar="N", min=0, help="Roll a held transaction back after N hours.")
+    int,
+    typer.Option(
+        "--hold-hours",
+        metavar="N",
+        min=0,
+        show_default="[databases] hold_hours",
+        help="Roll a held transaction back after N hours.",
+    ),
 ]
 PolicyName = Literal["versioning", "reversal", "pairs"]
 _SECONDS = 90.0  # that connecting and looking may take
@@ -35,6 +42,7 @@ POLICIES = {
     "reversal": "each change is made at once, and the rows are kept as they were",
     "pairs": "each change comes with a model's statements that take it back, tried on a copy",
 }
+_OF_A_FILE = "each change is made at once, and a copy of the file is kept until you commit or undo it"
 
 
 @app.command("add")
@@ -274,7 +282,8 @@ def _policy(policy: str, hours: int, engine: str) -> str:
     if not policy:
         return "unknown while the vault is sealed"
     most = f", for {hours} hours at most" if policy == "versioning" and engine != "sqlite" else ""
-    return f"{policy}: {POLICIES.get(policy, policy)}{most}"
+    told = _OF_A_FILE if (policy, engine) == ("versioning", "sqlite") else POLICIES.get(policy, policy)
+    return f"{policy}: {told}{most}"
 
 
 def _tls(tls: str) -> str:

@@ -114,5 +114,7 @@ def revoke(
 
     request = pb.RevokeRequest(grant_ids=grant_ids, agent=agent, service=service, session=session, task=task)
     reply = call(out, "Person/Revoke", request, pb.RevokeReply)
+    if not reply.grants:
+        raise InvalidInput("No live grant is like that: nothing was revoked.", next_step="See them with: goex grants")
     if not as_json:
         out.say(f"Revoked {len(reply.grants)} grant{'' if len(reply.grants) == 1 else 's'}.")

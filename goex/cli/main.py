@@ -128,6 +128,8 @@ app = help_text.App(
 
 def _shown(error: Exception) -> Exception:
     """The option parser's own error, which quotes what was typed, fit for a terminal."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return error  # a group without a command: its message is our own help, of many lines
     if isinstance(message := getattr(error, "message", None), str):
         error.message = escape(message)  # type: ignore[attr-defined]  # of _UsageError, which has no importable name
     return error

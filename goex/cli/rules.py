@@ -98,6 +98,9 @@ def diff(as_json: Json = False) -> None:
 
     with connect(out) as client:
         reply = _check(client, _files(None))
+    _findings(out, reply)
+    if any(one.error for one in reply.findings):
+        raise InvalidInput("These files can't be put in force: a rule has an error.", next_step="goex rules check")
     out.message(reply)
     if not as_json:
         _changes(out, reply)

@@ -32,7 +32,7 @@ from goex.engine.records import PayloadSealer, SealedRecords
 from goex.engine.rulebook import Rulebook
 from goex.journal.actions import EVERYBODYS, ActionRow, Actions, Whose
 from goex.journal.chain import Journal, Transaction
-from goex.journal.states import Event
+from goex.journal.states import Event, State
 from mapper.catalog import Catalog
 from policies.accounts import Account
 from policies.actions import Action, ApiCalls, Code, Mongo, Plan, Revert, Sql
@@ -48,6 +48,7 @@ from vault.errors import NoAccount
 from vault.lease import Lease
 
 MOST_TOLD = 5000  # questions whose answers may be on their way
+_NEXT = {State.DONE: "undo", State.PARTIAL: "undo", State.UNDONE: "redo"}  # what may be done with an action now
 UNAUTHORIZED = 401  # the service takes the credential no longer, whatever its server said of how long it lasts
 
 
@@ -267,9 +268,10 @@ class Core:
         """The action of that id, as a target. Raises for one that can't be reverted at all."""
         target = self.actions.get(id)
         if target.kind == "revert":
+            verb = _NEXT.get(self.actions.get(target.target).state, "show")
             raise Unsupported(
                 f"{target.id} is itself an undo, redo or commit.",
-                next_step=f"Revert the action that it was about: {target.target}",
+                next_step=f"Of the action that it was about: goex {verb} {target.target}",
             )
         return target
 

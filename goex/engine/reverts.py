@@ -51,7 +51,9 @@ class Reverting:
             if target.state not in REVERTIBLE[revert.verb]:
                 raise Conflict(
                     f"Action {target.id} is {target.state}, so {revert.verb} isn't possible.",
-                    next_step=f"See it with: goex show {target.id}",
+                    next_step=f"To do it again: goex redo {target.id}"
+                    if (revert.verb, target.state) == ("undo", State.UNDONE)
+                    else f"See it with: goex show {target.id}",
                 )
             if target.id in self.giving_up:
                 raise Conflict(

@@ -3,9 +3,9 @@
 principal is the agent (the person's own commands: `Agent::"person"`), action the kind (`call`, `files`, `undo`,
 `redo`, `commit`, …), resource the method (`Method::"slack.chat.postMessage"`, in its `Service`) or the folder (within
 those above it). Pre-reads and probes are calls too. What a plan needs and no step explains is asked about as well.
-Doing calls again makes the same calls, and so does code: each is a `call`, too, and what forbids that, or wants it
-asked, holds for both. A call that code may make stands once for each set of values that it is held to; what it isn't
-held to can't be judged.
+Doing calls or statements again makes the same ones, and so does code: each is a `call` (`sql`, `mongo`), too, and what
+forbids that, or wants it asked, holds for both. A call that code may make stands once for each set of values that it is
+held to; what it isn't held to can't be judged.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def questions(
             made.append(replace(question, resource=resource, above=above, context=there, needs=frozenset()))
         again = kind == "redo" or (kind == "code" and service is not None)
         if again and part.method and not part.folder:
-            made.append(replace(question, kind="call", needs=frozenset()))  # it may forbid and ask, and permits nothing
+            first = "call" if part.service != DATABASES else "sql" if "schema_hash" in plan.resolved else "mongo"
+            made.append(replace(question, kind=first, needs=frozenset()))  # it may forbid and ask, and permits nothing
     return tuple(made)
 
 

@@ -96,7 +96,7 @@ def _names(policy: Policy, catalog: Catalogued, agents: Collection[str]) -> Iter
         kind, id = type_name(node.type), node.id
         match kind:
             case "Agent" if id not in (PERSON, ANONYMOUS, *agents):
-                step = close(id, (PERSON, *agents)) or "goex agents lists them."
+                step = close(id, (PERSON, *agents)) or "goex agents list lists them; goex agents add makes one."
                 yield _found(policy, f"There is no agent {escape(id)!r}, {never}.", step, at=id, error=False)
             case "Service" if id not in (SERVICE, *catalog.services):
                 step = close(id, catalog.services) or "goex catalog lists them."

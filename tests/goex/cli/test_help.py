@@ -83,3 +83,11 @@ def test_the_help_of_exec_has_its_groups_and_examples(inside: Inside) -> None:
     assert places == sorted(places)
     assert "--sql STATEMENTS" in said[places[2] : places[3]]
     assert all(f"  {line}\n" in said for line in help_text.examples()["goex exec"])
+
+
+@pytest.mark.parametrize("group", ["vault", "auth", "agents", "undo-pairs"])
+def test_a_group_without_a_command_shows_its_help_line_by_line(inside: Inside, group: str) -> None:
+    said = inside(group)
+    assert said.code == 2
+    assert "\\u{" not in said.err + said.out
+    assert f"Usage: goex {group} " in (said.err + said.out).splitlines()[0]

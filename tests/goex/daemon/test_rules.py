@@ -113,6 +113,18 @@ def test_asking_each_time_asks_despite_a_permanent_grant(fresh: Daemon, folder: 
     assert "each" in approval.reason
 
 
+def test_a_difference_of_files_with_an_error_is_none(fresh: Daemon) -> None:
+    draft(fresh, '@id("all") permit (principal, action, resource);\nbroken(')
+    found = fresh.goex("rules", "diff")
+    assert (found.returncode, "can't be put in force" in found.stderr) == (2, True)
+    assert "error" in found.stdout and "Nothing differs" not in found.stdout
+
+
+def test_taking_back_nothing_is_said(fresh: Daemon) -> None:
+    for found in (fresh.goex("revoke", "--task", "a-mistyped"), fresh.goex("revoke", "--agent", "nobody")):
+        assert (found.returncode, "nothing was revoked" in found.stderr) == (2, True)
+
+
 @pytest.mark.promise(14)
 def test_editing_a_file_changes_nothing_until_it_is_applied(fresh: Daemon, folder: Path) -> None:
     token = fresh.add_agent("bot")

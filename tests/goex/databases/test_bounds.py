@@ -96,6 +96,22 @@ def test_a_rule_forbids_asks_and_permits_by_table_verb_and_way_back(ruled: Shop)
     asked.leave()
 
 
+@pytest.mark.promise(13)
+def test_what_a_rule_forbids_is_not_done_again_either(ruled: Shop) -> None:
+    daemon = ruled.client.daemon
+    done = ruled.run("DELETE FROM orders WHERE id = 1")
+    assert len(ruled.orders()) == 3
+    assert not ruled.client.revert(done.action.id).approve().HasField("problem")
+    apply(
+        daemon,
+        '@id("no-deleting") forbid (principal, action == Action::"sql", resource)\n'
+        'when { context.risk == Risk::"delete" };\n',
+    )
+    refused = ruled.client.revert(done.action.id, "redo").ended()
+    assert refused.problem.code == "denied" and "no-deleting" in refused.problem.message
+    assert len(ruled.orders()) == 4
+
+
 def test_rules_are_tried_on_cases_of_statements(ruled: Shop) -> None:
     daemon = ruled.client.daemon
     apply(

@@ -39,6 +39,17 @@ def test_a_change_is_shown_whole_and_undone_and_redone_exactly(shop: Shop) -> No
     assert shop.orders() == after
 
 
+def test_an_undo_of_an_undo_says_what_to_do(shop: Shop) -> None:
+    daemon = shop.client.daemon
+    ran = shop.run("UPDATE orders SET status = 'sent' WHERE customer = 1")
+    undone = shop.client.revert(ran.action.id).approve()
+    for id, code in ((undone.action.id, 10), (ran.action.id, 6)):
+        refused = daemon.goex("undo", id)
+        assert (refused.returncode, f"goex redo {ran.action.id}" in refused.stderr) == (code, True)
+    shop.client.revert(ran.action.id, "redo").approve()
+    assert f"goex undo {ran.action.id}" in daemon.goex("undo", undone.action.id).stderr
+
+
 @pytest.mark.promise(69)
 def test_what_a_cascade_reaches_is_a_permission_of_its_own(shop: Shop) -> None:
     before = shop.orders()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from mapper.catalog import Catalog
-from policies.decisions import decide
+from policies.actions import Need, Plan, Revert, UndoClass
+from policies.decisions import Ask, Deny, Request, decide
+from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.limits import Confinement
 from policies.rules.audience import guessed_recipients, recipients_of
 from policies.rules.book import RuleBook
 from policies.rules.cases import outcome, read
 from policies.rules.facts import Situation
+from policies.services import Risk
 
 CATALOG = Catalog.bundled()
 POST = {"call": "slack.chat.postMessage", "arguments": {"channel": "#ops", "text": "x"}, "granted": ["chat:write"]}
@@ -41,6 +45,41 @@ def test_what_forbids_calls_leaves_the_way_back_open() -> None:
 
 def test_a_permit_to_call_permits_no_doing_again() -> None:
     assert came(CALLS, {**POST, "granted": [], "kind": "redo"}) == ("ask", ())
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize(
+    ("action", "resolved", "came_to"),
+    [
+        ("sql", {"schema_hash": "x"}, Deny),
+        ("mongo", {"transactions": True}, Deny),
+        ("mongo", {"schema_hash": "x"}, Ask),
+        ("sql", {"transactions": True}, Ask),
+        ("call", {"schema_hash": "x"}, Ask),
+        ("call", {"transactions": True}, Ask),
+    ],
+)
+def test_statements_that_are_forbidden_are_not_made_again_either(
+    action: str, resolved: dict[str, Any], came_to: type
+) -> None:
+    need = Need(service="db", account="shop", scope="orders.delete", risk=Risk.DELETE, methods=("delete",))
+    plan = Plan(
+        action=Revert(verb="redo", target="a-1"),
+        needs=(need,),
+        undo_class=UndoClass.EXACT,
+        undo_text="",
+        resolved=resolved,
+        bounds={},
+        catalog_hash="",
+        image_id="",
+        limits={},
+        lines=("again",),
+        undo={},
+    )
+    rule = f'@id("no") forbid (principal, action == Action::"{action}", resource) when {{ context.risk_level > 1 }};'
+    request = Request(agent="bot", session="s", digest=digest(plan, agent="bot"), plan=plan)
+    found = decide(request, (), RuleBook.of({"a.cedar": rule}, CATALOG), datetime(2026, 1, 2, tzinfo=UTC))
+    assert isinstance(found, came_to), found
 
 
 def test_programs_that_are_forbidden_say_nothing_of_putting_their_files_back() -> None:
