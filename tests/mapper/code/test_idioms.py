@@ -9,6 +9,7 @@ from mapper.code.abstract_values import UNKNOWN, Fields, Json, Listed, Lit, Stre
 from mapper.code.found_calls import Finding
 from mapper.code.method_finder import find
 from mapper.code.shell_values import WORDS, changed, jq, printf
+from policies.actions import Language
 from tests.mapper.code.test_finding import normal, told
 
 POST = "curl -d channel=C https://slack.com/api/chat.postMessage"
@@ -19,8 +20,8 @@ OCTOKIT = "import { Octokit } from '@octokit/rest'; const o = new Octokit({ auth
 ASK = f"const ask = (u, {{ method = 'GET', body }} = {{}}) => fetch('{ISSUES}' + u, {{ method, body }});\n"
 
 
-def _find(language: str, program: str) -> Finding:
-    return find(language, program, Catalog.bundled(), ("slack", "github"))  # type: ignore[arg-type]
+def _find(language: Language, program: str) -> Finding:
+    return find(language, program, Catalog.bundled(), ("slack", "github"))
 
 
 def _told(language: str, program: str) -> list[str]:

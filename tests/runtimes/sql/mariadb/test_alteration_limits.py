@@ -182,11 +182,11 @@ def test_beside_a_full_text_index_it_is_known_what_a_statement_leaves(base: Base
         " CONSTRAINT to_p FOREIGN KEY (p) REFERENCES p (id), CONSTRAINT more CHECK (n > 0))"
         " ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4"
     )
-    before, job = _defined(base), replace(base.job(sql), records=_Unnoted())
+    before, dying, kept = _defined(base), _Unnoted(), Notes()
+    job = replace(base.job(sql), records=dying)
     with base.session() as session, pytest.raises(_Killed):
         session.run(job)
-    kept = Notes()
-    kept.kept = job.records.kept  # type: ignore[attr-defined]
+    kept.kept = dying.kept
     job = replace(job, records=kept)
     with base.session() as session:
         assert session.settle(job).state == "done"
