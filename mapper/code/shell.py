@@ -19,8 +19,8 @@ from mapper.code.abstract_values import UNKNOWN, Json, Listed, Lit, Stream, Text
 from mapper.code.javascript import read_javascript
 from mapper.code.python import TOO_MUCH, read_python
 from mapper.code.sent_requests import Enough, Seen
+from mapper.code.shell_branches import Branches
 from mapper.code.shell_expansions import MAX_STEPS
-from mapper.code.shell_ways import Ways
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -93,7 +93,7 @@ def read_shell(program: str, seen: Seen) -> None:
 
 
 @dataclass(slots=True)
-class _Shell(Ways):
+class _Shell(Branches):
     functions: dict[str, Node] = field(default_factory=dict)
     depth: int = 0
 
@@ -147,7 +147,7 @@ class _Shell(Ways):
             case "pipeline":
                 self.piped(node.named_children, {}, [])
             case "if_statement" | "case_statement":
-                self.parting(node)
+                self.branch(node)
             case "list":
                 self.chain(node)
             case "subshell":

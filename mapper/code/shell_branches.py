@@ -1,4 +1,4 @@
-"""Ways that a shell program may take: branches of which one is taken, commands that may not be run, rounds of loops.
+"""Branches of a shell program: one of several is taken, a command may not be run, a loop has rounds.
 
 Rules: where ways meet, a variable may be what it is on any of them; a file that only some of them write is unknown.
 """
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Ways(Expansions):
-    """What is known on each way of one program."""
+class Branches(Expansions):
+    """What is known on each branch of one program."""
 
     @abstractmethod
     def statement(self, node: Node) -> None:
         """Follow one statement."""
 
-    def parting(self, node: Node) -> None:
+    def branch(self, node: Node) -> None:
         """`if` and `case`: ways of which one is taken, or none."""
         conditions = [one for one in node.children_by_field_name("condition") if one.is_named]
         for one in conditions:
