@@ -32,6 +32,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from pymysql.constants import CLIENT, CR
 
+from tests.support.freezing import freeze
+
 _NOBODY = 65534
 
 # Ends the server when standard input closes, so also when whoever started it was killed.
@@ -178,7 +180,7 @@ class MariaDb:
 
     def freeze(self) -> None:
         """It neither answers nor ends, until `thaw`."""
-        os.kill(self.pid, signal.SIGSTOP)
+        freeze(self.pid)
 
     def thaw(self) -> None:
         os.kill(self.pid, signal.SIGCONT)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +10,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
+from tests.support.freezing import freeze
 from tests.support.journey import Journey
 from tests.support.waiting import until
 
@@ -64,7 +63,7 @@ def test_one_that_died_with_the_daemon_is_gone_at_once_and_one_that_lives_has_it
     dead, gone = asking(daemon, "dead")
     alive, held = asking(daemon, "alive")
     try:
-        os.kill(alive.pid, signal.SIGSTOP)  # it lives, and can't come back meanwhile
+        freeze(alive.pid)  # it lives, and can't come back meanwhile
         daemon.kill()
         end(dead)
         daemon.start()

@@ -95,6 +95,7 @@ def test_a_task_is_proposed_as_json_for_an_agent(desk: Scene) -> None:
         assert "What is done in it is undone together" in said
         assert "goex undo --task" in said
         assert "only reads" not in said
+        terminal.expect(r"\[no\]: ")  # what is typed before the question stands is no answer
         terminal.type("y")
         if terminal.expect("Approval passphrase: |Done|done|begun")[0].startswith("Approval"):
             terminal.type(APPROVAL_PASSPHRASE)

@@ -12,6 +12,7 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.goex.web.test_page import pending
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
+from tests.support.freezing import freeze
 from tests.support.page import CHROMIUM, SECONDS, ask_for_update, needs_browser, page_of, status_of
 from tests.support.waiting import until
 
@@ -47,7 +48,7 @@ def test_a_page_that_is_killed_in_an_answer_loses_nothing(
         tab.click("article button.yes")
         tab.fill("#passphrase", APPROVAL_PASSPHRASE)
         if held:
-            os.kill(pid, signal.SIGSTOP)
+            freeze(pid)
         try:
             with tab.expect_request("**/call/Person/Decide"):
                 tab.evaluate("document.getElementById('proof-yes').click()")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -19,13 +18,14 @@ from policies.accounts import Origin
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.contract import GatewayFailed
 from tests.runtimes.gateway.support import Watch, account, lease, plan, planned
+from tests.support.freezing import freeze
 
 _ORIGIN = Origin("https", "localhost", 1)
 
 
 async def _opening(client: GatewayClient) -> asyncio.Task[str]:
     assert client.pid is not None
-    os.kill(client.pid, signal.SIGSTOP)
+    freeze(client.pid)
     task = asyncio.create_task(client.open(plan(planned(_ORIGIN)), [lease(account(_ORIGIN))], Watch().observer()))
     for _ in range(5):
         await asyncio.sleep(0)  # until it has asked, and waits for the answer
