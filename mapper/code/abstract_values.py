@@ -208,6 +208,7 @@ Value = (
 )
 
 UNKNOWN = Unknown()
+ANSWER = Unknown("an answer")  # what a service answered, or a part of it: no object that the program has made
 
 
 def weight(value: Value) -> int:
@@ -292,8 +293,12 @@ def is_whole(known: str) -> bool:
 def joined(values: Iterable[Value]) -> Value:
     """What a place holds that may hold any of these."""
     found: list[Value] = []
+    unknown: list[Unknown] = []
     for value in values:
         for each in value.values if isinstance(value, OneOf) else (value,):
+            if each == ANSWER:
+                unknown.append(ANSWER)
+                continue
             if isinstance(each, Unknown):
                 return each
             if len(found) > MOST and not isinstance(each, Fields):
@@ -303,6 +308,8 @@ def joined(values: Iterable[Value]) -> Value:
                 found.append(each)
         if len(found) > MOST and not isinstance(found[0], Fields):
             return UNKNOWN
+    if unknown:
+        return ANSWER if all(isinstance(one, Lit | Text) for one in found) else UNKNOWN
     mappings = [one for one in found if isinstance(one, Fields)]
     if len(found) > MOST:
         return _common(mappings) if len(mappings) == len(found) else UNKNOWN

@@ -22,13 +22,12 @@ from mapper.code.abstract_values import (
     Stream,
     Text,
     Thing,
-    Unknown,
     Value,
     choices,
     plain,
     weight,
 )
-from mapper.code.expressions import Expressions
+from mapper.code.classes import Classes
 from mapper.code.interpreter import UNROLLED, Left, Scope
 
 MAX_DEPTH = 24  # calls within calls
@@ -69,11 +68,11 @@ _CHANGING = _REORDERING | _GIVES_NONE | {"setdefault", "popitem", "set", "delete
 _PROGRAMS = ("subprocess", "os.system", "os.popen", "os.exec", "os.spawn", "pty.spawn", "asyncio.create_subprocess")
 
 
-class Calling(Expressions):
+class Calling(Classes):
     """What calls give, and what they send."""
 
     def called(self, node: ast.Call, scope: Scope) -> Value:
-        above = self._above(node, scope)
+        above = self.above(node, scope)
         if above is not None:
             self.lent(UNKNOWN if above == UNKNOWN else Lit(None), node, above, scope)
             return above
@@ -105,6 +104,7 @@ class Calling(Expressions):
         changed = self._changing(function, node.func, args, ways[0], scope) if len(ways) == 1 else None
         if changed is not None:
             return changed
+        self.at_once = node is self.entering and isinstance(function, Function)
         made = self.either([self.call(function, args, given) for given in ways])
         self.lent(function, node, made, scope)
         return made
@@ -121,48 +121,6 @@ class Calling(Expressions):
             self.seen.spend(len(given.items) // 8)
             for name, value in given.items:
                 self.seen.header(f"{own}-version" if own and name == "version" else name, value)
-
-    def _above(self, node: ast.Call, scope: Scope) -> Value | None:
-        """What `super().name(…)` gives; None for any other call."""
-        match node.func:
-            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
-                pass
-            case _:
-                return None
-        args = [self.value(arg, scope) for arg in node.args if not isinstance(arg, ast.Starred)]
-        given = Fields(more=len(args) < len(node.args))
-        for keyword in node.keywords:
-            value = self.value(keyword.value, scope)
-            named = Fields(((keyword.arg, value),)) if keyword.arg else value
-            given = given.merged(named if isinstance(named, Fields) else Fields(more=True))
-        method = next((one for one in reversed(self.running) if not isinstance(one, ast.Lambda)), None)
-        there = [value for _, value in scope.names.items()]
-        self.seen.spend(len(there))
-        for made in [value for value in there if isinstance(value, Made)][:1]:
-            for one in self._line(made.of):
-                if method not in one.node.body:
-                    continue
-                for base in one.node.bases:  # those above the class whose method this is
-                    inherited = self.value(base, one.scope)
-                    found = self._of_class(inherited, name) if isinstance(inherited, Class) else None
-                    if found is not None:
-                        return self.enter(Function(found.node, found.scope, (made,)), tuple(args), given)
-        return UNKNOWN
-
-    def _line(self, made_of: Class, depth: int = 0) -> list[Class]:
-        """A class, and those that it comes from."""
-        self.seen.spend(1 + len(made_of.node.body) // 8)  # whoever asks goes through it
-        found = [made_of]
-        for base in made_of.node.bases if depth < 8 else ():
-            inherited = self.value(base, made_of.scope)
-            if isinstance(inherited, Class):
-                found.extend(self._line(inherited, depth + 1))
-        return found
-
-    def _name(self, node: ast.Name, scope: Scope) -> Value:
-        """A name that is called: naming it doesn't hand it on."""
-        found = scope.find(node.id)
-        return found if found is not None else Named(f"builtins.{node.id}")
 
     def _changing(
         self, function: Value, node: ast.expr, args: list[Value], given: Fields, scope: Scope
@@ -226,13 +184,14 @@ class Calling(Expressions):
             case Function():
                 return self.enter(function, tuple(args), given)
             case Class():
-                return self._make(function, args, given)
+                return self.made(function, args, given)
             case OneOf(values=values):
                 return self.either([self.call(value, args, given) for value in values])
             case Method(of=Made() as owner, name=name):
                 found = self._of_class(owner.of, name)
                 if found is None:
-                    return UNKNOWN
+                    self._handed_on(args, given)
+                    return self.of_library(owner, name, args, given)
                 return self.enter(Function(found.node, found.scope, (owner,)), tuple(args), given)
             case Named() | Method() | Thing():
                 handed = (function.of, *args) if isinstance(function, Method) else args
@@ -252,6 +211,7 @@ class Calling(Expressions):
     def enter(self, function: Function, args: tuple[Value, ...], given: Fields, unknown: bool = False) -> Value:
         """Follow a function of the program's own."""
         node = function.node
+        at_once, self.at_once = self.at_once, False
         if self.depth >= MAX_DEPTH or sum(1 for one in self.running if one is node) > 1:
             return UNKNOWN
         inner = Scope(outer=function.scope)
@@ -271,7 +231,7 @@ class Calling(Expressions):
                 open_end = False
             if inner.yielded:
                 given_all = (*function.bound, *args, *[value for _, value in given.items])
-                stays = not (unknown or given.more) and self._stays(function, given_all)
+                stays = at_once or (not (unknown or given.more) and self._stays(function, given_all))
                 return Stream(self.either([one if written or stays else UNKNOWN for written, one in inner.yielded]))
             returned = [*inner.returned, *([Lit(None)] if open_end else [])]
             return self.either(returned) if returned else UNKNOWN
@@ -340,101 +300,6 @@ class Calling(Expressions):
             ours = {one.arg for one in places}
             left = {name: value for name, value in named.items() if name not in ours}
             scope.names[wanted.kwarg.arg] = Fields.of(left, unknown or given.more)
-
-    def _make(self, made_of: Class, args: list[Value], given: Fields) -> Value:
-        made = Made(made_of)
-        for name, value in self._class_values(made_of).items():
-            made.attributes[name] = value
-        found = self._of_class(made_of, "__init__")
-        if found is not None:
-            self.enter(Function(found.node, found.scope, (made,)), tuple(args), given)
-        elif any(isinstance(one, ast.Name | ast.Attribute | ast.Call) for one in made_of.node.decorator_list):
-            names = [one.target.id for one in made_of.node.body if isinstance(one, ast.AnnAssign)
-                     and isinstance(one.target, ast.Name)]  # fmt: skip
-            made.attributes.update(dict(zip(names, args, strict=False)))
-            made.attributes.update(dict(given.items))
-        # Others may call what this object has, as long as the program names it somewhere.
-        self.seen.spend(len(made_of.node.body))
-        for one in made_of.node.body:
-            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name in self.mentioned:
-                self.loose.append(Function(one, made_of.scope, (made,)))
-        return made
-
-    def _class_values(self, made_of: Class) -> dict[str, Value]:
-        found: dict[str, Value] = {}
-        for base in made_of.node.bases:
-            inherited = self.value(base, made_of.scope)
-            if isinstance(inherited, Class) and inherited is not made_of:
-                found.update(self._class_values(inherited))
-        inner = Scope(outer=made_of.scope)
-        for one in made_of.node.body:
-            if isinstance(one, ast.Assign | ast.AnnAssign):
-                self.statement(one, inner)
-        return {**found, **dict(inner.names.items())}
-
-    def _of_class(self, made_of: Class, name: str, depth: int = 0) -> Function | None:
-        self.seen.spend(1 + len(made_of.node.body) // 8)
-        for one in made_of.node.body:
-            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
-                return Function(one, made_of.scope)
-        if depth < 8:
-            for base in made_of.node.bases:
-                inherited = self.value(base, made_of.scope)
-                if isinstance(inherited, Class):
-                    found = self._of_class(inherited, name, depth + 1)
-                    if found is not None:
-                        return found
-        return None
-
-    def attribute(self, owner: Value, name: str) -> Value:
-        """`owner.name`."""
-        match owner:
-            case Named(name=full):
-                return Named(f"{full}.{name}")
-            case Made(attributes=attributes):
-                if name in attributes:
-                    return attributes[name]
-                found = self._of_class(owner.of, name)
-                if found is not None and any(
-                    isinstance(one, ast.Name) and one.id in ("property", "cached_property")
-                    for one in getattr(found.node, "decorator_list", ())
-                ):
-                    return self.enter(Function(found.node, found.scope, (owner,)), (), Fields())
-                if found is not None and any(
-                    isinstance(one, ast.Name) and one.id == "staticmethod"
-                    for one in getattr(found.node, "decorator_list", ())
-                ):
-                    return Function(found.node, found.scope)
-                return Method(owner, name)
-            case Class():
-                values = self._class_values(owner)
-                if name in values:
-                    return values[name]
-                found = self._of_class(owner, name)
-                if found is None:
-                    return UNKNOWN
-                classly = any(
-                    isinstance(one, ast.Name) and one.id == "classmethod"
-                    for one in getattr(found.node, "decorator_list", ())
-                )
-                return Function(found.node, found.scope, (owner,) if classly else ())
-            case Thing():
-                return libraries.attribute(self, owner, name)
-            case Unknown():
-                return owner
-            case OneOf(values=values):
-                return self.either([self.attribute(value, name) for value in values])
-        return Method(owner, name)
-
-    def entered(self, manager: Value) -> Value:
-        """What `with manager as …` gives."""
-        if isinstance(manager, Made):
-            found = self._of_class(manager.of, "__enter__") or self._of_class(manager.of, "__aenter__")
-            if found is not None:
-                return self.enter(Function(found.node, found.scope, (manager,)), (), Fields())
-        if isinstance(manager, OneOf):
-            return self.either([self.entered(one) for one in manager.values])
-        return manager.of if isinstance(manager, Stream) else manager  # what a `contextmanager` yields
 
     def _imported(self, name: str) -> None:
         for hidden, what in _HIDING.items():

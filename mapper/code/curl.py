@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from mapper.code import http
-from mapper.code.abstract_values import UNKNOWN, Fields, Lit, Text, Value, parts_of, text
+from mapper.code.abstract_values import UNKNOWN, Fields, Lit, OneOf, Text, Value, each, parts_of, text
+from mapper.code.routes import GAP
 from mapper.code.sent_requests import Kind, Request, Seen
 
 # Options that take a value, by their letter; those that matter are looked at below.
@@ -24,6 +26,13 @@ _SHORT = {
     "X": "request", "d": "data", "H": "header", "u": "user", "F": "form", "T": "upload-file", "o": "output",
     "G": "get", "I": "head", "K": "config", "L": "location",
 }  # fmt: skip
+# A line of a config file: `name = value`, `name: value`, `name "value"`, `-H value`.
+_CONFIG = re.compile(
+    r"(?P<name>-?-?[A-Za-z0-9.\-]+)(?:(?:[ \t]*[=:][ \t]*|[ \t]+)"
+    r'(?:"(?P<quoted>(?:[^"\\]++|\\.)*+)"(?:[ \t].*)?|(?P<plain>[^"\s]\S*)(?:[ \t]+#.*)?))?'
+)
+_CONFIG_ESCAPE = re.compile(r"\\(.)")
+_CONFIG_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 _DATA = frozenset({"data", "data-raw", "data-binary", "data-ascii", "data-urlencode", "json"})
 
 
@@ -74,8 +83,10 @@ _WRITING = frozenset(
 def curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, file: Callable[[Value], Value]) -> None:
     """One curl command: a request for each of its addresses; `file` is what is in a file of that name."""
     seen.spend(len(args))
-    for part in _parted(args):
-        _curl(seen, line, part, text_in, file)
+    several = sum(isinstance(one, OneOf) for one in args) > 1  # which of them go together isn't known
+    for ways in [args] if several else each(*args):
+        for part in _parted(_configured(seen, list(ways), text_in, file)):
+            _curl(seen, line, part, text_in, file)
 
 
 def written(args: list[Value]) -> list[Value]:
@@ -95,10 +106,51 @@ def _parted(args: list[Value]) -> list[list[Value]]:
     return made
 
 
+def _configured(seen: Seen, args: list[Value], text_in: Value | None, file: Callable[[Value], Value]) -> list[Value]:
+    """The arguments, with the options of a file (`-K file`) in its place, where it is known what is in it."""
+    made: list[Value] = []
+    place = 0
+    while place < len(args):
+        arg = args[place]
+        place += 1
+        if arg not in (Lit("-K"), Lit("--config")):
+            made.append(arg)
+            continue
+        name = args[place] if place < len(args) else Lit("-")  # the grammar drops a `-` before a here-document
+        place += 1
+        held = text_in if name == Lit("-") else file(name)
+        options = _in_file(held) if held is not None else None
+        made += [arg, name] if options is None else options
+        seen.spend(len(options or ()))
+    return made
+
+
+def _in_file(held: Value) -> list[Value] | None:
+    """The options that a config file of curl's has; None where they aren't known."""
+    if not isinstance(held, Lit | Text):
+        return None
+    made: list[Value] = []
+    for one in "".join(part if isinstance(part, str) else GAP for part in parts_of(held)).split("\n"):
+        written = one.strip(" \t\r")
+        if not written or written.startswith("#"):
+            continue
+        found = _CONFIG.fullmatch(written)
+        if found is None or GAP in found["name"]:
+            return None
+        name = found["name"] if found["name"].startswith("-") else f"--{found['name']}"
+        made.append(Lit(name))
+        value = found["plain"]
+        if found["quoted"] is not None:
+            value = _CONFIG_ESCAPE.sub(lambda mark: _CONFIG_ESCAPED.get(mark[1], mark[1]), found["quoted"])
+        if value is not None:
+            made.append(text(part for at, each in enumerate(value.split(GAP)) for part in ([None] * bool(at) + [each])))
+    return made
+
+
 def _curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, file: Callable[[Value], Value]) -> None:
     options = _options(args)
     urls = [value for name, value in options if name in ("", "url") and value is not None]
-    data = [(name, _read(value, text_in, file)) for name, value in options if name in _DATA and value is not None]
+    data = [(name, _read(name, value, text_in, file)) for name, value in options if name in _DATA and value is not None]
     names = {name for name, _ in options}
     verb: Value = Lit("POST" if data or names & {"form", "form-string"} else "PUT" if "upload-file" in names else "GET")
     if "get" in names:
@@ -129,14 +181,17 @@ def _curl(seen: Seen, line: int, args: list[Value], text_in: Value | None, file:
         seen.requests.append(Request(line=line, verb=verb, url=url, query=query, body=fields, kind=kind, signed=signed))
 
 
-def _read(value: Value, text_in: Value | None, file: Callable[[Value], Value]) -> Value:
-    """What `-d` sends: what follows `@` is a file's."""
-    if isinstance(value, Lit) and str(value.value).startswith("@"):
-        name = str(value.value)[1:]
-        if name in ("-", "/dev/stdin"):
-            return text_in if text_in is not None else UNKNOWN
-        return file(Lit(name))
-    return value
+def _read(name: str, value: Value, text_in: Value | None, file: Callable[[Value], Value]) -> Value:
+    """What an option for data sends: what follows `@` is a file's."""
+    if name == "data-raw" or not isinstance(value, Lit) or not str(value.value).startswith("@"):
+        return value
+    named = str(value.value)[1:]
+    held = file(Lit(named)) if named not in ("-", "/dev/stdin") else text_in if text_in is not None else UNKNOWN
+    if name == "data-urlencode":
+        return UNKNOWN  # all of it is one value
+    if name in ("data", "data-ascii") and isinstance(held, Lit | Text):
+        return text(re.sub(r"[\r\n\0]", "", part) if isinstance(part, str) else part for part in parts_of(held))
+    return held
 
 
 def _sent(seen: Seen, data: list[tuple[str, Value]], as_json: bool) -> tuple[Fields, Kind]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mapper.code import libraries, texts
 from mapper.code.abstract_values import (
+    ANSWER,
     UNKNOWN,
     Class,
     Fields,
@@ -123,7 +124,8 @@ class Expressions(Following):
             case ast.Yield(value=value):
                 found = self.value(value, scope) if value is not None else Lit(None)
                 # Whoever is given a list or an object may change it before its generator goes on.
-                changes = isinstance(value, ast.Name) and not isinstance(found, Lit | Text | Thing)
+                plainly = isinstance(found, Lit | Text | Thing) or found == ANSWER
+                changes = isinstance(value, ast.Name) and not plainly
                 scope.yielded.append((_is_written(value), UNKNOWN if changes else found))
             case ast.YieldFrom(value=value):
                 scope.yielded.append((_is_written(value), self.element(self.value(value, scope))))
@@ -154,7 +156,7 @@ class Expressions(Following):
                     several = [Fields(more=True)]
                 ways = [made.merged(one) for made in ways for one in several]
                 continue
-            known, name = plain(self.value(key, scope))
+            known, name = self.key(self.value(key, scope))
             found = self.value(value, scope)
             self.seen.header(name if known else None, found)
             if known and isinstance(name, str | int) and not isinstance(name, bool):
@@ -205,7 +207,9 @@ class Expressions(Following):
         if compares and isinstance(first, Lit) and isinstance(others[0], Lit):
             known = self.equal(ops[0], first.value, others[0].value)
             return Lit(known is wanted) if known is not None else UNKNOWN
-        there = isinstance(first, Thing | Fields | Listed | Function | Class | Made | Text | Named)
+        there = isinstance(first, Fields | Listed | Function | Class | Made | Text) or (
+            isinstance(first, Thing) and self.truth(first) is True
+        )
         if len(ops) == 1 and others[0] == Lit(None) and there:
             return Lit(isinstance(ops[0], ast.IsNot | ast.NotEq))
         return UNKNOWN
@@ -224,7 +228,7 @@ class Expressions(Following):
         key = self.value(index, scope)
         if isinstance(owner, Stream):
             return owner.of
-        known, place = plain(key)
+        known, place = self.key(key)
         if not known:
             if isinstance(key, OneOf) and not isinstance(owner, Unknown):
                 return self.either(self._item(owner, one) for one in key.values)
@@ -235,8 +239,16 @@ class Expressions(Following):
             )
         return self._item(owner, Lit(place))
 
+    def key(self, value: Value) -> tuple[bool, Any]:
+        """Whether what names an item of a mapping is known, and then its name."""
+        return plain(value)
+
     def _item(self, owner: Value, key: Value) -> Value:
         known, place = plain(key)
+        if isinstance(owner, Class):
+            members = self.members(owner)
+            found = (members or {}).get(str(place)) if known else None
+            return found if found is not None else UNKNOWN
         if isinstance(owner, OneOf):
             return self.either(self._item(one, key) for one in owner.values)
         if isinstance(owner, Fields) and known:

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from mapper.code.abstract_values import (
+    ANSWER,
     UNKNOWN,
     Class,
     Fields,
     Function,
+    Json,
     Listed,
     Lit,
     Named,
@@ -84,8 +86,12 @@ class Following(ABC):
         self.nesting = 0
         self.mentioned = mentioned  # every name that is read anywhere in it
         self.stored: dict[str, int] = {}  # how often each name is given a value, as far as that can be told
+        self.defaults: dict[str, Value] = {}  # what a library is told to take where it is given nothing else
         self.running: list[ast.AST] = []
+        self.entering: ast.expr | None = None  # the manager of a `with` that is about to be entered
+        self.at_once = False  # what is called next is begun before anything else is done
         self.followed: set[ast.AST] = set()
+        self._members: dict[Class, dict[str, Value] | None] = {}
         self.loose: list[Function] = []  # functions that were handed on, which anybody may call
 
     @abstractmethod
@@ -117,6 +123,22 @@ class Following(ABC):
         """What a call gives; whatever it sends is noted on the way."""
 
     @abstractmethod
+    def key(self, value: Value) -> tuple[bool, object]:
+        """Whether what names an item of a mapping is known, and then its name."""
+
+    @abstractmethod
+    def enter(self, function: Function, args: tuple[Value, ...], given: Fields, unknown: bool = False) -> Value:
+        """Follow a function of the program's own."""
+
+    @abstractmethod
+    def entered(self, manager: Value) -> Value:
+        """What `with manager as …` gives."""
+
+    @abstractmethod
+    def members(self, made_of: Class) -> dict[str, Value] | None:
+        """The members of an enumeration, by their names; None for another class."""
+
+    @abstractmethod
     def attribute(self, owner: Value, name: str) -> Value:
         """`owner.name`."""
 
@@ -131,6 +153,9 @@ class Following(ABC):
                 return items, more
             case Fields(items=pairs, more=more):
                 return tuple(Lit(key) for key, _ in pairs), more
+            case Class():
+                members = self.members(value)
+                return (tuple(members.values()), False) if members is not None else ((), True)
         return (), True
 
     def element(self, value: Value) -> Value:
@@ -139,6 +164,8 @@ class Following(ABC):
             return self.either(self.element(one) for one in value.values)
         if isinstance(value, Stream):
             return value.of
+        if value == ANSWER:
+            return value
         items, more = self.items(value)
         return self.either(items) if items and not more and len(items) <= UNROLLED else UNKNOWN
 
@@ -149,9 +176,9 @@ class Following(ABC):
                 return bool(known)
             case Text(parts=parts):
                 return True if any(isinstance(part, str) for part in parts) else None
-            case Thing(kind="table"):
+            case Thing(kind="table" | "axios.answer" | "axios.sent"):
                 return None  # what an answer holds may be missing
-            case Function() | Class() | Named() | Thing():
+            case Function() | Class() | Named() | Thing() | Json():
                 return True
             case Fields(items=items, more=more) | Listed(items=items, more=more):
                 return True if items else (None if more else False)

@@ -10,9 +10,12 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from mapper.code import javascript_libraries as own
+from mapper.code import javascript_requests as requests
 from mapper.code import javascript_services as services
+from mapper.code import javascript_texts as js_texts
 from mapper.code import texts
 from mapper.code.abstract_values import (
+    ANSWER,
     UNKNOWN,
     Class,
     Fields,
@@ -36,7 +39,7 @@ from mapper.code.abstract_values import (
     text,
 )
 from mapper.code.interpreter import Scope
-from mapper.code.javascript_changes import Given, changes_given
+from mapper.code.javascript_changes import Given, changes_given, gives_text
 from mapper.code.javascript_names import ASKED, SHARED
 from mapper.code.javascript_syntax import Translation
 from mapper.code.python import TOO_MUCH, Reader, mentioned
@@ -113,8 +116,10 @@ class _JavaScript(Reader):
                 self.sure = self.sure and _is_plain(scope.yielded[-1][1])
             case ast.Attribute(value=place, attr="searchParams"):
                 of = joined(one.of if isinstance(one, Method) else UNKNOWN for one in choices(found))
-                if own.may_be_address(of):
-                    self.assign_back(place, own.asked_anew(of), scope)  # whoever has it may change the address by it
+                if js_texts.may_be_address(of):
+                    self.assign_back(
+                        place, js_texts.asked_anew(of), scope
+                    )  # whoever has it may change the address by it
         return found
 
     def _taken(self, inner: ast.expr, defaults: list[ast.expr], scope: Scope) -> Value:
@@ -150,18 +155,22 @@ class _JavaScript(Reader):
             return found if found is not None else Method(owner, name)
         if owner == Lit(None):
             return owner  # `?.`; without it nothing follows
+        if isinstance(owner, Lit):
+            return Method(owner, name)
         if isinstance(owner, Named):
             return own.attribute(owner, name)
         if isinstance(owner, Unknown):
             return owner
-        found = services.attribute(owner, name) if isinstance(owner, Thing) else None
+        found = None
+        if isinstance(owner, Thing):
+            found = requests.attribute(self, owner, name) or services.attribute(owner, name)
         return found if found is not None else super().attribute(owner, name)
 
     def operate(self, op: ast.operator, left: Value, right: Value) -> Value:
         if isinstance(left, OneOf) or isinstance(right, OneOf):
             return super().operate(op, left, right)  # each of them, one by one
         if isinstance(op, ast.Add) and (texts.is_text(left) or texts.is_text(right)):
-            return text((*parts_of(own.written(left)), *parts_of(own.written(right))))
+            return text((*parts_of(js_texts.written(left)), *parts_of(js_texts.written(right))))
         return own.computed(op, left, right)
 
     def equal(self, op: ast.cmpop, one: Any, other: Any) -> bool | None:
@@ -172,11 +181,15 @@ class _JavaScript(Reader):
         return bool(one == other) if kinds[0] is kinds[1] else False if strict else None
 
     def call(self, function: Value, args: list[Value], given: Fields) -> Value:
+        requests.given(self, function, args)
         if isinstance(function, Method) and function.name == "bind" and isinstance(function.of, Method):
             return function.of if len(args) == 1 else UNKNOWN
+        if function == ANSWER and all(map(_is_plain, args)):
+            self.step()
+            return function  # `res.json()`
         if isinstance(function, Named | Thing) or (
             isinstance(function, Method)
-            and isinstance(function.of, Fields | Listed | Stream | Thing | Named | Text | Lit | Form | Json)
+            and isinstance(function.of, Method | Fields | Listed | Stream | Thing | Named | Text | Lit | Form | Json)
         ):
             self.step()
             found = own.called(self, function, args)
@@ -209,7 +222,8 @@ class _JavaScript(Reader):
             elif isinstance(place, ast.Starred):
                 waiting.append(place.value)
             elif isinstance(place, ast.Call):
-                self.sure = False  # what it gives may be an object that has a name, too
+                if not self._gives_text(place.func, scope):
+                    self.sure = False  # what it gives may be an object that has a name, too
             elif isinstance(place, ast.Name | ast.Attribute | ast.Subscript):
                 if any(isinstance(one, ast.Call) for one in ast.walk(place)):
                     self.sure = False
@@ -225,15 +239,28 @@ class _JavaScript(Reader):
                         self.sure = False
                         self.assign_back(place, own.apart(holder, asked=False), scope)
 
+    def _gives_text(self, function: ast.expr, scope: Scope) -> bool:
+        """Whether a call of it gives a text or a number; asked without following anything."""
+        if isinstance(function, ast.Name):
+            return gives_text(self._name(function, scope))
+        named = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+        return named and gives_text(self.value(function, scope))
+
     def truth(self, value: Value) -> bool | None:
         if isinstance(value, Named):
             return None  # NaN is named, too, and what is imported may be anything
+        if isinstance(value, Json):
+            return True if _is_there(value.value) else None  # of undefined there is no text
         return True if isinstance(value, Fields | Listed) else super().truth(value)
 
     def assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
         if self.sure and isinstance(target, ast.Attribute | ast.Subscript) and not _is_plain(value):
             owners = choices(self.value(target.value, scope))
             self.sure = all(isinstance(one, Fields | Made) for one in owners)  # else it has a name that isn't followed
+        if isinstance(target, ast.Attribute):
+            requests.assigned(self, self.value(target.value, scope), Lit(target.attr), value)
+        elif isinstance(target, ast.Subscript):
+            requests.assigned(self, self.value(target.value, scope), self.value(target.slice, scope), value)
         match target:
             case ast.Name(id=name) if name.startswith(SHARED):
                 if value == Lit(None):
@@ -243,13 +270,13 @@ class _JavaScript(Reader):
                 there = scope.module.names.get(name)
                 scope.module.names[name] = called if there is None else joined([there, called])
                 return
-            case ast.Attribute(value=place, attr="searchParams") if own.may_be_address(self.value(place, scope)):
+            case ast.Attribute(value=place, attr="searchParams") if js_texts.may_be_address(self.value(place, scope)):
                 return  # its address is asked anew already
             case ast.Subscript(value=ast.Name() | ast.Subscript() | ast.Attribute() as place, slice=key):
                 holder = self.value(place, scope)
-                if own.may_be_address(holder):
+                if js_texts.may_be_address(holder):
                     searched = isinstance(key, ast.Constant) and key.value == "search"
-                    self.assign_back(place, own.asked_anew(holder) if searched else UNKNOWN, scope)
+                    self.assign_back(place, js_texts.asked_anew(holder) if searched else UNKNOWN, scope)
                     return
         super().assign(target, value, scope)
 
@@ -258,7 +285,7 @@ class _JavaScript(Reader):
     ) -> Value | None:
         match function, node:
             case Method(of=of, name=name), ast.Attribute(value=place) if (
-                name in own.QUERY_CHANGES and own.may_be_address(of)
+                name in js_texts.QUERY_CHANGES and js_texts.may_be_address(of)
             ):
                 self.assign_back(place, Form(Fields(more=True)), scope)
                 return UNKNOWN
@@ -266,7 +293,7 @@ class _JavaScript(Reader):
         return UNKNOWN if changed is not None else None  # `sort` gives the list, `push` its length
 
     def _piece(self, node: ast.expr, scope: Scope) -> Value:
-        return own.written(super()._piece(node, scope))
+        return js_texts.written(super()._piece(node, scope))
 
     def item(self, owner: Value, index: ast.expr, scope: Scope) -> Value:
         found = super().item(owner, index, scope)
@@ -277,9 +304,11 @@ class _JavaScript(Reader):
     def _item(self, owner: Value, key: Value) -> Value:
         if isinstance(owner, Listed) and isinstance(key, Lit) and isinstance(key.value, int) and key.value < 0:
             return UNKNOWN  # counted from the end in Python alone
+        if owner == ANSWER:
+            return owner
         if isinstance(owner, Thing | Named) and isinstance(key, Lit) and isinstance(key.value, str):
             return self.attribute(owner, key.value)
-        return super()._item(owner, own.written(key) if isinstance(owner, Fields) else key)
+        return super()._item(owner, js_texts.written(key) if isinstance(owner, Fields) else key)
 
 
 def _is_there(value: Value) -> bool:
@@ -291,4 +320,4 @@ def _is_there(value: Value) -> bool:
 
 def _is_plain(value: Value) -> bool:
     """Whether a value is sure to be no object that the program may change under another name."""
-    return all(isinstance(one, Lit | Text | Json | Form | Thing | Named) for one in choices(value))
+    return all(isinstance(one, Lit | Text | Json | Form | Thing | Named) or one == ANSWER for one in choices(value))

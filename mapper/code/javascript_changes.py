@@ -34,9 +34,17 @@ HARMLESS_GLOBALS = frozenset({
     "queueMicrotask", "require", "setInterval", "setTimeout", "structuredClone",
 })  # fmt: skip
 HARMLESS_MODULES = frozenset({
-    "@anthropic-ai/sdk", "@notionhq/client", "@octokit/core", "@octokit/rest", "@slack/web-api", "assert", "axios",
-    "cross-fetch", "crypto", "fs", "fs/promises", "got", "http", "https", "node-fetch", "node-fetch-native", "octokit",
-    "openai", "os", "path", "querystring", "stripe", "timers/promises", "undici", "url",
+    "@anthropic-ai/sdk", "@google-cloud/local-auth", "@googleapis/calendar", "@googleapis/docs", "@googleapis/drive",
+    "@googleapis/gmail", "@googleapis/sheets", "@notionhq/client", "@octokit/core", "@octokit/plugin-retry",
+    "@octokit/plugin-throttling", "@octokit/rest", "@slack/web-api", "assert", "axios", "cross-fetch", "crypto", "fs",
+    "fs/promises", "google-auth-library", "googleapis", "got", "http", "https", "ky", "node-fetch", "node-fetch-native",
+    "octokit", "openai", "os", "path", "querystring", "stripe", "timers/promises", "undici", "url",
+})  # fmt: skip
+
+# What gives a text or a number, whatever it is given.
+_GIVES_TEXT = frozenset({
+    "String", "Number", "Boolean", "parseInt", "parseFloat", "encodeURIComponent", "encodeURI", "decodeURIComponent",
+    "JSON.stringify", "Date.now", "btoa", "atob",
 })  # fmt: skip
 
 
@@ -51,7 +59,10 @@ class Given(Enum):
 def changes_given(function: Value) -> Given | None:
     """What a call may change of what it is given; None where that is nothing, or is followed."""
     if isinstance(function, Method):  # the promise of an object is taken for the object
-        followed = isinstance(function.of, Made | Listed | Stream | Lit | Text | Form | Json | Thing | Named)
+        of = function.of
+        if isinstance(of, Method) and of.name == "searchParams":
+            of = of.of  # an address's query takes texts
+        followed = isinstance(of, Made | Listed | Stream | Lit | Text | Form | Json | Thing | Named)
         return None if followed or function.name in ("toString", "valueOf", "hasOwnProperty") else Given.ALL
     if isinstance(function, Named):
         if function.name.startswith("js:"):
@@ -62,3 +73,8 @@ def changes_given(function: Value) -> Given | None:
         harmless = root in HARMLESS_GLOBALS and rest.rpartition(".")[2] not in ("apply", "call", "construct", "bind")
         return None if harmless else Given.ALL
     return None if isinstance(function, Function | Class | Thing | Lit) else Given.ALL
+
+
+def gives_text(function: Value) -> bool:
+    """Whether a call gives a text or a number, which nobody can change."""
+    return isinstance(function, Named) and function.name.removeprefix("builtins.") in _GIVES_TEXT

@@ -7,12 +7,14 @@ isn't followed in order, isn't known under its first either.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from mapper.code.javascript_changes import HARMLESS_GLOBALS, HARMLESS_MODULES
-from mapper.code.javascript_nodes import given_to, parameters_of, required_module, source_text, string_value
+from mapper.code.javascript_nodes import field_of, given_to, parameters_of, required_module, source_text, string_value
 from mapper.code.sent_requests import Seen
 
 if TYPE_CHECKING:
@@ -35,6 +37,9 @@ _ASSIGNMENTS = ("assignment_expression", "augmented_assignment_expression")
 _CHANGES = frozenset({
     "push", "pop", "shift", "unshift", "splice", "sort", "reverse", "fill", "copyWithin", "set", "append", "delete",
 })  # fmt: skip
+_PASSING_ON = frozenset({
+    "ternary_expression", "parenthesized_expression", "await_expression", "pair", "sequence_expression",
+})  # fmt: skip
 _QUERY = frozenset({"searchParams", "search", "href", "hash", "pathname", "host", "hostname", "port", "protocol"})
 
 
@@ -44,11 +49,21 @@ class _Variable:
     scope: _Scope
     shared: bool = False
     changed: bool = False  # its object is
+    deeply: bool = False  # what is within its object is
     asked: bool = False  # its query is
     apart: set[str] = field(default_factory=set)  # LOOSE, ASKED
+    by: set[_Variable] = field(default_factory=set)  # by whose changes it is apart
     library: bool = False  # what it is leaves the objects that it is given as they are
     functions: list[Node] = field(default_factory=list)
-    of: list[tuple[_Variable, bool]] = field(default_factory=list)  # what it is a second name of; whether for long
+    of: list[tuple[_Variable, bool, _Of]] = field(default_factory=list)  # what it is a second name of; whether for long
+
+
+class _Of(Enum):
+    """What a variable's object is of another's."""
+
+    SAME = "same"
+    PART = "part"  # it may be within the other
+    WHOLE = "whole"  # it has the other within it
 
 
 @dataclass(eq=False, slots=True)
@@ -78,9 +93,11 @@ class Names:
 
     def __init__(self, root: Node, seen: Seen) -> None:
         self._seen = seen
+        self._lends_this = re.search(rb"\b(?:call|apply|bind)\b", root.text or b"") is not None
         self.lends = False  # a function gives somebody the object of a variable that isn't its own
         self._uses: list[tuple[Node, _Scope, bool, bool]] = []  # whether it is assigned, and where that isn't sure
         self._scopes: list[_Scope] = []
+        self._taken: set[str] = set()  # names of fields that are read, and not called there
         self._later: list[tuple[Node, _Scope, bool]] = []  # what is looked at when all variables are declared
         self._methods: dict[str, list[Node]] = {}
         self._bodies: dict[int, _Scope] = {}  # the scopes of functions, by their nodes
@@ -97,6 +114,17 @@ class Names:
         """LOOSE or ASKED, where that is all that is known of what is read there; "" for anything."""
         return self._as.get(node.start_byte, "")
 
+    def given_field(self, place: Node) -> set[str]:
+        """The field that an assignment gives to an object of any kind; none, where it is one of a class's own."""
+        owner, inner = place.child_by_field_name("object"), place
+        if owner is None or owner.type != "this" or self._lends_this:
+            return {field_of(place)}
+        while inner.parent is not None and (inner.type == "arrow_function" or inner.type not in _FUNCTIONS):
+            inner = inner.parent
+        in_class = inner.parent is not None and inner.parent.type == "class_body"
+        lent = source_text(inner.child_by_field_name("name")) in self._taken  # another object may have it, too
+        return set() if in_class and not lent else {field_of(place)}
+
     def _scope(self, function: _Scope | None, outer: _Scope | None) -> _Scope:
         self._scopes.append(_Scope(function, outer))
         return self._scopes[-1]
@@ -108,7 +136,15 @@ class Names:
         kind = node.type
         if kind in _NAMES:
             self._uses.append((node, scope, False, maybe))
+            if kind == "shorthand_property_identifier_pattern":
+                self._taken.add(source_text(node))
             return
+        if kind in ("member_expression", "subscript_expression"):
+            above = node.parent
+            if above is None or above.type not in ("call_expression", "new_expression") or above.children[0] != node:
+                self._taken.add(field_of(node))
+        elif kind == "pair_pattern":
+            self._taken.add(source_text(node.child_by_field_name("key")))
         inner = scope
         if kind in _FUNCTIONS:
             name = node.child_by_field_name("name")
@@ -201,6 +237,12 @@ class Names:
         )
         if left is not None and left.type in ("member_expression", "subscript_expression"):
             self._changed(left, scope, maybe)
+            place: Node | None = left
+            while place is not None and place.type in ("member_expression", "subscript_expression"):
+                place = place.child_by_field_name("object")
+            holder = scope.find(source_text(place)) if place is not None and place.type in _NAMES else None
+            if holder is not None:
+                holder.of.extend((other, True, _Of.WHOLE) for other, _ in self._aliased(right, scope))
             return
         for one in _bound(left):
             found = scope.find(source_text(one))
@@ -210,8 +252,9 @@ class Names:
                 found.shared = True
             if right is not None and right.type in _FUNCTIONS:
                 found.functions.append(right)
-            for other in self._aliased(right, scope):
-                found.of.append((other, True))
+            taken = node.type == "for_in_statement" or left is None or left.type not in _NAMES
+            for other, what in self._aliased(right, scope):
+                found.of.append((other, True, _Of.PART if taken else what))
 
     def _change(self, node: Node, scope: _Scope, maybe: bool) -> None:
         """A call that changes what it is called on, or `Object.assign`."""
@@ -221,23 +264,26 @@ class Names:
         if source_text(function) == "Object.assign":
             given = node.child_by_field_name("arguments")
             if given is not None and given.named_children:
-                self._changed(given.named_children[0], scope, maybe)
+                self._changed(given.named_children[0], scope, maybe, itself=True)
         elif source_text(function.child_by_field_name("property")) in _CHANGES:
             self._changed(function, scope, maybe)
 
-    def _changed(self, place: Node | None, scope: _Scope, maybe: bool) -> None:
-        names = set()
+    def _changed(self, place: Node | None, scope: _Scope, maybe: bool, itself: bool = False) -> None:
+        """A field is given a value, or (`itself`) the object of a place some of its fields."""
+        names, steps = set(), int(itself)
         while place is not None and place.type in ("member_expression", "subscript_expression"):
             names.add(source_text(place.child_by_field_name("property")))
+            steps += 1
             place = place.child_by_field_name("object")
         found = scope.find(source_text(place)) if place is not None and place.type in _NAMES else None
         if found is None:
             return
         found.asked = found.asked or bool(names & (_QUERY | {"set", "append", "delete", "sort"}))
-        self._change_of(found, scope, maybe)
+        self._change_of(found, scope, maybe, deeply=steps > 1)
 
-    def _change_of(self, found: _Variable, scope: _Scope, maybe: bool) -> None:
+    def _change_of(self, found: _Variable, scope: _Scope, maybe: bool, *, deeply: bool) -> None:
         found.changed = True
+        found.deeply = found.deeply or deeply
         if maybe and found.scope.whole is not scope.whole:
             found.apart |= {LOOSE, ASKED} if found.asked else {LOOSE}
 
@@ -258,10 +304,10 @@ class Names:
             for one in given:  # a callback gets items of what it is a method of
                 named = scope.find(source_text(one)) if one.type in _NAMES else None
                 for inner in [one] if one.type in _FUNCTIONS else named.functions if named is not None else ():
-                    for parameter in self._parameters(inner):
+                    for parameter, _ in self._parameters(inner):
                         for variable in parameter:
                             of = self._aliased(function.child_by_field_name("object"), scope)
-                            variable.of.extend((other, False) for other in of)
+                            variable.of.extend((other, False, _Of.PART) for other, _ in of)
         elif function.type == "parenthesized_expression" and function.named_children:
             followed = [one for one in function.named_children if one.type in _FUNCTIONS]
         if node.type == "new_expression":
@@ -273,15 +319,18 @@ class Names:
         found = scope.find(name)
         harmless = found.library if found is not None else name in HARMLESS_GLOBALS
         for one in () if harmless or followed else given:
-            for variable in self._aliased(one, scope, fields=False):
+            for variable, _ in self._aliased(one, scope, fields=False):
                 if root is function:
-                    self._change_of(variable, scope, True)  # when it is, isn't known
+                    self._change_of(variable, scope, True, deeply=True)  # when it is, isn't known
                 self.lends = self.lends or variable.scope.whole is not scope.whole
             self.lends = self.lends or (one.type in _FUNCTIONS and self._gives_others(one))
         for inner in followed:
-            for parameter, one in zip(self._parameters(inner)[texts:], given, strict=False):
+            for (parameter, taken), one in zip(
+                self._parameters(inner, texts + len(given))[texts:], given, strict=False
+            ):
                 for variable in parameter:
-                    variable.of.extend((other, False) for other in self._aliased(one, scope))
+                    of = self._aliased(one, scope)
+                    variable.of.extend((other, False, taken or what) for other, what in of)
 
     def _gives_others(self, function: Node) -> bool:
         """Whether a function may give the object of a variable that isn't its own."""
@@ -294,67 +343,93 @@ class Names:
                 continue
             above = node.parent.type if node.parent is not None else ""
             gives = above == "return_statement" or (above == "arrow_function" and node.type != "statement_block")
-            if gives and any(variable.scope.whole is not own for variable in self._aliased(node, own)):
+            if gives and any(variable.scope.whole is not own for variable, _ in self._aliased(node, own)):
                 return True
             waiting += node.named_children
         return False
 
-    def _parameters(self, function: Node) -> list[list[_Variable]]:
+    def _parameters(self, function: Node, given: int = 0) -> list[tuple[list[_Variable], _Of | None]]:
+        """The variables of each parameter, and what they are of what is given, where that isn't the same."""
         self._seen.spend(1)
         scope = self._bodies[function.id]
-        wanted = function.child_by_field_name("parameters") or function.child_by_field_name("parameter")
-        return [[scope.declare(source_text(name)) for name in _bound(one)] for one in parameters_of(wanted)]
+        wanted = list(
+            parameters_of(function.child_by_field_name("parameters") or function.child_by_field_name("parameter"))
+        )
+        if wanted and wanted[-1].type == "rest_pattern":
+            wanted += wanted[-1:] * (given - len(wanted))
+        kinds = {"identifier": None, "rest_pattern": _Of.WHOLE}
+        return [
+            (
+                [scope.declare(source_text(name)) for name in _bound(one)],
+                kinds.get((one.child_by_field_name("left") or one).type, _Of.PART),
+            )
+            for one in wanted
+        ]
 
-    def _aliased(self, value: Node | None, scope: _Scope, fields: bool = True) -> list[_Variable]:
+    def _aliased(self, value: Node | None, scope: _Scope, fields: bool = True) -> list[tuple[_Variable, _Of]]:
         """The variables whose objects (or, with `fields`, what is in those) a value may be, or have within it."""
-        found: list[_Variable] = []
-        waiting = [value]
+        found: dict[_Variable, _Of] = {}
+        waiting = [(value, _Of.SAME)]
         while waiting:
-            node = waiting.pop()
+            node, what = waiting.pop()
             self._seen.spend(1)
             if node is None:
                 continue
             if node.type in _NAMES:
                 one = scope.find(source_text(node))
-                found += [one] if one is not None and one not in found else []
+                if one is not None:
+                    found[one] = what if found.get(one, what) is what else _Of.PART
             elif node.type in ("member_expression", "subscript_expression"):
                 if fields:
-                    waiting.append(node.child_by_field_name("object"))
-            elif node.type in ("ternary_expression", "binary_expression", "parenthesized_expression",
-                               "await_expression", "array", "object", "pair"):  # fmt: skip
-                waiting += node.named_children
+                    waiting.append((node.child_by_field_name("object"), what if what is _Of.WHOLE else _Of.PART))
+            elif node.type in ("array", "object"):
+                waiting += [(one, _Of.WHOLE) for one in node.named_children]
+            elif node.type == "binary_expression":
+                if source_text(node.child_by_field_name("operator")) in ("||", "&&", "??"):  # the others make no object
+                    waiting += [(one, what) for one in node.named_children]
+            elif node.type in _PASSING_ON:
+                waiting += [(one, what) for one in node.named_children]
             elif node.type in _ASSIGNMENTS:
-                waiting.append(node.child_by_field_name("right"))
+                waiting.append((node.child_by_field_name("right"), what))
             elif node.type == "call_expression":
                 function = node.child_by_field_name("function")
                 own = scope.find(source_text(function)) if function is not None and function.type in _NAMES else None
                 if own is not None and own.functions:
                     arguments = node.child_by_field_name("arguments")
-                    waiting += arguments.named_children if arguments is not None else []
-        return found
+                    waiting += [(one, _Of.PART) for one in arguments.named_children] if arguments is not None else []
+        return list(found.items())
 
     def _spread(self) -> None:
         """What is changed under one name isn't known under the others."""
         variables = [one for each in self._scopes for one in each.names.values()]
-        waiting = [one for one in variables if one.changed]
+        waiting = [(one, one, one.deeply) for one in variables if one.changed]
+        been = set(waiting)
         while waiting:  # upwards: what it is a second name of
-            one = waiting.pop()
+            one, cause, deeply = waiting.pop()
             self._seen.spend(1 + len(one.of))
-            for other, _ in one.of:
-                apart = {LOOSE, ASKED} if one.asked or ASKED in one.apart else {LOOSE}
-                if other is not one and not apart <= other.apart:
-                    other.apart |= apart
-                    waiting.append(other)
+            for other, _, what in one.of:
+                if other is cause or (what is _Of.WHOLE and not deeply):
+                    continue  # a field of its own is given another value, which leaves the old one as it is
+                other.apart |= {LOOSE, ASKED} if one.asked or ASKED in one.apart else {LOOSE}
+                other.by.add(cause)
+                then = (other, cause, deeply or what is _Of.PART)
+                if then not in been:
+                    been.add(then)
+                    waiting.append(then)
         # downwards: second names of what is changed, that last
         again = True
         while again:
             again = False
             for one in variables:
-                self._seen.spend(1 + len(one.of))
-                for other, lasts in one.of:
+                self._seen.spend(1 + len(one.of) + sum(len(other.by) for other, _, _ in one.of) // 8)
+                for other, lasts, _ in one.of:
+                    if not lasts or other is one or (other.by == {one} and not other.changed):
+                        continue  # what is changed by this name is known by it
                     apart = other.apart | ({LOOSE} if other.changed else set()) | ({ASKED} if other.asked else set())
-                    if lasts and other is not one and not apart <= one.apart:
+                    by = (other.by | ({other} if other.changed else set())) - {one}
+                    if not (apart <= one.apart and by <= one.by):
                         one.apart |= apart
+                        one.by |= by
                         again = True
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+SETTER = "js:set:"  # before a setter's name
 _ESCAPE = re.compile(r"\\u(?:\{[0-9a-fA-F]+\}|[0-9a-fA-F]{4})")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 
@@ -105,6 +106,23 @@ def string_value(node: Node | None) -> str:
 def field_name(key: Node | None) -> str:
     """What a field of an object is called."""
     return string_value(key) if key is not None and key.type == "string" else source_text(key)
+
+
+def _words(method: Node) -> set[str]:
+    return {one.type for one in method.children if not one.is_named}
+
+
+def method_name(method: Node) -> str:
+    """The name of a class's method, as Python's has it."""
+    name = source_text(method.child_by_field_name("name"))
+    return f"{SETTER}{name}" if "set" in _words(method) else "__init__" if name == "constructor" else name
+
+
+def decorated(function: ast.FunctionDef, method: Node) -> ast.FunctionDef:
+    """The function that a class's method is, with Python's decorators: a getter is a property."""
+    kinds = {"static": "classmethod", "get": "property"}
+    function.decorator_list = [ast.Name(kinds[one], ast.Load()) for one in sorted(_words(method) & set(kinds))]
+    return function
 
 
 def field_of(place: Node) -> str:

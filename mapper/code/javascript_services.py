@@ -1,5 +1,5 @@
 """Services' own libraries in JavaScript, called as their Python siblings are: openai, Anthropic's, Notion's, stripe,
-Slack's, and addresses that octokit is given.
+Slack's, Google's, and addresses that octokit is given.
 
 Rules: a client that is made for another address, and options that could make another request of a call, make it no
 call that is known.
@@ -12,7 +12,23 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mapper.code import http, library_methods
-from mapper.code.abstract_values import UNKNOWN, Fields, Lit, Method, Named, Thing, Value, choices, each, plain, text
+from mapper.code.abstract_values import (
+    ANSWER,
+    UNKNOWN,
+    Class,
+    Fields,
+    Function,
+    Lit,
+    Made,
+    Method,
+    Named,
+    Thing,
+    Value,
+    choices,
+    each,
+    plain,
+    text,
+)
 from mapper.code.sent_requests import Spoken
 
 if TYPE_CHECKING:
@@ -30,6 +46,23 @@ _MADE = {
 _SLACK = "@slack/web-api.WebClient"
 _KEYED = frozenset({_SLACK, "stripe", "stripe.default", "stripe.Stripe"})  # what takes its key before its options
 _OCTOKIT = frozenset({"@octokit/rest.Octokit", "@octokit/core.Octokit", "octokit.Octokit"})
+# Plugins of octokit that make no other request of a call.
+_PLUGIN = re.compile(
+    r"js:@octokit/plugin-(?:retry|throttling|paginate-rest|paginate-graphql|rest-endpoint-methods|request-log)\.\w+"
+)
+# `google.drive` of googleapis, or `drive` of a package of its own; and `drive_v3.Drive`.
+_GOOGLE = re.compile(
+    r"js:(?:googleapis(?:\.default)?\.google|@googleapis/\w+(?:\.default)?)\.(?P<api>[a-z]\w*)", re.ASCII
+)
+_GOOGLE_CLASS = re.compile(
+    r"js:(?:googleapis|@googleapis/\w+)\.(?P<api>[a-z]\w*)_(?P<version>v\d\w*)\.[A-Z]\w*", re.ASCII
+)
+_NO_API = frozenset({"auth", "options", "getSupportedAPIs", "GoogleApis", "addAPIs", "discoverAPI"})
+# Options of a client, or of one call, of Google's that make no other request of it.
+_GOOGLE_OPTIONS = frozenset({
+    "version", "auth", "headers", "timeout", "signal", "retry", "retryConfig", "http2", "responseType",
+    "quotaProjectId", "userAgentDirectives", "maxRedirects", "validateStatus", "onUploadProgress", "maxContentLength",
+})  # fmt: skip
 _ELSEWHERE = ("baseURL", "baseUrl", "slackApiUrl", "host", "port", "protocol", "defaultQuery")
 # Options of one call that make no other request of it.
 _HARMLESS = frozenset(
@@ -46,7 +79,7 @@ def attribute(owner: Thing, name: str) -> Value | None:
     """An attribute of a client; None for what is no client of these."""
     if owner.kind == "slack.js":
         return owner.but(chain=(*owner["chain"], name))
-    if owner.kind == "octokit":
+    if owner.kind in ("octokit", "google.js"):
         return owner.but(chain=(*owner["chain"], name))
     if not owner["js"]:
         return None
@@ -56,12 +89,18 @@ def attribute(owner: Thing, name: str) -> Value | None:
 
 def is_client(value: Value) -> bool:
     """Whether it is one of these, or of axios."""
-    return isinstance(value, Thing) and (value.kind in ("slack.js", "octokit", "axios") or bool(value["js"]))
+    return isinstance(value, Thing) and (
+        value.kind in ("slack.js", "octokit", "google.js", "got", "axios") or bool(value["js"])
+    )
 
 
 def made(reader: Following, function: Named, args: Sequence[Value]) -> Value | None:
     """What making something gives; None for what is no client of these."""
     name = function.name.removeprefix("js:")
+    if name.rpartition(".")[0] in _OCTOKIT:
+        return _octokit_made(function, args)
+    if name.startswith(("googleapis", "@googleapis/")):
+        return _google_made(reader, function, args)
     if not function.name.startswith("js:") or not (name in _MADE or name == _SLACK or name in _OCTOKIT):
         return None
     for option in args[1:] if name in _KEYED else args:
@@ -79,10 +118,12 @@ def called(reader: Following, owner: Thing, name: str, args: Sequence[Value]) ->
     """A function of a client (or the client's part itself, `name` is "" then); None for what is none."""
     if owner.kind == "slack.js":
         _slack(reader, owner["chain"] if not name else (*owner["chain"], name), args)
-        return UNKNOWN
+        return ANSWER
     if owner.kind == "octokit":
         _of_octokit(reader, owner["chain"] if not name else (*owner["chain"], name), args)
-        return UNKNOWN
+        return ANSWER if len(args) < 3 else UNKNOWN  # the third is a function, which makes of it what it likes
+    if owner.kind == "google.js":
+        return _google(reader, owner, owner["chain"] if not name else (*owner["chain"], name), args)
     if not owner["js"] or not name:
         return None
     own = "delete" if name == "del" else _snake(name)
@@ -130,6 +171,68 @@ def _say(reader: Following, method: str, sent: Fields) -> None:
     reader.seen.spoken.append(
         Spoken(line=reader.line, sdk="slack", name=method, given=sent, kind="form", verb=Lit("POST"), base=None)
     )
+
+
+def _octokit_made(function: Named, args: Sequence[Value]) -> Value:
+    """`Octokit.plugin(retry)` or `Octokit.defaults({…})`: a class that makes the same requests."""
+    made, _, name = function.name.rpartition(".")
+    if name == "plugin" and all(isinstance(one, Named) and _PLUGIN.fullmatch(one.name) for one in args):
+        return Named(made)
+    if name == "defaults" and all(
+        isinstance(one, Fields) and not one.more and all(one.get(other) is None for other in _ELSEWHERE) for one in args
+    ):
+        return Named(made)
+    return UNKNOWN
+
+
+def _google_made(reader: Following, function: Named, args: Sequence[Value]) -> Value:
+    """`google.drive({version: "v3", auth})`, and what else googleapis makes."""
+    given = args[0] if args else Fields()
+    named = _GOOGLE_CLASS.fullmatch(function.name)
+    found = named or _GOOGLE.fullmatch(function.name)
+    if found is None:
+        return UNKNOWN
+    fields = given if isinstance(given, Fields) else Fields() if isinstance(given, Lit) else Fields(more=True)
+    elsewhere = fields.more or not {name for name, _ in fields.items} <= _GOOGLE_OPTIONS
+    if found["api"] in _NO_API:
+        if found["api"] == "discoverAPI" or (found["api"] == "options" and elsewhere):
+            reader.seen.unread.append((reader.line, f"googleapis' {found['api']}, which isn't followed"))
+        return UNKNOWN
+    version = Lit(named["version"]) if named else given if isinstance(given, Lit) else fields.get("version")
+    known, number = plain(version or UNKNOWN)
+    if elsewhere or not known or not isinstance(number, str):
+        reader.seen.unread.append((reader.line, "a Google API whose name or address isn't written there"))
+        return UNKNOWN
+    return Thing("google.js", (("api", f"{found['api']}:{number}"), ("chain", ())))
+
+
+def _google(reader: Following, owner: Thing, chain: tuple[str, ...], args: Sequence[Value]) -> Value:
+    """`drive.files.create({requestBody, media, fields}, options, callback)`."""
+    what = f"{owner['api']} {'.'.join(chain)}"
+    called_back = [isinstance(one, Function | Class | Made) for one in args]
+    rest = args[: called_back.index(True)] if True in called_back else args
+    given = rest[0] if rest else Fields()
+    for option in rest[1:]:
+        known = isinstance(option, Fields) and not option.more and {name for name, _ in option.items} <= _GOOGLE_OPTIONS
+        if not known and option != Lit(None):
+            reader.seen.unread.append((reader.line, f"{what} with options of its own"))
+            return UNKNOWN
+    for one in choices(given):
+        fields = one if isinstance(one, Fields) else Fields(more=one != Lit(None))
+        bodies = [value for name in ("requestBody", "resource") if (value := fields.get(name)) not in (None, Lit(None))]
+        if len(bodies) > 1:
+            reader.seen.unread.append((reader.line, f"{what} with two bodies"))
+            continue
+        media = fields.get("media")
+        sent = fields.without("requestBody", "resource", "media", "headers", "auth")
+        reader.seen.spoken.append(
+            Spoken(
+                line=reader.line, sdk="google", api=owner["api"], name=".".join(chain),
+                given=sent.merged(Fields((("body", bodies[0]),))) if bodies else sent,
+                upload=media is not None and media != Lit(None),
+            )
+        )  # fmt: skip
+    return UNKNOWN if True in called_back else ANSWER
 
 
 def _of_octokit(reader: Following, chain: tuple[str, ...], args: Sequence[Value]) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from mapper.code.javascript_names import SHARED, Names
 from mapper.code.javascript_nodes import (
+    decorated,
     field_name,
-    field_of,
     given_to,
     loaded,
+    method_name,
     number_value,
     parameters_of,
     pattern_pairs,
@@ -252,7 +253,7 @@ class Translation:
                 return ast.Name(self._names.own(node), ast.Store())
             case "member_expression" | "subscript_expression":
                 owner = self._field(node, "object")
-                self.assigned.add(field_of(node))
+                self.assigned |= self._names.given_field(node)
                 if isinstance(owner, ast.Name) and owner.id == "this":
                     return ast.Attribute(owner, source_text(node.child_by_field_name("property")), ast.Store())
                 place = node.child_by_field_name("property")
@@ -319,8 +320,7 @@ class Translation:
         body: list[ast.stmt] = []
         for one in node.child_by_field_name("body").named_children:  # type: ignore[union-attr] # the grammar's
             if one.type == "method_definition":
-                name = source_text(one.child_by_field_name("name"))
-                body.append(self._function(one, "__init__" if name == "constructor" else name, method=True))
+                body.append(decorated(self._function(one, method_name(one), method=True), one))
             elif one.type == "field_definition" and (value := one.child_by_field_name("value")) is not None:
                 name = source_text(one.child_by_field_name("property"))
                 body.append(ast.Assign([ast.Name(name, ast.Store())], self.expression(value)))

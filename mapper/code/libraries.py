@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from typing import TYPE_CHECKING, Any
 
 from mapper.code import http, sdks, texts
 from mapper.code.abstract_values import (
     UNKNOWN,
+    Class,
     Fields,
     Function,
     Json,
@@ -29,6 +31,7 @@ from mapper.code.abstract_values import (
     parts_of,
     plain,
     text,
+    weight,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +62,8 @@ def called(reader: Following, function: Named | Method | Thing, args: list[Value
 
 def attribute(reader: Following, owner: Thing, name: str) -> Value:
     """An attribute of a library's object."""
+    if owner.kind == "http" and name == "params" and isinstance(owner["query"], Fields):
+        return owner["query"]
     found = sdks.attribute(reader, owner, name)
     return found if found is not None else Method(owner, name)
 
@@ -160,6 +165,19 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             reader.note("setattr changes what isn't named there")
         case "builtins.super":
             return UNKNOWN
+        case "types.SimpleNamespace" | "argparse.Namespace" if not args:
+            return Made(Class(ast.ClassDef("SimpleNamespace", [], [], [], []), None), dict(given.items))
+        case "string.Template":
+            return Thing("template", (("text", first),))
+        case "contextlib.ExitStack" | "contextlib.AsyncExitStack":
+            return Thing("exits")
+        case "enum.auto":
+            return Thing("enum.auto")
+        case "collections.namedtuple" if len(args) == 2 and not given.items and not given.more:
+            return _named_tuple(first, args[1])
+        case "dataclasses.field":
+            made_by = given.get("default_factory")
+            return reader.call(made_by, [], Fields()) if made_by is not None else given.get("default") or UNKNOWN
         case "json.dumps" | "simplejson.dumps" | "orjson.dumps" | "ujson.dumps":
             return Json(first)
         case "json.loads" | "simplejson.loads" | "orjson.loads":
@@ -196,6 +214,20 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
     return UNKNOWN
 
 
+def _named_tuple(name: Value, fields: Value) -> Value:
+    """The class that `namedtuple(name, fields)` makes."""
+    _, known = plain(fields)
+    names = known.replace(",", " ").split() if isinstance(known, str) else known
+    if not isinstance(names, list) or not all(isinstance(one, str) and one.isidentifier() for one in names):
+        return UNKNOWN
+    body: list[ast.stmt] = [ast.AnnAssign(ast.Name(one, ast.Store()), ast.Constant(None), None, 1) for one in names]
+    base = ast.Attribute(ast.Name("typing", ast.Load()), "NamedTuple", ast.Load())
+    from mapper.code.interpreter import Scope
+
+    made = ast.ClassDef(str(plain(name)[1]), [base], [], body, [])
+    return Class(ast.fix_missing_locations(made), Scope())
+
+
 def _method(reader: Following, function: Method, args: list[Value], given: Fields) -> Value:
     owner, name = function.of, function.name
     if texts.is_text(owner) or isinstance(owner, Lit):
@@ -205,7 +237,7 @@ def _method(reader: Following, function: Method, args: list[Value], given: Field
     if isinstance(owner, Fields):
         match name:
             case "get" if args:
-                known, key = plain(args[0])
+                known, key = reader.key(args[0])
                 if known:
                     found = owner.get(str(key))
                     if found is not None:
@@ -222,6 +254,12 @@ def _method(reader: Following, function: Method, args: list[Value], given: Field
                 return owner
     if isinstance(owner, Listed) and name == "copy":
         return owner
+    if isinstance(owner, Thing) and owner.kind == "exits" and name in ("enter_context", "enter_async_context") and args:
+        return reader.entered(args[0])
+    if isinstance(owner, Thing) and owner.kind == "template" and name in ("substitute", "safe_substitute"):
+        mapping = args[0] if args else Fields()
+        reader.seen.spend(weight(owner["text"]) + str(plain(owner["text"])[1]).count("$"))
+        return texts.templated(owner["text"], mapping.merged(given)) if isinstance(mapping, Fields) else UNKNOWN
     if isinstance(owner, Stream):
         return owner if name in ("get_page", "copy") else UNKNOWN
     # Executors, event loops and schedulers: whoever is given a function with its arguments calls it.

@@ -1,26 +1,38 @@
 """Shell programs, read by their grammar (tree-sitter's for Bash) and never run.
 
 Rules: variables, loops over written words and functions are followed as in `mapper.code.python`, by the same kinds of
-values; what a command prints is unknown, but for `echo`, `printf`, and an object that `jq` makes. Of commands, curl,
-wget and `gh api` are understood, and Python and JavaScript that the program holds itself: in a here-document, after
-`-c`, in a file that it wrote. `eval`, `source` and their like are said in a note, and what they run isn't known.
+values; what a command prints is unknown, but for `echo`, `printf`, `mktemp`, an object that `jq` makes, and a function
+that ends with one of these. Of commands, curl, wget and `gh api` are understood, and Python and JavaScript that the
+program holds itself: in a here-document, after `-c`, in a file that it wrote. `eval`, `source` and their like are said
+in a note, and what they run isn't known.
 """
 
 from __future__ import annotations
 
-import os.path
+import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mapper.code import curl, shell_values
-from mapper.code.abstract_values import UNKNOWN, Json, Listed, Lit, Stream, Text, Value, parts_of, weight
-from mapper.code.javascript import read_javascript
-from mapper.code.python import TOO_MUCH, read_python
+from mapper.code.abstract_values import (
+    UNKNOWN,
+    Json,
+    Lit,
+    OneOf,
+    Stream,
+    Text,
+    Value,
+    choices,
+    is_whole,
+    parts_of,
+    weight,
+)
+from mapper.code.python import TOO_MUCH
 from mapper.code.sent_requests import Enough, Seen
-from mapper.code.shell_branches import Branches
-from mapper.code.shell_expansions import MAX_STEPS
+from mapper.code.shell_expansions import MAX_STEPS, together
+from mapper.code.shell_programs import NODE_INSIDE, PLACES, PYTHON, PYTHON_INSIDE, Programs
+from mapper.code.variables import Names
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -29,7 +41,6 @@ MAX_DEPTH = 12
 UNROLLED = 24
 LONGEST = 100_000  # characters
 
-_PYTHON = re.compile(r"(?:.*/)?python(?:3(?:\.\d+)?)?")
 _PREFIXES = frozenset({"sudo", "time", "nohup", "command", "exec", "env", "nice", "timeout", "stdbuf", "xargs", "then",
                        "builtin"})  # fmt: skip
 _HIDING = {"eval": "runs text as a program", "source": "reads another program", ".": "reads another program",
@@ -37,8 +48,10 @@ _HIDING = {"eval": "runs text as a program", "source": "reads another program", 
 _OTHERS = frozenset({"ruby", "perl", "php", "go", "deno", "nc", "ncat", "telnet", "openssl", "ssh", "scp", "git"})
 _BODIES = frozenset({"program", "compound_statement", "do_group", "list", "pipeline", "subshell", "negated_command",
                      "else_clause", "elif_clause", "case_item"})  # fmt: skip
-_PLACES = tuple(map(str, range(1, 20)))  # a function's arguments
 _ITEMS = ("word", "string", "raw_string", "concatenation", "number")
+# Options after which a value follows that is no variable's name.
+_VALUED = {"read": re.compile(r"-\w*[ptnNdiu]"), "unset": re.compile("(?!)"), "wait": re.compile("-[fn]*")}
+_LISTED = re.compile(r"-\w*[dnOsucC]")  # of `mapfile`
 _REDIRECTED = re.compile(r"(\d*|&|\{\w+\})(>>|>\||>&|<>|<&|>|<(?!<))")
 # Commands that change no file that is named to them, and those that change files that aren't.
 _READERS = frozenset(
@@ -54,27 +67,8 @@ _MOVERS = frozenset({"cp", "mv", "rsync", "tar", "unzip", "patch", "ln", "instal
                      "find", "make", "eval", "source", ".", "bash", "sh", "zsh", "ssh", "exec"})  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Inner:
-    """How another language's program is started: options that say nothing of it, and those that its text is after."""
-
-    name: str
-    read: Callable[[str, Seen], None]
-    plain: frozenset[str]
-    text: frozenset[str]
-
-
-_PYTHON_INSIDE = _Inner("Python", read_python, frozenset({"-u", "-I", "-B", "-s", "-E"}), frozenset({"-c"}))
-_NODE_INSIDE = _Inner(
-    "JavaScript",
-    read_javascript,
-    frozenset({"--input-type=module", "--no-warnings"}),
-    frozenset({"-e", "--eval", "-p", "-pe", "--print"}),
-)
-
-
-def read_shell(program: str, seen: Seen) -> None:
-    """Add to `seen` what a shell program sends."""
+def read_shell(program: str, seen: Seen, names: Names | None = None, args: list[Value] | None = None) -> None:
+    """Add to `seen` what a shell program sends; `names` and `args` are the variables and arguments that it is given."""
     import tree_sitter
     import tree_sitter_bash
 
@@ -87,15 +81,20 @@ def read_shell(program: str, seen: Seen) -> None:
         seen.note("A part of the shell program can't be read, so that what it does isn't known.")
     try:
         seen.spend(len(data) // 10)
-        _Shell(seen, data).block(tree.root_node)
+        shell = _Shell(seen, data, names or Names(), exported={name for name, _ in (names or Names()).items()})
+        if args is not None:
+            shell.places(args)
+        shell.block(tree.root_node)
     except (Enough, RecursionError):
         seen.note(TOO_MUCH)
 
 
 @dataclass(slots=True)
-class _Shell(Branches):
-    functions: dict[str, Node] = field(default_factory=dict)
-    depth: int = 0
+class _Shell(Programs):
+    several: set[str] = field(default_factory=set)  # functions that may be defined otherwise
+
+    def started(self, program: str, names: Names, args: list[Value]) -> None:
+        read_shell(program, self.seen, names, args)
 
     # ---- statements
 
@@ -133,6 +132,9 @@ class _Shell(Branches):
             case "function_definition":
                 name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
                 if name is not None and body is not None:
+                    top = node.parent is not None and node.parent.type == "program"
+                    if not top or self.functions.setdefault(self.source(name), body) != body:
+                        self.several.add(self.source(name))
                     self.functions[self.source(name)] = body
             case "for_statement":
                 self.loop(node)
@@ -186,7 +188,19 @@ class _Shell(Branches):
 
     # ---- commands
 
-    def redirected(self, node: Node) -> None:
+    def outcome(self, node: Node) -> Value | None:
+        """Follow one statement; what it prints, where that is known."""
+        match node.type:
+            case "command":
+                return self.command(node, {}, [])
+            case "redirected_statement":
+                return self.redirected(node)
+            case "pipeline":
+                return self.piped(node.named_children, {}, [])
+        self.statement(node)
+        return None
+
+    def redirected(self, node: Node) -> Value | None:
         body = node.child_by_field_name("body")
         text_in: list[Value] = []
         to: dict[str, Value] = {}
@@ -202,25 +216,28 @@ class _Shell(Branches):
                 text_in.append(self.word(child.named_children[0]) if child.named_children else UNKNOWN)
             elif child.type == "file_redirect":
                 self._into(child, to)
+        printed: Value | None = None
         if body is not None:
             if body.type == "command":
-                self.command(body, to, text_in)
+                printed = self.command(body, to, text_in)
             elif body.type == "pipeline":
-                self.piped(body.named_children, to, text_in)
+                printed = self.piped(body.named_children, to, text_in)
             else:
                 self.statement(body)
         # What follows a here-document's mark gets what the command before it prints.
         handed = text_in[-1:] if body is not None and self.source(body) == "cat" else []
         for each in rest:
-            self.piped([each], {}, [], handed)
+            printed = self.piped([each], {}, [], handed)
         if "file" in to and (body is None or body.type != "command"):
             self.write(to["file"], UNKNOWN)
+            return None
+        return printed if len(rest) < 2 else None
 
     def piped(
         self, nodes: list[Node], to: dict[str, Value], last: list[Value], first: list[Value] | None = None
-    ) -> None:
+    ) -> Value | None:
         """Commands of which each reads what the one before it prints; `first` is what the first of them reads, and
-        `to` and `last` where the last one writes, and what it reads instead."""
+        `to` and `last` where the last one writes, and what it reads instead. Returns what the last one prints."""
         handed = first or []
         while nodes and nodes[0].type == "pipeline":
             nodes = [*nodes[0].named_children, *nodes[1:]]
@@ -237,6 +254,7 @@ class _Shell(Branches):
                 handed = []
             if len(nodes) > 1:
                 self.leave(before)
+        return handed[0] if handed and nodes else None
 
     def _into(self, node: Node, to: dict[str, Value]) -> None:
         target = node.child_by_field_name("destination")
@@ -268,6 +286,8 @@ class _Shell(Branches):
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise Enough
+        if (name := self.one_of_several(node)) is not None:
+            return self.each_way(name, node, to, text_in)
         kept = self.names
         words: list[Value] = []
         loose = 0  # so many words at the end aren't known to be as many
@@ -278,6 +298,8 @@ class _Shell(Branches):
                 text_in.append(self.word(child.named_children[0]) if child.named_children else UNKNOWN)
             elif child.type == "file_redirect":
                 self._into(child, to)
+            elif child.type == "process_substitution" and words and self.data[child.start_byte - 1 :][:1].strip():
+                words[-1] = together([words[-1], self.word(child)])  # the grammar cuts `@<(…)`
             else:
                 word = child.named_children[0] if child.type == "command_name" and child.named_children else child
                 found = self.split(word) if word.type != "command_name" else [self.plain_word(word)]
@@ -286,23 +308,48 @@ class _Shell(Branches):
                 loose = loose + len(found) if loose or not sure else 0
         line = node.start_point[0] + 1
         own = [one for one in node.named_children if one.type == "variable_assignment"]
+        exported = set(self.exported)
         if own:  # they are set for this command alone
             self.names = kept.layer()
+            self.exported |= {re.split(r"\[|\+?=", self.source(one))[0] for one in own}
             for one in own:
                 self.assign(one)
         try:
             text_in = [to["from"]] if "from" in to else text_in[-1:]  # the last redirection counts
-            self.run(words, line, to, text_in, loose)
+            printed = self.run(words, line, to, text_in, loose)
         finally:
+            self.exported &= exported
             if own:
                 since = self.names.since(kept)
                 given = {re.split(r"\[|\+?=", self.source(one))[0] for one in own}
                 self.names = kept
                 self.names.update({name: value for name, value in since.items() if name not in given})
-        printed = self.printed(words, text_in)
+        printed = printed if printed is not None else self.printed(words, text_in)
         if "file" in to:
             self.write(to["file"], UNKNOWN if printed is None or "after" in to else printed)
         return printed if "file" not in to else None
+
+    def one_of_several(self, node: Node) -> str | None:
+        """The first list among a command's words that is one of a few; None where there is none, or too many ways."""
+        found: dict[str, int] = {}
+        for child in node.named_children:
+            named = shell_values.list_named(self.source(child).strip('"')) if child.type == "string" else None
+            if named is not None and isinstance(known := self.names.get(named[0]), OneOf):
+                found[named[0]] = len(known.values)
+        return next(iter(found), None) if math.prod(found.values()) <= UNROLLED else None
+
+    def each_way(self, name: str, node: Node, to: dict[str, Value], text_in: list[Value]) -> Value | None:
+        """Follow a command with each of what a list may be."""
+        before, known = self.names, self.names[name]
+        ways: list[Names] = []
+        printed: list[Value | None] = []
+        for one in choices(known):
+            self.names = before.layer()
+            self.names[name] = one
+            ways.append(self.names)
+            printed.append(self.command(node, dict(to), list(text_in)))
+        self.join(before, ways)
+        return printed[0] if all(one == printed[0] for one in printed) else None
 
     def printed(self, words: list[Value], text_in: list[Value]) -> Value | None:
         """What a command prints; None where that isn't known."""
@@ -322,31 +369,43 @@ class _Shell(Branches):
                 found = text_in[-1] if text_in else None
             case "cat", [one]:
                 found = self.file(one)
+            case "mktemp", _:
+                found = self.fresh_path()
         slashed = name == "echo" and any("\\" in part for part in parts_of(found or UNKNOWN) if isinstance(part, str))
         return found if isinstance(found, Lit | Text | Json) and not slashed else None
 
-    def run(self, words: list[Value], line: int, to: dict[str, Value], text_in: list[Value], loose: int = 0) -> None:
+    def run(
+        self, words: list[Value], line: int, to: dict[str, Value], text_in: list[Value], loose: int = 0
+    ) -> Value | None:
+        """Run a command; what it prints, where that is a function's."""
+        whole = words
         while words and isinstance(words[0], Lit) and str(words[0].value) in _PREFIXES:
             if words[0] in (Lit("xargs"), Lit("exec")):  # what it is given besides isn't known
                 self.forget()
+            if words[0] == Lit("xargs"):
+                found = shell_values.xargs(words[1:])
+                if found is None:
+                    self.seen.note(f"Line {line}: what xargs runs isn't read.")
+                words, loose = found or [], 0
+                continue
             words = words[1:]
             while words and isinstance(words[0], Lit) and re.match(r"-|\d+[smh]?$|\w+=", str(words[0].value)):
                 words = words[1:]
         if not words:
-            return
-        if not isinstance(words[0], Lit):
+            return None
+        if not isinstance(words[0], Lit) or not is_whole(str(words[0].value)):
             self.seen.note(f"Line {line}: runs a command whose name is made while it runs.")
             self.forget()
-            return
+            return None
         name, args = str(words[0].value), words[1:]
         base = name.rpartition("/")[2]
         counted = [*args[: max(len(args) - loose, 0)], shell_values.WORDS] if loose else args
         if name in self.functions:
-            self.function(name, counted)
-            return
+            printed = self.function(name, counted)
+            return printed if words is whole and name not in self.several else None
         if base in _MOVERS and not (base in ("bash", "sh") and args[:1] == [Lit("-c")]):
             self.forget()
-        elif _PYTHON.fullmatch(name) or base in ("node", "nodejs"):
+        elif PYTHON.fullmatch(name) or base in ("node", "nodejs"):
             self.forget([arg for arg in [*args[1:], *text_in] if isinstance(arg, Lit)])
         elif base not in _READERS:
             self.forget(args)
@@ -360,10 +419,10 @@ class _Shell(Branches):
             curl.gh(self.seen, line, args, text_in[0] if text_in else None)
         elif base in ("http", "https", "xh") and any(isinstance(arg, Lit) for arg in args):
             curl.httpie(self.seen, line, base, args)
-        elif _PYTHON.fullmatch(name):
-            self.inner(line, _PYTHON_INSIDE, args, text_in)
+        elif PYTHON.fullmatch(name):
+            self.inner(line, PYTHON_INSIDE, args, text_in)
         elif base in ("node", "nodejs"):
-            self.inner(line, _NODE_INSIDE, args, text_in)
+            self.inner(line, NODE_INSIDE, args, text_in)
         elif base == "tee":
             for arg in args:
                 self.write(arg, text_in[-1] if text_in and len(args) == 1 else UNKNOWN)
@@ -380,9 +439,9 @@ class _Shell(Branches):
         elif base == "getopts":
             self.cleared((Lit("OPTARG"), Lit("OPTIND"), *args[1:2]))
         elif base in ("bash", "sh") and args and isinstance(args[0], Lit) and args[0].value == "-c":
-            self.nested(line, args[1] if len(args) > 1 else UNKNOWN)
+            self.nested(line, args[1] if len(args) > 1 else UNKNOWN, args[3:])
         elif base in ("read", "mapfile", "readarray", "unset", "wait"):
-            asked = re.compile(r"-\w*[ptnNdiusOcC]") if base != "wait" else re.compile("-[fn]*")
+            asked = _VALUED.get(base, _LISTED)
             kept = [arg for place, arg in enumerate(args)
                     if not place or not asked.fullmatch(str(getattr(args[place - 1], "value", "")))]  # fmt: skip
             attached = [re.fullmatch(r"-\w*?[ap](\w+)", str(arg.value)) for arg in args if isinstance(arg, Lit)]
@@ -393,16 +452,24 @@ class _Shell(Branches):
             self.seen.note(f"Line {line}: {name} {_HIDING[name]}, which isn't followed.")
         elif base in _OTHERS:
             self.seen.note(f"Line {line}: what {base} does isn't read.")
+        return None
 
-    def function(self, name: str, args: list[Value]) -> None:
+    def function(self, name: str, args: list[Value]) -> Value | None:
+        """Follow a function; what it prints, where one command alone does."""
         if self.depth > MAX_DEPTH * 8:
-            return
-        self.local.append({key: self.names.get(key) for key in [*_PLACES, "@", "*", "#"]})
+            return None
+        self.local.append({key: self.names.get(key) for key in [*PLACES, "@", "*", "#"]})
         self.places(args)
         body = self.functions[name]
         self.depth += 8
         try:
-            self.statement(body)
+            parts = [one for one in body.named_children if one.type != "comment"]
+            if body.type != "compound_statement" or not parts or not all(map(self.silent, parts[:-1])):
+                self.statement(body)
+                return None
+            for one in parts[:-1]:
+                self.statement(one)
+            return self.outcome(parts[-1])
         finally:
             self.depth -= 8
             for key, value in self.local.pop().items():
@@ -411,72 +478,8 @@ class _Shell(Branches):
                 else:
                     self.names[key] = value
 
-    def places(self, args: list[Value] | None) -> None:
-        """The arguments that a function has; None: any."""
-        listed = shell_values.array(args) if args is not None else UNKNOWN
-        known = isinstance(listed, Listed)
-        several = [place for place, one in enumerate(args or ()) if isinstance(one, Stream | Listed)]
-        sure = several[0] if several else len(args or ())
-        for place, key in enumerate(_PLACES):
-            self.names[key] = (args or [])[place] if place < sure else Lit("") if known else UNKNOWN
-        self.names.update({"@": listed, "*": UNKNOWN, "#": Lit(str(sure)) if known else UNKNOWN})
-
-    def moved(self, base: str, args: list[Value]) -> None:
-        """`shift`, and `set` where it gives other arguments."""
-        plain = [str(arg.value) if isinstance(arg, Lit) else "" for arg in args]
-        if base == "set":
-            place = 0
-            while place < len(args) and len(plain[place]) > 1 and plain[place][0] in "-+" and plain[place] != "--":
-                place += 2 if "o" in plain[place] else 1
-            if place < len(args):
-                ended = plain[place] in ("--", "-")
-                self.places(args[place + 1 :] if ended else args[place:] if plain[place] else None)
-            return
-        there = self.names.get("@")
-        by = plain[0] if plain else "1"
-        if not isinstance(there, Listed) or there.more or not by.isdecimal():
-            self.places(None)
-        elif int(by) <= len(there.items):
-            self.places(list(there.items[int(by) :]))
-
-    def inner(self, line: int, how: _Inner, args: list[Value], text_in: list[Value]) -> None:
-        """A program of another language that is started here."""
-        rest = [arg for arg in args if not (isinstance(arg, Lit) and str(arg.value) in how.plain)]
-        first = str(rest[0].value) if rest and isinstance(rest[0], Lit) else ""
-        program: Value
-        if first in how.text and len(rest) > 1:
-            program = rest[1]
-        elif (not rest or first in ("-", "/dev/stdin")) and text_in:
-            program = text_in[-1]
-        elif first and os.path.normpath(first) in self.written:
-            program = self.file(Lit(first))
-        else:
-            self.seen.note(f"Line {line}: runs a {how.name} program that isn't written there.")
-            return
-        if not isinstance(program, Lit):
-            self.seen.note(f"Line {line}: runs a {how.name} program of which parts are made while it runs.")
-            return
-        before = (len(self.seen.requests), len(self.seen.spoken))
-        how.read(str(program.value), self.seen)
-        self.shift(before, line)
-
-    def shift(self, before: tuple[int, int], line: int) -> None:
-        """Lines of a program within the program, as lines of the whole."""
-        from dataclasses import replace
-
-        for place in range(before[0], len(self.seen.requests)):
-            request = self.seen.requests[place]
-            self.seen.requests[place] = replace(request, line=request.line + line)
-        for place in range(before[1], len(self.seen.spoken)):
-            spoken = self.seen.spoken[place]
-            self.seen.spoken[place] = replace(spoken, line=spoken.line + line)
-
-    def nested(self, line: int, program: Value) -> None:
-        if not isinstance(program, Lit) or self.depth > 100:
-            self.seen.note(f"Line {line}: runs a shell program that is made while it runs.")
-            return
-        self.depth += 20
-        before = (len(self.seen.requests), len(self.seen.spoken))
-        read_shell(str(program.value), self.seen)
-        self.shift(before, line - 1)
-        self.depth -= 20
+    def silent(self, node: Node) -> bool:
+        """Whether a statement prints nothing: an assignment, or a declaration that has one."""
+        declares = node.type == "declaration_command" and " -" not in self.source(node).partition("=")[0]
+        given = any(one.type == "variable_assignment" for one in node.named_children)
+        return node.type in ("variable_assignment", "variable_assignments") or (declares and given)

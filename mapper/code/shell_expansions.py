@@ -5,12 +5,29 @@ from __future__ import annotations
 import os.path
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mapper.code import shell_values
-from mapper.code.abstract_values import UNKNOWN, Json, Listed, Lit, Stream, Text, Value, bounded, parts_of, text, weight
+from mapper.code.abstract_values import (
+    UNKNOWN,
+    Json,
+    Listed,
+    Lit,
+    OneOf,
+    Stream,
+    Text,
+    Value,
+    bounded,
+    choices,
+    each,
+    is_whole,
+    joined,
+    parts_of,
+    text,
+    weight,
+)
 from mapper.code.libraries import environment
 from mapper.code.sent_requests import Enough, Seen
 from mapper.code.variables import Names, meet
@@ -19,7 +36,11 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_STEPS = 20_000
+# What the grammar takes for plain text in a here-document: `$1`, `$?`, commands in backticks.
+_IN_DOCUMENT = re.compile(r"(\\.)|\$(?:([1-9])|[0@*#?$!-])|`(?:[^`\\]|\\.)*`?", re.DOTALL)
 _FILE = "\0file:"  # before a file's path, as a name
+_PATH = "\udc80"  # around the number of a path that isn't known: half a character, which no program can write
+_MOST_PATH = 300  # characters
 _CHANGES = re.compile(
     r"(?:\+\+|--)\s*+(\w++)|(?<!\w)(\w++)(?:\[[^\]]{0,200}\])?\s*+(?:\+\+|--|(?:<<|>>|[-+*/%&|^])?=(?!=))"
 )
@@ -36,7 +57,9 @@ class Expansions(ABC):
     data: bytes
     names: Names = field(default_factory=Names)
     steps: int = 0
+    paths: int = 0  # that `mktemp` made
     written: set[str] = field(default_factory=set)  # paths of files of which something is known
+    exported: set[str] = field(default_factory=set)  # variables, and functions, that programs started here have
     marked: set[str] = field(default_factory=set)  # variables by whose attributes what they are given is changed
     local: list[dict[str, Value | None]] = field(default_factory=list)  # by function: what its names are outside
 
@@ -45,8 +68,8 @@ class Expansions(ABC):
         """Follow the statements in a node."""
 
     @abstractmethod
-    def command(self, node: Node, to: dict[str, Value], text_in: list[Value]) -> Value | None:
-        """Follow one command; what it prints, where that is known."""
+    def outcome(self, node: Node) -> Value | None:
+        """Follow one statement; what it prints, where that is known."""
 
     def source(self, node: Node) -> str:
         self.seen.spend((node.end_byte - node.start_byte) // 500)
@@ -69,11 +92,11 @@ class Expansions(ABC):
 
     def cleared(self, names: Iterable[Value]) -> None:
         """Variables of these names may be anything now."""
-        for each in names:
-            name = str(each.value).partition("[")[0] if isinstance(each, Lit) else ""
+        for one in names:
+            name = str(one.value).partition("[")[0] if isinstance(one, Lit) else ""
             if name in self.names or name.isidentifier():
                 self.names[name] = UNKNOWN
-            elif not isinstance(each, Lit):
+            elif not isinstance(one, Lit):
                 self.lost()
 
     def file(self, name: Value) -> Value:
@@ -91,12 +114,22 @@ class Expansions(ABC):
         self.written.add(path)
         self.names[_FILE + path] = bounded(value)
 
+    def fresh_path(self) -> Value:
+        """A path that nothing else has: what it is isn't known, and no text that it is in is whole."""
+        self.paths += 1
+        path = Lit(f"{_PATH}{self.paths}{_PATH}")
+        self.write(path, Lit(""))
+        return path
+
     def forget(self, args: list[Value] | None = None) -> None:
         """What is in files isn't known any more: in those that these arguments may name, or in all."""
         self.seen.spend(len(self.written) * (1 + sum(map(weight, args or ()))))
         known = [str(arg.value) for arg in args or () if isinstance(arg, Lit)]
         for path in self.written:
-            if args is None or len(known) < len(args) or any(path.rpartition("/")[2] in one for one in known):
+            named = any(
+                path.rpartition("/")[2] in one or path.startswith(f"{one.rstrip('/')}/") for one in known if one
+            )
+            if args is None or len(known) < len(args) or named:
                 self.names[_FILE + path] = UNKNOWN
 
     def join(self, before: Names, ways: list[Names]) -> None:
@@ -161,6 +194,8 @@ class Expansions(ABC):
                 given = Lit(found[3]) if found[2] == "=" else UNKNOWN
             if own:
                 self.local[-1].setdefault(known, self.names.get(known))
+            if first == "export" or any("x" in flag for flag in flags):
+                self.exported.add(known)
             if any(map(_ATTRIBUTES.match, flags)):
                 self.marked.add(known)
                 self.names[known] = UNKNOWN
@@ -208,7 +243,9 @@ class Expansions(ABC):
         if node.type in ("simple_expansion", "expansion") and isinstance(found, Lit):
             parts = self.parted(found, patterns=True)
             return parts if parts is not None else [shell_values.WORDS]
-        if node.type == "concatenation" and isinstance(found, Lit) and not self.joint(node, patterns=True):
+        if isinstance(found, OneOf) and node.type in ("simple_expansion", "expansion"):
+            return [found] if self.single(found, patterns=True) else [shell_values.WORDS]
+        if node.type == "concatenation" and isinstance(found, Lit | OneOf) and not self.joint(node, patterns=True):
             return [shell_values.WORDS]
         return [found]
 
@@ -223,6 +260,10 @@ class Expansions(ABC):
             return None
         return [Lit(one) for one in re.findall(r"[^ \t\n]+", known)]
 
+    def single(self, found: Value, *, patterns: bool = False) -> bool:
+        """Whether a value without quotes is surely one word, and as it is."""
+        return all(self.parted(one, patterns=patterns) == [one] for one in choices(found))
+
     def joint(self, node: Node, *, patterns: bool = False) -> bool:
         """Whether the parts of a word without quotes are surely parts of one word."""
         for child in node.named_children:
@@ -230,7 +271,7 @@ class Expansions(ABC):
                 return False
             if child.type in ("simple_expansion", "expansion"):
                 found = self.word(child)
-                if self.parted(found, patterns=patterns) != [found]:
+                if not self.single(found, patterns=patterns):
                     return False
         return True
 
@@ -240,7 +281,7 @@ class Expansions(ABC):
             return False
         written = self.source(node)
         match node.type:
-            case "raw_string" | "ansi_c_string" | "number":
+            case "raw_string" | "ansi_c_string" | "number" | "process_substitution":
                 return True
             case "string":
                 return (
@@ -249,7 +290,9 @@ class Expansions(ABC):
             case "word":
                 return not node.named_children and not _SEVERAL.search(written)
             case "simple_expansion" | "expansion" if self.listed(node) is None:
-                return written in ("$#", "$?", "$$") or self.parted(self.word(node)) is not None
+                found = self.word(node)
+                one_word = isinstance(found, OneOf) and self.single(found)
+                return written in ("$#", "$?", "$$") or one_word or self.parted(found) is not None
             case "simple_expansion" | "expansion":
                 return all(self.parted(one) is not None for one in words)
             case "concatenation":
@@ -283,7 +326,7 @@ class Expansions(ABC):
             and self.source(node) == f'"{self.source(inner[0])}"'
         ):
             found = self.word(inner[0])
-            return bounded(found if isinstance(found, Json) else text(parts_of(found)))
+            return bounded(found if isinstance(found, Json) else together([found]))
         return bounded(self.word(node))
 
     def word(self, node: Node) -> Value:
@@ -300,13 +343,14 @@ class Expansions(ABC):
                 return Lit(self.source(node)[1:-1])
             case "ansi_c_string":
                 try:
-                    return Lit(self.source(node)[2:-1].encode("latin-1", "backslashreplace").decode("unicode_escape"))
+                    made = self.source(node)[2:-1].encode("latin-1", "backslashreplace").decode("unicode_escape")
                 except UnicodeDecodeError:
                     return UNKNOWN
+                return Lit(made) if is_whole(made) else UNKNOWN
             case "string":
                 return self.pieces(node, quoted=True)
             case "concatenation" | "command_name":
-                return text(part for child in node.named_children for part in parts_of(self.word(child)))
+                return together([self.word(child) for child in node.named_children])
             case "simple_expansion":
                 return self.variable(self.source(node).lstrip("$"))
             case "expansion":
@@ -314,7 +358,10 @@ class Expansions(ABC):
             case "command_substitution":
                 return self.substituted(node)
             case "process_substitution":
-                self.apart(node)
+                printed = self.substituted(node)
+                path = self.fresh_path()
+                self.write(path, printed)
+                return path
             case "arithmetic_expansion":
                 self.inside(node)
                 self.computed(self.source(node))
@@ -327,28 +374,37 @@ class Expansions(ABC):
             return UNKNOWN
         if start is not None and self.source(start)[:1] in ("'", '"', "\\"):
             return Lit(self.source(body))
-        return self.pieces(body)
+        return self.pieces(body, held=True)
 
-    def pieces(self, node: Node, quoted: bool = False) -> Value:
-        """A text with expansions in it."""
+    def pieces(self, node: Node, quoted: bool = False, held: bool = False) -> Value:
+        """A text with expansions in it. `held`: it is a here-document's."""
         made: list[Value] = []
         place = node.start_byte + quoted
         end = node.end_byte - quoted
         for child in node.named_children:
             if child.type in ("string_content", "heredoc_content", "heredoc_end"):
                 continue
-            made.append(self._between(place, child.start_byte, quoted))
+            made += self._between(place, child.start_byte, held)
             made.append(self.word(child))
             place = child.end_byte
-        made.append(self._between(place, end, quoted))
-        found = text(part for value in made for part in parts_of(value))
+        made += self._between(place, end, held)
+        found = together(made)
         self.seen.spend(weight(found) // 8)
         return found
 
-    def _between(self, start: int, end: int, quoted: bool) -> Value:
+    def _between(self, start: int, end: int, held: bool) -> list[Value]:
         self.seen.spend((end - start) // 100)
         raw = self.data[start:end].decode("utf-8", "replace")
-        return Lit(re.sub(r'\\([$`"\\\n])', lambda match: "" if match[1] == "\n" else match[1], raw))
+        made: list[Value] = []
+        place = 0
+        for found in _IN_DOCUMENT.finditer(raw) if held else ():
+            if found[1]:
+                continue
+            made += [Lit(_unescaped(raw[place : found.start()])), self.variable(found[2]) if found[2] else UNKNOWN]
+            place = found.end()
+            if found[0][0] == "`":
+                self.seen.note("What commands in backticks in a here-document do isn't read.")
+        return [*made, Lit(_unescaped(raw[place:]))]
 
     def variable(self, name: str) -> Value:
         if name in self.names:
@@ -389,26 +445,16 @@ class Expansions(ABC):
     def substituted(self, node: Node) -> Value:
         """What a command prints: known only of a text that is handed through."""
         words = node.named_children
-        if len(words) == 1 and words[0].type == "command":
-            before = self.names
-            self.names = before.layer()
-            found = self.command(words[0], {}, [])
-            self.leave(before)
-            if isinstance(found, Lit):
-                return Lit(str(found.value).rstrip("\n"))
-            return found if isinstance(found, Text | Json) else UNKNOWN
-        self.apart(node)
-        if len(words) == 1 and words[0].type == "redirected_statement":
-            body = words[0].child_by_field_name("body")
-            docs = [one for one in words[0].named_children if one.type == "heredoc_redirect"]
-            on = {"pipeline", "command", "list", "file_redirect"}  # what stands behind its mark
-            plainly = len(docs) == 1 and not any(one.type in on for one in docs[0].named_children)
-            if body is not None and self.source(body) == "cat" and plainly:
-                found = self.heredoc(docs[0])
-                if isinstance(found, Lit):
-                    return Lit(str(found.value).rstrip("\n"))
-                return found if isinstance(found, Text) else UNKNOWN
-        return UNKNOWN
+        if len(words) != 1:
+            self.apart(node)
+            return UNKNOWN
+        before = self.names
+        self.names = before.layer()
+        found = self.outcome(words[0])
+        self.leave(before)
+        if isinstance(found, Lit):
+            return Lit(str(found.value).rstrip("\n"))
+        return found if isinstance(found, Text | Json) else UNKNOWN
 
     def array(self, node: Node) -> Value:
         items: list[Value] = []
@@ -416,3 +462,18 @@ class Expansions(ABC):
             words = self.split(child)
             items.extend(words if self.sure(child, words) else [shell_values.WORDS])
         return shell_values.array(items)
+
+
+def _unescaped(raw: str) -> str:
+    return re.sub(r'\\([$`"\\\n])', lambda match: "" if match[1] == "\n" else match[1], raw)
+
+
+def together(made: Sequence[Value]) -> Value:
+    """The text of these, one after the other; a path that isn't known stays the one that it is. Of several that may be
+    one of a few each, it isn't known which go together."""
+    if sum(isinstance(one, OneOf) for one in made) == 1:
+        return joined(together(ways) for ways in each(*made))
+    texts = [one.value for one in made if isinstance(one, Lit) and isinstance(one.value, str)]
+    if len(texts) == len(made) and any(_PATH in one for one in texts) and sum(map(len, texts)) < _MOST_PATH:
+        return Lit("".join(texts))
+    return text(part for one in made for part in parts_of(one))

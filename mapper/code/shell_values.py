@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from mapper.code.abstract_values import (
     UNKNOWN,
     Fields,
+    Form,
     Json,
     Listed,
     Lit,
@@ -31,6 +32,13 @@ _LIST = re.compile(r"\$@|\$\{(?:@|([A-Za-z_]\w*)\[@\])(?::(0|[1-9]\d{0,2}))?\}",
 _PATTERN = re.compile(r"[^*?\[\]\\$`'\"{}()~]*+\*?[^*?\[\]\\$`'\"{}()~]*+")  # one `*` at most
 _FORMAT = re.compile(r"%%|%s|%d|%|\\[nt\\\"]|\\|[^%\\]+")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\", '\\"': '"'}
+# An option of `xargs`: with a value behind it or in it, or without one.
+_XARGS = re.compile(
+    r"(?P<flag>-[0prtxo]+|--(?:null|no-run-if-empty|verbose|interactive|exit|open-tty))"
+    r"|-[0prtx]*(?P<letter>[IndPLEas])(?P<value>.+)?"
+    r"|--(?P<long>replace|max-args|max-procs|max-lines|delimiter|arg-file|max-chars)(?:=(?P<long_value>.*))?",
+    re.DOTALL,
+)
 _JQ_FLAGS = re.compile(
     r"-[ncrSMaRsj]+|--(?:null-input|compact-output|raw-output|sort-keys|raw-input|slurp|join-output)"
 )
@@ -71,6 +79,8 @@ def array(items: Sequence[Value]) -> Value:
 
 def changed(known: str, how: str) -> Value:
     """What `${name…}` gives of a text, where `how` follows the name."""
+    if not is_whole(known):
+        return UNKNOWN
     if how in ("^^", ",,") and known.isascii():
         return Lit(known.upper() if how == "^^" else known.lower())
     if part := re.fullmatch(r":(0|[1-9]\d{0,3})(?::(0|[1-9]\d{0,3}))?", how, re.ASCII):  # others may be octal
@@ -115,6 +125,35 @@ def printf(args: Sequence[Value]) -> Value:
     return Lit(found.value.rstrip("\n")) if isinstance(found, Lit) and isinstance(found.value, str) else found
 
 
+def xargs(words: Sequence[Value]) -> list[Value] | None:
+    """The command that `xargs` runs, with what it adds to it; None where its options aren't known."""
+    left = list(words)
+    mark = ""
+    while left and isinstance(first := left[0], Lit) and str(first.value).startswith("-"):
+        left.pop(0)
+        found = _XARGS.fullmatch(str(first.value))
+        if found is None:
+            return None
+        value: Value = Lit(found["value"] or found["long_value"] or "")
+        bare = found["flag"] or found["long"] in ("replace", "max-lines")  # their value is in the word, if anywhere
+        if not bare and found["value"] is None and found["long_value"] is None:
+            value = left.pop(0) if left else UNKNOWN
+        if found["letter"] == "I" or found["long"] == "replace":
+            if not isinstance(value, Lit):
+                return None
+            mark = str(value.value) or "{}"
+    if not mark:
+        return [*(left or [Lit("echo")]), WORDS]
+    return [text(part for each in parts_of(one) for part in _marked(each, mark)) for one in left]
+
+
+def _marked(part: str | Form | None, mark: str) -> list[str | Form | None]:
+    """A part of a text, unknown where a mark stands."""
+    if not isinstance(part, str):
+        return [part]
+    return [each for at, piece in enumerate(part.split(mark)) for each in ([None] * bool(at) + [piece])]
+
+
 def jq(args: Sequence[Value]) -> Value:
     """What `jq` prints: the names of an object that its filter makes, and the values that it is given for them."""
     given: dict[str, Value] = {}
@@ -140,6 +179,7 @@ def jq(args: Sequence[Value]) -> Value:
         elif program is None:
             program = word
     made = _JqObject(program, given).whole() if program is not None else None
+    made = Fields.of(given) if program == "$ARGS.named" else made
     return Json(made) if made is not None else UNKNOWN if raw or program is None else Json(UNKNOWN)
 
 

@@ -21,7 +21,6 @@ from mapper.code.abstract_values import (
     Stream,
     Thing,
     Value,
-    plain,
     same,
     weight,
 )
@@ -83,6 +82,7 @@ class Statements(Calling):
                 self.block(orelse, scope)
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 for item in items:
+                    self.entering = item.context_expr
                     manager = self.entered(self.value(item.context_expr, scope))
                     if item.optional_vars is not None:
                         self.assign(item.optional_vars, manager, scope)
@@ -237,7 +237,7 @@ class Statements(Calling):
                 holder = self.value(owner, scope)
                 self.seen.header(name, value)
                 if isinstance(holder, Made):
-                    holder.attributes[name] = value
+                    self.assigned_to(holder, name, value)
                 elif isinstance(holder, Thing):
                     self.assign_back(owner, libraries.assigned(holder, name, value), scope)
                 elif isinstance(holder, Fields):  # JavaScript's objects
@@ -246,7 +246,7 @@ class Statements(Calling):
                     self.assign_back(owner, UNKNOWN, scope)
             case ast.Subscript(value=owner, slice=index):
                 holder = self.value(owner, scope)
-                known, key = plain(self.value(index, scope))
+                known, key = self.key(self.value(index, scope))
                 self.seen.header(key if known else None, value)
                 if isinstance(holder, Fields):
                     changed = (

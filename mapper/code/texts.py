@@ -139,6 +139,8 @@ def method(owner: Value, name: str, args: list[Value], given: Fields) -> Value:
             for part in parts_of(one)
         )  # fmt: skip
     if isinstance(owner, Lit) and isinstance(owner.value, str):
+        if name == "format_map" and len(args) == 1 and isinstance(mapping := args[0], Fields):
+            return formatted(owner.value, [], mapping)
         if name == "format":
             return formatted(owner.value, args, given)
         if all_known and name in _WHOLE and not given.items:
@@ -266,3 +268,20 @@ def fields_of(value: Value) -> Fields | None:
             made = encoded(value)
             return made.fields if isinstance(made, Form) else Fields(more=True)
     return Fields(more=True)
+
+
+_NAMED = re.compile(r"\$(?:(\$)|(?P<plain>[_a-zA-Z][_a-zA-Z0-9]*)|\{(?P<held>[_a-zA-Z][_a-zA-Z0-9]*)\})", re.ASCII)
+
+
+def templated(template: Value, given: Fields) -> Value:
+    """What `string.Template(template).substitute(given)` gives."""
+    if not isinstance(template, Lit) or not isinstance(template.value, str):
+        return UNKNOWN
+    made: list[str | Form | None] = []
+    place = 0
+    for found in _NAMED.finditer(template.value):
+        made.append(template.value[place : found.start()])
+        value = given.get(found["plain"] or found["held"] or "")
+        made += ["$"] if found[1] else parts_of(value) if value is not None else [None]
+        place = found.end()
+    return text([*made, template.value[place:]])

@@ -71,7 +71,7 @@ API = "https://api.example.com"
         ),
         (
             f"import {{ got }} from 'got'\ngot.post('a', {{ prefixUrl: '{API}', json: {{}} }})",
-            ("POST", "…", {}, "json"),
+            ("POST", f"{API}/a", {}, "json"),
         ),
         (
             f"fetch(new Request('{API}/a', {{ method: 'POST', body: JSON.stringify({{ b: 2 }}) }}))",

@@ -216,3 +216,168 @@ def test_jq_takes_the_first_of_two_and_gives_up_what_it_writes_otherwise() -> No
 def test_a_text_is_cut_without_patterns_that_cost(known: str, how: str, value: str) -> None:
     assert changed(known, how) == Lit(value)
     assert changed("~/x", "#~/") == changed(known, ":010") == UNKNOWN
+
+
+HELD = "jq -n --arg c \"$1\" '{channel: $c}'"
+CONFIGURED = f'cat > k <<E\nurl = "{SLACK}"\n# no more\ndata = "channel=C"\nE\n'
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        # What a function prints.
+        f'b() {{ local c=$1; {HELD}; }}\ncurl --json "$(b C)" {SLACK}',
+        f'b() {{\n# a body\ncat <<E\n{{"channel": "$1"}}\nE\n}}\ncurl --json "$(b C)" {SLACK}',
+        f"b() {{ {HELD}; }}\nb C > f\ncurl --json @f {SLACK}",
+        f"b() {{ {HELD}; }}\nb C | curl --json @- {SLACK}",
+        f'b() {{ echo C | cat; }}\ncurl -d "channel=$(b)" {SLACK}',
+        # Files that `mktemp` makes.
+        f't=$(mktemp)\necho \'{{"channel":"C"}}\' > "$t"\ncurl --json @"$t" {SLACK}',
+        f't=$(mktemp -d)\necho \'{{"channel":"C"}}\' > "$t/b"\nchmod 600 $t/b\ncurl --json "@$t/b" {SLACK}',
+        f't=$(mktemp) u=$(mktemp)\necho \'{{"channel":"C"}}\' > "$t"\ncurl -o "$u" {SLACK} --json @"$t"',
+        f"""b=$(jq -n --arg channel C '$ARGS.named')\ncurl --json "$b" {SLACK}""",
+        # What a shell that is started gets.
+        f"export c=C\nbash -c 'curl -d \"channel=$c\" {SLACK}'",
+        f"c=C bash -c 'curl -d \"channel=$c\" {SLACK}'",
+        f"bash -c 'curl -d \"channel=$1\" {SLACK}' _ C",
+        f'f() {{ curl -d "channel=$1" {SLACK}; }}\nexport -f f\nbash -c \'f "$@"\' _ C',
+        # What a command within `<(…)` prints.
+        f"curl --json @<(jq -n '{{channel: \"C\"}}') {SLACK}",
+        f"curl -K <(echo 'data = channel=C') {SLACK}",
+        # A list that has more on one way.
+        f'a=(-s)\nif x; then a+=(-d channel=C); fi\ncurl "${{a[@]}}" {SLACK}',
+        # Files of curl's options.
+        f"{CONFIGURED}curl -sS -K k",
+        f"{CONFIGURED}curl --config k",
+        f'curl -K - <<E\n--url {SLACK}\nheader = "Authorization: Bearer $X"\n-d "channel=C"\nE',
+        f"t=$(mktemp)\nprintf 'url: {SLACK}' > $t\ncurl -K \"$t\" -d channel=C",
+    ],
+)
+def test_what_a_program_hands_itself_is_told(program: str) -> None:
+    found = _find(program)
+    assert "slack.chat.postMessage channel=C" in _told(program).splitlines(), _told(program)
+    assert not found.unknown and not found.notes, found
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        # What it prints otherwise, or besides.
+        f'b() {{ log; {HELD}; }}\ncurl --json "$(b C)" {SLACK}',
+        f'b() {{ {HELD}; echo; }}\ncurl --json "$(b C)" {SLACK}',
+        f'b() {{ {HELD} >&2; }}\ncurl --json "$(b C)" {SLACK}',
+        f'b() {{ if x; then {HELD}; fi; }}\ncurl --json "$(b C)" {SLACK}',
+        f'b() {{ {HELD}; }}\nif x; then b() {{ echo; }}; fi\ncurl --json "$(echo C | xargs b)" {SLACK}',
+        f'b() {{ echo; }}\nb() {{ {HELD}; }}\ncurl --json "$(b C)" {SLACK}',
+        f'if x; then b() {{ {HELD}; }}; fi\ncurl --json "$(b C)" {SLACK}',
+        f'b() {{ declare -p PATH; {HELD}; }}\ncurl --json "$(b C)" {SLACK}',
+        f'b() {{ {HELD}; }}\ncurl --json "$(echo C | xargs -n1 b C)" {SLACK}',
+        f'b() {{ {HELD}; }}\ncurl --json "$(b C; make_it)" {SLACK}',
+        # Files that something else may have written.
+        f't=$(mktemp)\necho \'{{"channel":"C"}}\' > "$t"\nmake_it "$t"\ncurl --json @"$t" {SLACK}',
+        f't=$(mktemp -d)\necho \'{{"channel":"C"}}\' > "$t/b"\nmake_it "$t"\ncurl --json @"$t/b" {SLACK}',
+        f't=$(mktemp)\necho \'{{"channel":"C"}}\' > "$t"\nmake_it > "$t"\ncurl --json @"$t" {SLACK}',
+        f't=$(mktemp)\necho \'{{"channel":"C"}}\' > "$t"\nt=$(mktemp)\ncurl --json @"$t" {SLACK}',
+        f't=$(mktemp)\necho \'{{"channel":"C"}}\' > "$X"\ncurl --json @"$t" {SLACK}',
+        f'echo \'{{"channel":"C"}}\' > $\'\\udc801\\udc80\'\nt=$(mktemp)\ncurl --json @"$t" {SLACK}',
+        f"curl --json @<(jq '.channel' f) {SLACK}",
+        f"curl -K <(make_it) {SLACK}",
+        # What a shell that is started doesn't get.
+        f"c=C\nbash -c 'curl -d \"channel=$c\" {SLACK}'",
+        f"c=C x=$(y) z\nbash -c 'curl -d \"channel=$c\" {SLACK}'",
+        f"export c=C\nread -r c\nbash -c 'curl -d \"channel=$c\" {SLACK}'",
+        f"bash -c 'curl -d \"channel=$0\" {SLACK}' C",
+        f'f() {{ curl -d "channel=$1" {SLACK}; }}\nbash -c \'f "$@"\' _ C',
+        # Options that aren't known.
+        f"{CONFIGURED}make_it >> k\ncurl -K k",
+        f'cat > k <<E\nurl = "{SLACK}"\n$X = "channel=C"\nE\ncurl -K k -d channel=C',
+        f"{CONFIGURED}curl -K other",
+    ],
+)
+def test_what_may_be_handed_otherwise_is_not_told(program: str) -> None:
+    assert "slack.chat.postMessage channel=C" not in _told(program).splitlines(), _told(program)
+
+
+@pytest.mark.parametrize(
+    ("written", "channel"), [("$1", "C"), ("x$1", "xC"), ("\\$1", "$1"), ("$?", "?"), ("$12", "C2"), ("`id`", "?")]
+)
+def test_a_here_document_has_what_it_is_expanded_to(written: str, channel: str) -> None:
+    program = f"f() {{\ncurl -d @- {SLACK} <<E\nchannel={written}\nE\n}}\nf C"
+    assert _told(program) == f"slack.chat.postMessage channel={channel}"
+
+
+@pytest.mark.parametrize(
+    ("option", "arguments"),
+    [("-d @f", "channel=C"), ("--data-binary @f", "channel=C\n"), ("--data-raw @f", "?"), ("--data-urlencode @f", "?")],
+)
+def test_a_file_is_sent_as_its_option_says(option: str, arguments: str) -> None:
+    told_as = _told(f"cat > f <<E\nchannel=C\nE\ncurl {option} {SLACK}")
+    assert told_as == f"slack.chat.postMessage {arguments}"
+
+
+@pytest.mark.parametrize(
+    ("run", "found"),
+    [
+        (f'xargs -I{{}} curl -d "channel={{}}" {SLACK}', "channel=?"),
+        (f'xargs -I % curl -d "channel=%" -d text=a {SLACK}', "channel=? text=a"),
+        (f"xargs -0 -P 4 -n 1 -I {{}} bash -c 'curl -d \"channel=$1\" {SLACK}' _ {{}}", "channel=?"),
+        (f'xargs --max-procs=4 --replace curl -d "channel={{}}" {SLACK}', "channel=?"),
+        (f"xargs -n1 curl {SLACK} -d", "?"),
+    ],
+)
+def test_what_xargs_adds_is_not_known(run: str, found: str) -> None:
+    for fed in ("cat l | ", "< l "):
+        assert _told(f"{fed}{run}") == f"slack.chat.postMessage {found}", _told(f"{fed}{run}")
+
+
+def test_many_lists_that_may_be_several_are_not_gone_through_one_by_one() -> None:
+    lists = "".join(f"a{n}=(-s)\nif x; then a{n}+=(-v); fi\n" for n in range(12))
+    found = _find(lists + "curl " + " ".join(f'"${{a{n}[@]}}"' for n in range(12)) + f" {SLACK}")
+    assert found.unknown and not found.notes
+
+
+def test_what_xargs_runs_otherwise_is_said() -> None:
+    for run in (f"xargs curl -d channel=C {SLACK}", f"xargs -n 1 curl -d channel=C {SLACK}"):
+        assert _find(f"cat l | {run}").unknown, run
+    for run in (f"xargs --other curl {SLACK}", f"xargs -I {{}} sh -c 'curl -d channel={{}} {SLACK}'"):
+        assert _find(f"cat l | {run}").notes, run
+
+
+@pytest.mark.parametrize(
+    ("program", "found"),
+    [
+        (f'if x; then c=C; else c=D; fi\ncurl -d "channel=$c" {SLACK}', ["channel=C", "channel=D"]),
+        (f"case $1 in a) c=C ;; *) c=D ;; esac\ncurl -d channel=$c {SLACK}", ["channel=C", "channel=D"]),
+        (f"[ $1 = a ] && c=C || c=D\ncurl -d channel=$c {SLACK}", ["channel=C", "channel=D"]),
+        (f'if x; then c="C D"; else c=D; fi\ncurl -d "channel=$c" {SLACK}', ["channel='C D'", "channel=D"]),
+    ],
+)
+def test_a_value_that_is_one_of_a_few_is_told_as_each(program: str, found: list[str]) -> None:
+    assert _told(program).splitlines() == [f"slack.chat.postMessage {one}" for one in found]
+    assert not _find(program).unknown
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        'case $1 in a) m=GET p=issues ;; *) m=DELETE p=issues/7 ;; esac\ncurl -X $m "https://api.github.com/repos/a/b/$p"',
+        'if x; then o="-X DELETE"; else o=-s; fi\ncurl $o https://api.github.com/repos/a/b',
+        'if x; then o="-X DELETE"; else o=-s; fi\ncurl $o$y https://api.github.com/repos/a/b',
+    ],
+)
+def test_values_of_which_it_is_not_known_which_go_together_are_not_known(program: str) -> None:
+    found = _find(program)
+    assert found.unknown and not [call for call in found.calls if call.http == "DELETE"], found
+
+
+def test_a_list_that_may_have_anything_in_it_leaves_what_is_asked_for_open() -> None:
+    for more in ("a=($X)", "a=($(cat l))", "mapfile -t a < l"):
+        assert _find(f'a=(-s)\nif x; then {more}; fi\ncurl "${{a[@]}}" -d channel=C {SLACK}').unknown, more
+
+
+def test_a_path_that_is_not_known_is_in_no_text_that_is_told() -> None:
+    for text in ("in $t", "${t:1:3}", "${t##*/}", "$t/b"):
+        program = f't=$(mktemp)\ncurl -d "channel={text}" {SLACK}'
+        assert _told(program) == "slack.chat.postMessage channel=?", text
+    for run in ("$t", "bash $t", "python3 - <<E\nopen('$t')\nE", 'sh -c "$t"', 'python3 -c "$t"'):
+        assert _find(f"t=$(mktemp)\n{run}").notes, run

@@ -1,0 +1,348 @@
+"""Classes of the program's own: objects, what they have of their classes, and of libraries' that they come from.
+
+Rules: an object of a class that comes from a library's client sends as that does, unless the program's own class may
+have changed how. A member of an enumeration is one object, however often it is read.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from mapper.code import libraries
+from mapper.code.abstract_values import (
+    UNKNOWN,
+    Class,
+    Fields,
+    Function,
+    Listed,
+    Lit,
+    Made,
+    Method,
+    Named,
+    OneOf,
+    Stream,
+    Thing,
+    Unknown,
+    Value,
+    plain,
+    same,
+)
+from mapper.code.expressions import Expressions
+from mapper.code.interpreter import Scope
+
+_ENUMS = frozenset({f"enum.{name}" for name in ("Enum", "StrEnum", "IntEnum", "Flag", "IntFlag", "ReprEnum")})
+_TEXTS = frozenset({"enum.StrEnum", "enum.IntEnum", "enum.IntFlag", "builtins.str", "builtins.int"})
+# What `__str__` may end with, for a member's text to be its value.
+_SHOWN = ("return self.value", "return str(self.value)", "return self._value_", "return str.__str__(self)")
+# Clients that a class may come from.
+_CLIENTS = frozenset({"requests.Session", "requests.sessions.Session", "httpx.Client", "httpx.AsyncClient"})
+_VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
+# What of such a client is called on the way of a request, beside `request` and these.
+_ON_THE_WAY = frozenset({
+    "send", "prepare_request", "build_request", "stream", "mount", "get_adapter", "merge_environment_settings",
+    "rebuild_auth", "rebuild_method", "rebuild_proxies", "resolve_redirects", "get_redirect_target", "params", "auth",
+    "base_url", "headers", "__getattr__", "__getattribute__", "__setattr__", "__new__", "_merge_url",
+    "_merge_queryparams", "_merge_headers", "_merge_cookies", "_enforce_trailing_slash", "_build_request_auth",
+    "_transport_for_url", "_send_handling_auth", "_send_handling_redirects", "_send_single_request",
+    "_build_redirect_request", "_redirect_method", "_redirect_url", "_redirect_headers", "_redirect_stream",
+})  # fmt: skip
+_LIBRARY = "\0library"  # an object's attribute: the client that it is besides
+# What httpx gives its `request` beside what the caller gives.
+_GIVEN = ("content", "data", "files", "json", "params", "headers", "cookies")
+
+
+class Classes(Expressions):
+    """What classes and their objects give."""
+
+    def above(self, node: ast.Call, scope: Scope) -> Value | None:
+        """What `super().name(…)` gives; None for any other call."""
+        match node.func:
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
+                pass
+            case _:
+                return None
+        args: list[Value] = []
+        further = False
+        for arg in node.args:
+            items, more = self.items(self.value(arg, scope)) if isinstance(arg, ast.Starred) else ((), False)
+            args += items if isinstance(arg, ast.Starred) else [self.value(arg, scope)]
+            further = further or more
+        given = Fields(more=further)
+        for keyword in node.keywords:
+            value = self.value(keyword.value, scope)
+            named = Fields(((keyword.arg, value),)) if keyword.arg else value
+            given = given.merged(named if isinstance(named, Fields) else Fields(more=True))
+        method = next((one for one in reversed(self.running) if not isinstance(one, ast.Lambda)), None)
+        there = [value for _, value in scope.names.items()]
+        self.seen.spend(len(there))
+        for made in [value for value in there if isinstance(value, Made)][:1]:
+            for one in self._line(made.of):
+                if method not in one.node.body:
+                    continue
+                for base in one.node.bases:  # those above the class whose method this is
+                    inherited = self.value(base, one.scope)
+                    found = self._of_class(inherited, name) if isinstance(inherited, Class) else None
+                    if found is not None:
+                        return self.enter(Function(found.node, found.scope, (made,)), tuple(args), given)
+                    if isinstance(inherited, Named) and inherited.name in _CLIENTS:
+                        if name != "__init__":
+                            return self.of_library(made, name, args, given)
+                        self._given_library(made, inherited, args, given)
+                        return Lit(None)
+        return UNKNOWN
+
+    def _line(self, made_of: Class, depth: int = 0) -> list[Class]:
+        """A class, and those that it comes from."""
+        self.seen.spend(1 + len(made_of.node.body) // 8)  # whoever asks goes through it
+        found = [made_of]
+        for base in made_of.node.bases if depth < 8 else ():
+            inherited = self.value(base, made_of.scope)
+            if isinstance(inherited, Class):
+                found.extend(self._line(inherited, depth + 1))
+        return found
+
+    def _name(self, node: ast.Name, scope: Scope) -> Value:
+        """A name that is called: naming it doesn't hand it on."""
+        found = scope.find(node.id)
+        return found if found is not None else Named(f"builtins.{node.id}")
+
+    def made(self, made_of: Class, args: list[Value], given: Fields) -> Value:
+        """An object of a class."""
+        members = self.members(made_of)
+        if members is not None:  # by the value of one
+            return self.either(
+                one for one in members.values()
+                if not args or not isinstance(args[0], Lit) or not isinstance(_value_of(one), Lit)
+                or same(_value_of(one), args[0])
+            )  # fmt: skip
+        made = Made(made_of)
+        for name, value in self._class_values(made_of).items():
+            made.attributes[name] = value
+        found = self._of_class(made_of, "__init__")
+        if found is not None:
+            self.enter(Function(found.node, found.scope, (made,)), tuple(args), given)
+        else:
+            self._fielded(made, args, given)
+        client = self._client_of(made_of)
+        if client is not None and found is None:
+            self._given_library(made, client, args, given)
+        # Others may call what this object has, as long as the program names it somewhere.
+        self.seen.spend(len(made_of.node.body))
+        for one in made_of.node.body:
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name in self.mentioned:
+                self.loose.append(Function(one, made_of.scope, (made,)))
+        return made
+
+    def _class_values(self, made_of: Class) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for base in made_of.node.bases:
+            inherited = self.value(base, made_of.scope)
+            if isinstance(inherited, Class) and inherited is not made_of:
+                found.update(self._class_values(inherited))
+        inner = Scope(outer=made_of.scope)
+        for one in made_of.node.body:
+            if isinstance(one, ast.Assign | ast.AnnAssign):
+                self.statement(one, inner)
+        return {**found, **dict(inner.names.items())}
+
+    def _of_class(self, made_of: Class, name: str, depth: int = 0) -> Function | None:
+        self.seen.spend(1 + len(made_of.node.body) // 8)
+        for one in made_of.node.body:
+            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
+                return Function(one, made_of.scope)
+        if depth < 8:
+            for base in made_of.node.bases:
+                inherited = self.value(base, made_of.scope)
+                if isinstance(inherited, Class):
+                    found = self._of_class(inherited, name, depth + 1)
+                    if found is not None:
+                        return found
+        return None
+
+    def attribute(self, owner: Value, name: str) -> Value:
+        """`owner.name`."""
+        match owner:
+            case Lit() if name == "value":
+                return owner  # an enumeration's, which is its value
+            case Named(name=full):
+                return Named(f"{full}.{name}")
+            case Made(attributes=attributes):
+                if name in attributes:
+                    return attributes[name]
+                found = self._of_class(owner.of, name)
+                if found is not None and _decorated(found, "property", "cached_property"):
+                    return self.enter(Function(found.node, found.scope, (owner,)), (), Fields())
+                if found is not None and _decorated(found, "staticmethod"):
+                    return Function(found.node, found.scope)
+                return Method(owner, name)
+            case Class():
+                members = self.members(owner)
+                if members is not None and name in members:
+                    return members[name]
+                values = self._class_values(owner)
+                if name in values:
+                    return values[name]
+                found = self._of_class(owner, name)
+                if found is None:
+                    return UNKNOWN
+                classly = _decorated(found, "classmethod")
+                made = Function(found.node, found.scope, (owner,) if classly else ())
+                return self.enter(made, (), Fields()) if classly and _decorated(found, "property") else made
+            case Thing():
+                return libraries.attribute(self, owner, name)
+            case Unknown():
+                return owner
+            case OneOf(values=values):
+                return self.either([self.attribute(value, name) for value in values])
+        return Method(owner, name)
+
+    # ---- fields
+
+    def _fielded(self, made: Made, args: list[Value], given: Fields) -> None:
+        """An object of a class without a constructor of its own: a dataclass, a named tuple, a model."""
+        line = self._line(made.of)
+        decorated = any(one.node.decorator_list for one in line)
+        bases = {base.name for one in line for base in self._bases(one) if isinstance(base, Named)}
+        if not decorated and bases <= {"builtins.object"}:
+            return
+        names = [
+            one.target.id
+            for each in reversed(line)
+            for one in each.node.body
+            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        ]
+        fields = {**dict(zip(dict.fromkeys(names), args, strict=False)), **dict(given.items)}
+        if given.more:
+            fields = dict.fromkeys(names, UNKNOWN) | fields
+        if any("validator" in ast.dump(how) for one in line for each in one.node.body
+               for how in getattr(each, "decorator_list", ())):  # fmt: skip
+            fields = dict.fromkeys(fields, UNKNOWN)
+        made.attributes.update(fields)
+        last = self._of_class(made.of, "__post_init__") or self._of_class(made.of, "__attrs_post_init__")
+        if last is not None:
+            self.enter(Function(last.node, last.scope, (made,)), (), Fields())
+
+    def _bases(self, made_of: Class) -> Iterator[Value]:
+        return (self.value(base, made_of.scope) for base in made_of.node.bases)
+
+    # ---- enumerations
+
+    def members(self, made_of: Class) -> dict[str, Value] | None:
+        """The members of an enumeration, by their names; None for another class."""
+        if made_of in self._members:
+            return self._members[made_of]
+        line = self._line(made_of)
+        bases = {base.name for one in line for base in self._bases(one) if isinstance(base, Named)}
+        found: dict[str, Value] | None = None
+        if bases & _ENUMS:
+            self._members[made_of] = found = {}
+            written = bool(bases & _TEXTS)
+            functions = {each.name: each for one in line for each in one.node.body if isinstance(each, ast.FunctionDef)}
+            shown = functions.pop("__str__", None)
+            written = written and (shown is None or ast.unparse(shown.body[-1]) in _SHOWN)
+            for name, value in self._class_values(made_of).items():
+                if name.startswith("_"):
+                    continue
+                if isinstance(value, Thing) and value.kind == "enum.auto":
+                    plainly = "enum.StrEnum" in bases and "_generate_next_value_" not in functions
+                    value = Lit(name.lower()) if plainly else UNKNOWN
+                plainly = written and not functions and isinstance(value, Lit)
+                alike = next(
+                    (one for one in found.values() if isinstance(value, Lit) and same(_value_of(one), value)), None
+                )
+                found[name] = value if plainly else alike or self._member(made_of, name, value)
+        self._members[made_of] = found
+        return found
+
+    def _member(self, made_of: Class, name: str, value: Value) -> Made:
+        made = Made(made_of, {"name": Lit(name), "_name_": Lit(name), "value": value, "_value_": value})
+        if self._of_class(made_of, "__new__") is not None:
+            made.attributes.update({"value": UNKNOWN, "_value_": UNKNOWN})
+        for own in ("name", "value"):
+            if self._of_class(made_of, own) is not None or own in self._class_values(made_of):
+                del made.attributes[own]
+        found = self._of_class(made_of, "__init__")
+        if found is not None:
+            items, more = self.items(value) if isinstance(value, Listed) else ((value,), False)
+            self.enter(Function(found.node, found.scope, (made,)), tuple(items), Fields(more=more), unknown=more)
+        return made
+
+    def key(self, value: Value) -> tuple[bool, object]:
+        """Whether what names an item of a mapping is known, and then its name."""
+        if isinstance(value, Made) and (members := self.members(value.of)) is not None:
+            name = next((name for name, one in members.items() if one is value), None)
+            written = any(isinstance(base, Named) and base.name in _TEXTS
+                          for one in self._line(value.of) for base in self._bases(one))  # fmt: skip
+            return plain(_value_of(value)) if written else (name is not None, f"\0{value.of.node.name}.{name}")
+        return plain(value)
+
+    # ---- what comes from a library's client
+
+    def _client_of(self, made_of: Class) -> Named | None:
+        for one in self._line(made_of):
+            for base in self._bases(one):
+                if isinstance(base, Named) and base.name in _CLIENTS:
+                    return base
+        return None
+
+    def _given_library(self, made: Made, client: Named, args: list[Value], given: Fields) -> None:
+        """The client that an object is, made with these."""
+        own = {each.name for one in self._line(made.of) for each in one.node.body
+               if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}  # fmt: skip
+        if own & _ON_THE_WAY:
+            what = f"a class that changes how {client.name} sends"
+            self.seen.unread.append((self.line, what))
+            return
+        made.attributes[_LIBRARY] = libraries.called(self, client, args, given)
+
+    def of_library(self, made: Made, name: str, args: list[Value], given: Fields) -> Value:
+        """What a client's own function gives, of an object that comes from one."""
+        client = made.attributes.get(_LIBRARY)
+        if not isinstance(client, Thing):
+            return UNKNOWN
+        own = self._of_class(made.of, "request") if name in _VERBS else None
+        if own is None:
+            return libraries.called(self, Method(client, name), args, given)
+        # The library's own function calls `request`, which is the program's.
+        names: dict[str, Value] = dict.fromkeys(_GIVEN, Lit(None)) if client["lib"] == "httpx" else {}
+        if client["lib"] != "httpx":
+            named = {"get": ("params",), "post": ("data", "json"), "put": ("data",), "patch": ("data",)}.get(name, ())
+            names = dict.fromkeys(("data", "json") if name == "post" else (), Lit(None))
+            names |= dict(zip(named, args[1:], strict=False))
+        passed = Fields.of(names).merged(given)
+        url = passed.get("url") or (args[0] if args else UNKNOWN)
+        passed = passed.without("url")
+        return self.enter(
+            Function(own.node, own.scope, (made,)), (Lit(name.upper()), url), Fields(passed.items, given.more)
+        )
+
+    def assigned_to(self, made: Made, name: str, value: Value) -> None:
+        """`made.name = value`."""
+        found = self._of_class(made.of, f"js:set:{name}")
+        if found is not None:  # JavaScript's setter
+            self.enter(Function(found.node, found.scope, (made,)), (value,), Fields())
+            return
+        made.attributes[name] = value
+        client = made.attributes.get(_LIBRARY)
+        if isinstance(client, Thing):
+            made.attributes[_LIBRARY] = libraries.assigned(client, name, value)
+
+    def entered(self, manager: Value) -> Value:
+        """What `with manager as …` gives."""
+        if isinstance(manager, Made):
+            found = self._of_class(manager.of, "__enter__") or self._of_class(manager.of, "__aenter__")
+            if found is not None:
+                return self.enter(Function(found.node, found.scope, (manager,)), (), Fields())
+        if isinstance(manager, OneOf):
+            return self.either([self.entered(one) for one in manager.values])
+        return manager.of if isinstance(manager, Stream) else manager  # what a `contextmanager` yields
+
+
+def _decorated(function: Function, *names: str) -> bool:
+    """Whether one of these decorates a function."""
+    return any(isinstance(one, ast.Name) and one.id in names for one in getattr(function.node, "decorator_list", ()))
+
+
+def _value_of(member: Value) -> Value:
+    return member.attributes.get("value", UNKNOWN) if isinstance(member, Made) else member
