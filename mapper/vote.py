@@ -18,6 +18,7 @@ from mapper.validation import references
 from policies.actions import Alternative, Call, Clarification, Klass, Rejected
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical
+from policies.typed_json import to_json
 
 DEFAULT_THRESHOLD = 0.6
 MAX_ALTERNATIVES = 5
@@ -134,8 +135,8 @@ def _question(
     scopes_of: Callable[[tuple[Call, ...]], tuple[str, ...]],
 ) -> Vote:
     """The result where most would have to ask: the most frequent question, and the calls that others proposed."""
-    texts = Counter(canonical(ask.to_json()) for ask in asks)
-    chosen = max(asks, key=lambda ask: (texts[canonical(ask.to_json())], canonical(ask.to_json())))
+    texts = Counter(canonical(to_json(ask)) for ask in asks)
+    chosen = max(asks, key=lambda ask: (texts[canonical(to_json(ask))], canonical(to_json(ask))))
     whole = Counter(key_of(sample) for sample in taken if sample)
     by_key = {key_of(sample): sample for sample in taken}
     ranked = sorted(whole, key=lambda key: (-whole[key], key))[:MAX_ALTERNATIVES]
@@ -199,7 +200,7 @@ def _ordered(calls: tuple[Call, ...], is_read: Callable[[Call], bool]) -> tuple[
         return calls
     if not all(is_read(call) for call in calls):
         return calls
-    return tuple(sorted(calls, key=lambda call: canonical(call.to_json())))
+    return tuple(sorted(calls, key=lambda call: canonical(to_json(call))))
 
 
 def _ballot(sample: Sample, is_read: Callable[[Call], bool]) -> str:
@@ -216,4 +217,4 @@ def _structure(calls: tuple[Call, ...]) -> tuple[tuple[str, str], ...]:
 
 def key_of(calls: tuple[Call, ...]) -> bytes:
     """The calls as bytes: equal ones are the same calls."""
-    return canonical([call.to_json() for call in calls])
+    return canonical([to_json(call) for call in calls])

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.services import Risk
 from policies.tasks import Task
+from policies.typed_json import SPARSE, UNWRITTEN
 
 
 class UndoClass(StrEnum):
@@ -48,20 +50,11 @@ class Call:
     method: str
     arguments: JsonObject
     account: str = ""  # "": the service's only account; the daemon resolves it before the digest
-    filled: tuple[str, ...] = ()
+    filled: tuple[str, ...] = field(default=(), metadata=SPARSE)
 
     @property
     def id(self) -> str:
         return f"{self.service}.{self.method}"
-
-    def to_json(self) -> JsonValue:
-        return {
-            "service": self.service,
-            "method": self.method,
-            "arguments": dict(self.arguments),
-            "account": self.account,
-            **({"filled": list(self.filled)} if self.filled else {}),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +64,8 @@ class ApiCalls:
     calls: tuple[Call, ...]
     kind: Literal["calls"] = "calls"
 
-    def to_json(self) -> JsonValue:
-        return {"kind": self.kind, "calls": [call.to_json() for call in self.calls]}
+
+FilesLanguage = Literal["shell", "python"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,25 +73,16 @@ class Files:
     """A program that works on one folder, which it sees alone, as `/work`."""
 
     folder: str  # as asked for; resolved and pinned (device, inode) when it is assessed
-    language: Literal["shell", "python"]
+    language: FilesLanguage
     program: str
-    undo: str = ""  # a program that is said to take it back; a dry run tries it, undo itself never uses it
-    preview: str = ""  # the dry run whose result is applied instead of running the program
-    more: tuple[str, ...] = ()  # further folders; each, and the first, is then mounted by its name
-    reads: bool = False  # it can change nothing: the folder is mounted read-only
+    # A program that is said to take it back; a dry run tries it, undo itself never uses it.
+    undo: str = field(default="", metadata=SPARSE)
+    # The dry run whose result is applied instead of running the program.
+    preview: str = field(default="", metadata=SPARSE)
+    # Further folders; each, and the first, is then mounted by its name.
+    more: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    reads: bool = field(default=False, metadata=SPARSE)  # it can change nothing: the folder is mounted read-only
     kind: Literal["files"] = "files"
-
-    def to_json(self) -> JsonValue:
-        return {
-            "kind": self.kind,
-            "folder": self.folder,
-            "language": self.language,
-            "program": self.program,
-            **({"undo": self.undo} if self.undo else {}),
-            **({"preview": self.preview} if self.preview else {}),
-            **({"more": list(self.more)} if self.more else {}),
-            **({"reads": True} if self.reads else {}),
-        }
 
 
 # How a change of a database is taken back. "versioning": its transaction is held open, durably, until it is committed
@@ -118,15 +102,6 @@ class Sql:
     undo: str = ""  # statements that a model claims take it back; only for "pairs"
     kind: Literal["sql"] = "sql"
 
-    def to_json(self) -> JsonValue:
-        return {
-            "kind": self.kind,
-            "database": self.database,
-            "statements": self.statements,
-            "policy": self.policy,
-            "undo": self.undo,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mongo:
@@ -136,13 +111,6 @@ class Mongo:
     database: str  # the name of its entry
     operations: tuple[str, ...]
     kind: Literal["mongo"] = "mongo"
-
-    def to_json(self) -> JsonValue:
-        return {
-            "kind": self.kind,
-            "database": self.database,
-            "operations": list(self.operations),
-        }
 
 
 Language = Literal["python", "shell", "javascript"]  # that a program for services may be written in
@@ -164,15 +132,8 @@ class Code:
     profile: str = "code"  # a folder of sandbox-images/, or one of the person's own, built beforehand
     kind: Literal["code"] = "code"
 
-    def to_json(self) -> JsonValue:
-        return {
-            "kind": self.kind,
-            "language": self.language,
-            "program": self.program,
-            "services": list(self.services),
-            "methods": list(self.methods),
-            "profile": self.profile,
-        }
+
+Verb = Literal["undo", "redo", "commit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,23 +144,19 @@ class Revert:
     actions stand on what the target did; what is there is compared all the same.
     """
 
-    verb: Literal["undo", "redo", "commit"]
+    verb: Verb
     target: str  # the earlier action's id
-    also: tuple[str, ...] = ()
-    regardless: bool = False
+    also: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    regardless: bool = field(default=False, metadata=SPARSE)
     kind: Literal["revert"] = "revert"
+
+    def __post_init__(self) -> None:
+        if self.also and self.verb != "commit":
+            raise InvalidInput("Only a commit is of several actions at once.", next_step="Name one.")
 
     @property
     def targets(self) -> tuple[str, ...]:
         return (*self.also, self.target)
-
-    def to_json(self) -> JsonValue:
-        made: dict[str, JsonValue] = {"kind": self.kind, "verb": self.verb, "target": self.target}
-        if self.also:
-            made["also"] = list(self.also)
-        if self.regardless:
-            made["regardless"] = True
-        return made
 
 
 Action = ApiCalls | Files | Sql | Mongo | Code | Revert | Task
@@ -234,7 +191,8 @@ class Need:
     methods: tuple[str, ...]
     arguments: tuple[JsonObject, ...] = ()  # of each such call, for grants with argument constraints
     why: Literal["action", "pre-read", "read-back", "undo", "probe"] = "action"
-    filled: tuple[str, ...] = ()  # arguments of these calls whose values came from answers that were read before
+    # Arguments of these calls whose values came from answers that were read before.
+    filled: tuple[str, ...] = field(default=(), metadata=SPARSE)
 
     @property
     def unseen(self) -> tuple[str, ...]:
@@ -326,29 +284,15 @@ class Outcome:
     changes_cut: int = 0
     # Code: requests that the gateway refused, each {"request", "call", "reason", "times"}; `call` is what it would have
     # been in the catalog, or "".
-    refused: tuple[JsonObject, ...] = ()
+    refused: tuple[JsonObject, ...] = field(default=(), metadata=SPARSE)
     touched: bool = True  # False only when it is known that nothing was changed
-    unsure: bool = False  # True when nothing is known to be changed, and something may be
-    next_step: str = ""  # where it isn't ok: what the person can do, if not what can be done of every such end
+    left: bool = field(default=False, metadata=SPARSE)  # what was answered shows that its undo doesn't hold
+    # True when nothing is known to be changed, and something may be.
+    unsure: bool = field(default=False, metadata=SPARSE)
+    # Where it isn't ok: what the person can do, if not what can be done of every such end.
+    next_step: str = field(default="", metadata=UNWRITTEN)
     # Where it isn't ok, for the person alone: what others said of it, and how things differ. `summary` is GoEx's words.
-    details: tuple[str, ...] = ()
-
-    def to_json(self) -> JsonValue:
-        return {
-            "ok": self.ok,
-            "summary": self.summary,
-            "ended": self.ended.value,
-            "exit_code": self.exit_code,
-            "results": list(self.results),
-            "stdout": self.stdout,
-            "stderr": self.stderr,
-            "cut": self.cut,
-            "changes": list(self.changes),
-            "changes_cut": self.changes_cut,
-            **({"refused": [dict(one) for one in self.refused]} if self.refused else {}),
-            "touched": self.touched,
-            **({"unsure": True} if self.unsure else {}),
-        }
+    details: tuple[str, ...] = field(default=(), metadata=UNWRITTEN)
 
 
 # GPT4Tools' and APIBench's classes (see mapper/proposals.py), over a bound, and never came.
@@ -382,10 +326,6 @@ class Clarification:
     text: str
     options: tuple[Option, ...] = ()
     methods: tuple[str, ...] = ()
-
-    def to_json(self) -> JsonValue:
-        options = [{"answer": option.answer, "methods": list(option.methods)} for option in self.options]
-        return {"text": self.text, "options": options, "methods": list(self.methods)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 from policies.errors import InvalidInput, Unsupported
@@ -218,21 +218,6 @@ class Terms:
             raise InvalidInput(
                 f"A transaction is held for 1 to {LONGEST_HOLD} hours.", next_step="Say how many: --hold-hours 24"
             )
-
-    def to_json(self) -> dict[str, object]:
-        return {"policy": self.policy, "hold_hours": self.hold_hours, "tables": dict(self.tables)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, object]) -> Terms:
-        """Raises InvalidInput for what `to_json` doesn't make."""
-        tables, hours = value.get("tables"), value.get("hold_hours")
-        if not isinstance(tables, Mapping) or not isinstance(hours, int) or isinstance(hours, bool):
-            raise InvalidInput("These aren't a database's terms.", next_step="Add it again: goex db add")
-        return cls(
-            policy=cast(DefaultPolicy, value.get("policy")),
-            hold_hours=hours,
-            tables={str(name): cast(DefaultPolicy, policy) for name, policy in tables.items()},
-        )
 
     def applies(self, tables: frozenset[str]) -> DefaultPolicy:
         """What applies to a change of these tables: what one of them wants, where they don't want two things.

@@ -7,14 +7,12 @@ however small, is another action and is asked for anew.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
-from typing import Any
 
-from policies.actions import Need, Plan
+from policies.actions import Plan
 from policies.jsonvalue import canonical
+from policies.typed_json import to_json
 
 _DOMAIN = b"goex.v1.action\0"
-_FIELDS = tuple(field.name for field in fields(Need))
 
 
 def digest(plan: Plan, *, agent: str) -> str:
@@ -23,26 +21,5 @@ def digest(plan: Plan, *, agent: str) -> str:
 
     The session isn't part of it: an approval outlives a reconnect of the same agent.
     """
-    facts: dict[str, Any] = {
-        "agent": agent,
-        "action": plan.action.to_json(),
-        "needs": [_need(need) for need in plan.needs],
-        "undo_class": plan.undo_class.value,
-        "undo_text": plan.undo_text,
-        "undo": dict(plan.undo),
-        "resolved": dict(plan.resolved),
-        "bounds": dict(plan.bounds),
-        "catalog_hash": plan.catalog_hash,
-        "image_id": plan.image_id,
-        "limits": dict(plan.limits),
-        "lines": list(plan.lines),
-    }
+    facts = {"agent": agent, **to_json(plan)}
     return hashlib.sha256(_DOMAIN + canonical(facts)).hexdigest()
-
-
-def _need(need: Need) -> dict[str, Any]:
-    made = {name: getattr(need, name) for name in _FIELDS}
-    made["risk"] = int(need.risk)
-    if not need.filled:
-        del made["filled"]  # plans of earlier versions have none
-    return made

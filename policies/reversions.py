@@ -24,7 +24,7 @@ from policies.services import CallTemplate, Expect, Source, UndoTemplate
 _DOMAIN = b"goex.v1.pair\0"
 _WORDS = ("mask", "select", "around", "unless", "made")  # of an undo template, as they stand in its JSON form
 _NAMES = ("fields", "tags")
-_FLAGS = ("shown", "rest")
+_FLAGS = ("shown", "rest", "created")
 _CALLS = ("pre", "after", "guard", "verify", "absent")
 _RANK: Mapping[Source, int] = {"developer": 4, "bundled": 3, "derived": 2, "imported": 1, "model": 0}
 

@@ -68,17 +68,21 @@ class Scope:
     virtual: bool = False
 
 
+ExpectOp = Literal["equals", "not_equals", "exists", "absent", "contains", "lacks", "status", "data"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expect:
     """A condition on one answer, checked by the gateway, never by the code in the container.
 
     `op`: `equals`, `not_equals` (missing counts as not equal), `exists`, `absent`, `status` (value: list of ints),
-    `contains` and `lacks` (a list holds every one, or none, of the list `value`; a missing list holds nothing), `data`
+    `contains` and `lacks` (a list holds every one, or none, of the list `value`, and no item that has all fields of an
+    object in it; a missing list holds nothing), `data`
     (a GraphQL answer, see `policies.graphql`).
     `value` may be a template string (see `CallTemplate`).
     """
 
-    op: Literal["equals", "not_equals", "exists", "absent", "contains", "lacks", "status", "data"]
+    op: ExpectOp
     path: str = "$"
     value: JsonValue = None
     says: str = ""  # what it means to the person when this doesn't hold
@@ -125,6 +129,7 @@ class UndoTemplate:
     instead of `calls` where `pre` found nothing (404, 410), so that the call made what it else would have changed; the
     read-back is then that it is gone. `after` is read right after the action, as `pre` was before it: the one thing
     that is new in their list at the path `made` is `$made`, if it has the `fields` (paths into the request) as sent.
+    `created`: it holds only for an answer with status 201; with another, what is answered may have been there before.
     """
 
     calls: tuple[CallTemplate, ...]
@@ -147,6 +152,7 @@ class UndoTemplate:
     absent: CallTemplate | None = None
     after: CallTemplate | None = None
     made: str = ""
+    created: bool = False
 
     @property
     def reads(self) -> tuple[CallTemplate, ...]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from policies.databases import SERVICE as DATABASE
 from policies.display_text import escape
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical
+from policies.typed_json import to_json
 
 LONGEST_TITLE = 200  # characters
 MOST_LINES = 20
@@ -44,14 +45,13 @@ class Allowance:
     arguments: Mapping[str, JsonObject] | None = None
     times: int = 0
 
-    def to_json(self) -> JsonObject:
-        return {
-            "service": self.service,
-            "method": self.method,
-            "account": self.account,
-            "arguments": None if self.arguments is None else {name: dict(one) for name, one in self.arguments.items()},
-            "times": self.times,
-        }
+    def __post_init__(self) -> None:
+        if not 0 <= self.times <= MOST_TIMES:
+            raise InvalidInput(f"A line is used at most {MOST_TIMES} times.", next_step="Say how often.")
+        if self.arguments is not None and len(self.arguments) > MOST_ARGUMENTS:
+            raise InvalidInput(f"A line bounds at most {MOST_ARGUMENTS} arguments, by name.")
+        for bound in (self.arguments or {}).values():
+            _check_bound(bound)
 
     @property
     def text(self) -> str:
@@ -82,28 +82,16 @@ class Task:
     agent: str = ""
     kind: Literal["task"] = "task"
 
-    def to_json(self) -> JsonValue:
-        return {
-            "kind": self.kind,
-            "title": self.title,
-            "allows": [one.to_json() for one in self.allows],
-            "seconds": self.seconds,
-            "agent": self.agent,
-        }
-
-
-def task_from_json(value: Any) -> Task:
-    """The task that `Task.to_json` wrote, or that somebody proposes so. Raises InvalidInput."""
-    title, found, seconds = str(value["title"]), value["allows"], value.get("seconds") or DEFAULT_SECONDS
-    if len(title) > LONGEST_TITLE:
-        raise InvalidInput(f"A task's title has at most {LONGEST_TITLE} characters.", next_step="Say it shorter.")
-    if not isinstance(found, list | tuple) or not 1 <= len(found) <= MOST_LINES:
-        raise InvalidInput(f"A task has 1 to {MOST_LINES} lines.", next_step="Make it smaller.")
-    if len(canonical(list(found))) > LARGEST:
-        raise InvalidInput(f"A task's bounds are at most {LARGEST} bytes.", next_step="Make it smaller.")
-    if not isinstance(seconds, int) or not SHORTEST_SECONDS <= seconds <= LONGEST_SECONDS:
-        raise InvalidInput("A task lasts 1 minute to 8 hours.", next_step="Say for how many seconds.")
-    return Task(title=title, allows=tuple(map(_allowance, found)), seconds=seconds, agent=str(value.get("agent", "")))
+    def __post_init__(self) -> None:
+        if len(self.title) > LONGEST_TITLE:
+            raise InvalidInput(f"A task's title has at most {LONGEST_TITLE} characters.", next_step="Say it shorter.")
+        if not 1 <= len(self.allows) <= MOST_LINES:
+            step = "Make several tasks of it." if self.allows else 'Name what it allows: "allows": [{"method": "…"}].'
+            raise InvalidInput(f"A task has 1 to {MOST_LINES} lines, and this one {len(self.allows)}.", next_step=step)
+        if len(canonical([to_json(one) for one in self.allows])) > LARGEST:
+            raise InvalidInput(f"A task's bounds are at most {LARGEST} bytes.", next_step="Make it smaller.")
+        if not SHORTEST_SECONDS <= self.seconds <= LONGEST_SECONDS:
+            raise InvalidInput("A task lasts 1 minute to 8 hours.", next_step="Say for how many seconds.")
 
 
 def holds(bound: JsonObject, value: JsonValue) -> bool:
@@ -148,27 +136,9 @@ def _parts(
             yield name, value
 
 
-def _allowance(value: Any) -> Allowance:
-    if not isinstance(value, Mapping) or not value.keys() <= {"service", "method", "account", "arguments", "times"}:
-        raise InvalidInput("A line of a task has service, method, account, arguments and times.")
-    given, times = value.get("arguments"), value.get("times", 0)
-    if isinstance(times, bool) or not isinstance(times, int) or not 0 <= times <= MOST_TIMES:
-        raise InvalidInput(f"A line is used at most {MOST_TIMES} times.", next_step="Say how often.")
-    if given is not None and (not isinstance(given, Mapping) or len(given) > MOST_ARGUMENTS):
-        raise InvalidInput(f"A line bounds at most {MOST_ARGUMENTS} arguments, by name.")
-    names = [str(value.get(name, "")) for name in ("service", "method", "account")]
-    return Allowance(
-        service=names[0],
-        method=names[1],
-        account=names[2],
-        arguments=None if given is None else {str(name): _bound(bound) for name, bound in given.items()},
-        times=times,
-    )
-
-
-def _bound(value: Any) -> JsonObject:
-    numbers = isinstance(value, Mapping) and set(value) <= {"least", "most"} and bool(value)
-    if not isinstance(value, Mapping) or not (numbers or frozenset(value) in _FORMS):
+def _check_bound(value: JsonObject) -> None:
+    numbers = set(value) <= {"least", "most"} and bool(value)
+    if not (numbers or frozenset(value) in _FORMS):
         raise InvalidInput(
             "An argument's bound is one of is, in, least and most, any.",
             next_step='Like {"channel": {"is": "#ops"}, "text": {"any": true}}.',
@@ -179,7 +149,6 @@ def _bound(value: Any) -> JsonObject:
         raise InvalidInput("`in` is a list of values.")
     if numbers and any(isinstance(one, bool) or not isinstance(one, int | float) for one in value.values()):
         raise InvalidInput("`least` and `most` are numbers.")
-    return dict(value)
 
 
 def _bound_text(bound: JsonObject) -> str:

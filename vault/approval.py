@@ -10,12 +10,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Annotated
 
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonObject, JsonValue
+from policies.jsonvalue import JsonObject
 from vault.aead import Random
 from vault.keys import SALT_BYTES, Cost, check_passphrase, read_stretch_parameters, stretch, stretch_parameters
-from vault.secret import Secret
+from vault.secret import Secret, hex_of, of_hex
 
 FREE_MISTAKES = 3
 LONGEST_WAIT = 300.0  # seconds
@@ -26,7 +27,7 @@ class Approval:
     """The verifier and the count of attempts since the last right one. Times are UTC."""
 
     parameters: JsonObject
-    verifier: Secret
+    verifier: Annotated[Secret, str, hex_of, of_hex]
     failures: int = 0
     last: datetime | None = None
 
@@ -60,21 +61,3 @@ class Approval:
     def proved(self) -> Approval:
         """The passphrase was right: the count starts again."""
         return replace(self, failures=0, last=None)
-
-    def to_json(self) -> JsonValue:
-        return {
-            "parameters": dict(self.parameters),
-            "verifier": self.verifier.reveal().hex(),
-            "failures": self.failures,
-            "last": self.last.isoformat() if self.last else None,
-        }
-
-    @classmethod
-    def from_json(cls, value: JsonValue) -> Approval:
-        """Raises KeyError, TypeError or ValueError for anything else than `to_json` made."""
-        return cls(
-            parameters=value["parameters"],
-            verifier=Secret(bytes.fromhex(value["verifier"])),
-            failures=int(value["failures"]),
-            last=datetime.fromisoformat(value["last"]) if value["last"] else None,
-        )

@@ -20,13 +20,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import Connection, insert
 
-from policies.accounts import Account, Origin
+from policies.accounts import Account
 from policies.errors import GoexError, InvalidInput
-from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from policies.jsonvalue import JsonValue, canonical, parse
+from policies.typed_json import from_json, to_json
 from vault import errors, schema
 from vault.aead import KEY_BYTES, Random, Unopened, bound_to_backup, bound_to_master, new_key, seal, unseal
 from vault.approval import Approval
@@ -79,11 +79,11 @@ class Kept:
                     "generation": self.generation,
                     "root": self.root.reveal().hex(),
                     "payload": [key.reveal().hex() for key in self.payload],
-                    "approval": self.approval.to_json(),
-                    **({"passkeys": self.passkeys.to_json()} if self.passkeys != NONE else {}),
+                    "approval": to_json(self.approval),
+                    **({"passkeys": to_json(self.passkeys)} if self.passkeys != NONE else {}),
                     "records": [
                         {
-                            "account": _account_to_json(each.account),
+                            "account": to_json(each.account),
                             "secret": base64.b64encode(each.secret.reveal()).decode("ascii"),
                             "created": each.created,
                             "updated": each.updated,
@@ -108,8 +108,8 @@ class Kept:
             generation=int(read["generation"]),
             root=root,
             payload=payload,
-            approval=Approval.from_json(read["approval"]),
-            passkeys=Passkeys.from_json(read["passkeys"]) if "passkeys" in read else NONE,
+            approval=from_json(Approval, read["approval"], "The backup"),
+            passkeys=from_json(Passkeys, read["passkeys"], "The backup") if "passkeys" in read else NONE,
             records=tuple(
                 KeptRecord(
                     account=_account_from_json(each["account"]),
@@ -287,17 +287,11 @@ def restore(
     )
 
 
-def _account_to_json(account: Account) -> JsonObject:
-    facts = {field.name: getattr(account, field.name) for field in dataclasses.fields(account)}
-    return {**facts, "origins": [str(origin) for origin in account.origins]}
-
-
 def _account_from_json(value: Mapping[str, JsonValue]) -> Account:
     known = {field.name for field in dataclasses.fields(Account)}
     if set(value) - known:
         raise BackupTooNew("This backup says more of an account than this GoEx knows.", next_step="Update GoEx.")
-    facts: dict[str, Any] = dict(value)
-    return Account(**{**facts, "origins": tuple(Origin.parse(origin) for origin in facts["origins"])})
+    return from_json(Account, value, "An account of the backup")
 
 
 def _broken(what: str) -> GoexError:

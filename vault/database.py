@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from policies.databases import Terms
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical, parse
+from policies.typed_json import from_json, to_json
 from vault.secret import Secret
 
 _LONGEST = 8192  # bytes
@@ -31,7 +32,7 @@ class DatabaseSecret:
             text = self.password.reveal().decode("utf-8")
         if text is None:
             raise InvalidInput("The password isn't text in UTF-8.", next_step="Give it again, as UTF-8.")
-        return Secret(canonical({"password": text, "terms": self.terms.to_json()}))
+        return Secret(canonical({"password": text, "terms": to_json(self.terms)}))
 
     @classmethod
     def from_secret(cls, secret: Secret) -> DatabaseSecret:
@@ -40,7 +41,7 @@ class DatabaseSecret:
         with contextlib.suppress(InvalidInput, KeyError, TypeError, ValueError, AttributeError):
             read = parse(secret.reveal(), what="The record")
             if isinstance(read["password"], str):
-                made = cls(password=Secret(read["password"]), terms=Terms.from_json(read["terms"]))
+                made = cls(password=Secret(read["password"]), terms=from_json(Terms, read["terms"], "The terms"))
         if made is None:  # raised here, so that the error doesn't carry the one that quotes the secret
             raise InvalidInput("This database's entry isn't readable.", next_step="Add it again: goex db add")
         return made

@@ -17,6 +17,7 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from policies.typed_json import from_json, to_json
 from vault.aead import KEY_BYTES, Random, Unopened, bound_to_master, bound_to_record_index, seal, unseal
 from vault.approval import Approval
 from vault.keys import KeyedBy
@@ -114,14 +115,6 @@ class Restored:
     by: str
     generation: int
 
-    def to_json(self) -> JsonValue:
-        return {"at": self.at.isoformat(), "by": self.by, "generation": self.generation}
-
-    @classmethod
-    def from_json(cls, value: JsonValue) -> Restored:
-        """Raises KeyError, TypeError or ValueError for anything else than `to_json` made."""
-        return cls(at=datetime.fromisoformat(value["at"]), by=str(value["by"]), generation=int(value["generation"]))
-
 
 @dataclass(frozen=True, slots=True)
 class Reached:
@@ -184,11 +177,11 @@ class RecordIndex:
             canonical(
                 {
                     **({"payload": [key.reveal().hex() for key in self.payload]} if self.payload else {}),
-                    **({"passkeys": self.passkeys.to_json()} if self.passkeys != NONE else {}),
+                    **({"passkeys": to_json(self.passkeys)} if self.passkeys != NONE else {}),
                     **({"reached": self.reached.to_json()} if self.reached else {}),
-                    **({"restored": self.restored.to_json()} if self.restored else {}),
+                    **({"restored": to_json(self.restored)} if self.restored else {}),
                     "root": self.root.reveal().hex(),
-                    "approval": self.approval.to_json(),
+                    "approval": to_json(self.approval),
                     "entries": {
                         record_id: [
                             entry.service,
@@ -213,10 +206,10 @@ class RecordIndex:
         return cls(
             root=root,
             payload=payload,
-            restored=Restored.from_json(read["restored"]) if "restored" in read else None,
+            restored=from_json(Restored, read["restored"], "The record index") if "restored" in read else None,
             reached=Reached.from_json(read["reached"]) if "reached" in read else None,
-            passkeys=Passkeys.from_json(read["passkeys"]) if "passkeys" in read else NONE,
-            approval=Approval.from_json(read["approval"]),
+            passkeys=from_json(Passkeys, read["passkeys"], "The record index") if "passkeys" in read else NONE,
+            approval=from_json(Approval, read["approval"], "The record index"),
             entries={
                 record_id: Entry(
                     service=service,

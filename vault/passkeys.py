@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from policies.jsonvalue import JsonValue
-
 MOST = 50
 
 
@@ -29,32 +27,6 @@ class Passkey:
     created: datetime
     counter: int = 0
     used: datetime | None = None
-
-    def to_json(self) -> JsonValue:
-        return {
-            "id": self.id,
-            "name": self.name,
-            "credential_id": self.credential_id.hex(),
-            "public_key": self.public_key.hex(),
-            "rp_id": self.rp_id,
-            "created": self.created.isoformat(),
-            "counter": self.counter,
-            "used": self.used.isoformat() if self.used else None,
-        }
-
-    @classmethod
-    def from_json(cls, value: JsonValue) -> Passkey:
-        """Raises KeyError, TypeError or ValueError for anything else than `to_json` made."""
-        return cls(
-            id=str(value["id"]),
-            name=str(value["name"]),
-            credential_id=bytes.fromhex(value["credential_id"]),
-            public_key=bytes.fromhex(value["public_key"]),
-            rp_id=str(value["rp_id"]),
-            created=datetime.fromisoformat(value["created"]),
-            counter=int(value["counter"]),
-            used=datetime.fromisoformat(value["used"]) if value["used"] else None,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,22 +50,6 @@ class Passkeys:
         gone = frozenset(ids)
         left = tuple(one for one in self.all if one.id not in gone)
         return replace(self, all=left) if left else Passkeys()
-
-    def to_json(self) -> JsonValue:
-        return {
-            "all": [one.to_json() for one in self.all],
-            "required": self.required,
-            "reset_at": self.reset_at.isoformat() if self.reset_at else None,
-        }
-
-    @classmethod
-    def from_json(cls, value: JsonValue) -> Passkeys:
-        """Raises KeyError, TypeError or ValueError for anything else than `to_json` made."""
-        return cls(
-            all=tuple(Passkey.from_json(one) for one in value["all"]),
-            required=bool(value["required"]),
-            reset_at=datetime.fromisoformat(value["reset_at"]) if value["reset_at"] else None,
-        )
 
 
 NONE = Passkeys()

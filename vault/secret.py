@@ -54,6 +54,20 @@ class Secret:
         raise TypeError("a Secret can't be pickled")
 
 
+def hex_of(secret: Secret) -> str:
+    """Its bytes as hexadecimal digits, to be sealed."""
+    return secret.reveal().hex()
+
+
+def of_hex(digits: str) -> Secret:
+    return Secret(bytes.fromhex(digits))
+
+
+def text_of(secret: Secret) -> str:
+    """It as text, to be sealed."""
+    return secret.reveal().decode("utf-8")
+
+
 def values_of(secret: Secret, names: Collection[str]) -> Mapping[str, Secret]:
     """Return the value for each of `names`, of several that are one credential: a JSON object. Raises InvalidInput,
     which quotes nothing, unless it has exactly these."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goex.cli.output import Json, Output
+from policies.display_text import counted
 
 if TYPE_CHECKING:
     from goex.client import Client
@@ -68,17 +69,17 @@ def export(
     _write(file, found)
     if file is not None:
         out.json({"examples": len(found), "left_out": gone, "file": str(file)})
-    out.progress(f"{len(found)} examples{f' are in {file}' if file is not None else ''}")
+    out.progress(f"{counted(len(found), 'example')}{f' in {file}' if file is not None else ''}")
     if gone:
-        out.progress(f"{gone} mappings were left out: their methods aren't in the catalog any more")
+        out.progress(f"{counted(gone, 'mapping')} left out: the catalog has their methods no more")
 
 
 def _decided(client: Client, catalog: Catalog, *, with_denied: bool) -> tuple[list[Decided], int]:
     """The mappings that were decided on, oldest first; and how many name methods that are gone."""
     from mapper.raft import Decided, Label
-    from policies.action_json import action_from_json
-    from policies.actions import ApiCalls
+    from policies.actions import Action, ApiCalls
     from policies.errors import InvalidInput
+    from policies.typed_json import from_json
 
     found: list[Decided] = []
     gone = 0
@@ -90,7 +91,7 @@ def _decided(client: Client, catalog: Catalog, *, with_denied: bool) -> tuple[li
         view = client.get(name)
         if view.state == "undone" or not view.intent or not view.request_json:
             continue
-        action = action_from_json(json.loads(view.request_json))
+        action = from_json(Action, json.loads(view.request_json), "The request")
         if not isinstance(action, ApiCalls):
             continue
         try:

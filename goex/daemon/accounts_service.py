@@ -28,7 +28,7 @@ from goex.daemon.entries import (
     known,
     record,
     records,
-    refuse_database,
+    to_remove,
 )
 from goex.daemon.login_options import (
     Found,
@@ -238,8 +238,7 @@ class AccountsService(PersonCalls, rpc.AccountsServicer):
     async def Logout(self, request: ab.LogoutRequest, context: Any) -> ab.LogoutReply:
         vault_state = self._person.vault_state
         vault_state.require_open()
-        account = vault_state.resolve(request.service, request.account)
-        refuse_database(account.service, account.name)
+        account = to_remove(self._person, request.service, request.account)
         peer = await self._person.present(context, request.passphrase, "Disconnecting an account")
         if (login := self._under_way.get((account.service, account.name))) is not None:
             login.cancel()  # taking back doesn't wait for whoever is still at the provider's page

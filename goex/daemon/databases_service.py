@@ -24,6 +24,7 @@ from policies.accounts import Account
 from policies.databases import SERVICE, Address, DefaultPolicy, Terms
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
+from policies.typed_json import to_json
 from runtimes.database_overview import Looks, Seen, SeenTable
 from runtimes.sql.database_address import real_file
 from vault.database import DatabaseSecret
@@ -80,7 +81,7 @@ class DatabasesService(PersonCalls, rpc.DatabasesServicer):
             "database": account.name,
             "url": account.base_url,
             "private": account.private,
-            "terms": sealed.terms.to_json(),
+            "terms": to_json(sealed.terms),
             "replaced": there is not None,
             "by": peer.describe(),
             **vault_state.noted(),
@@ -119,8 +120,8 @@ class DatabasesService(PersonCalls, rpc.DatabasesServicer):
         await in_thread(self._person.vault_state.vault.renew, opened, secret)  # refused if it isn't that one
         facts = {
             "database": account.name,
-            "terms": terms.to_json(),
-            "before": before.to_json(),
+            "terms": to_json(terms),
+            "before": to_json(before),
             "by": peer.describe(),
             **self._person.vault_state.noted(),
         }

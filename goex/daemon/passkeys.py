@@ -30,6 +30,7 @@ from goex.daemon.webauthn import PasskeyRefused
 from goex.journal.chain import Journal, stamp
 from policies.errors import InvalidInput
 from policies.jsonvalue import parse
+from policies.typed_json import from_json, to_json
 from vault.passkeys import MOST, NONE, Passkey, Passkeys
 
 log = logging.getLogger("goex.daemon")
@@ -305,7 +306,7 @@ class PasskeyPresence:
             "rp_id": passkey.rp_id,
             "credential_id": statements.encoded(passkey.credential_id),
             "public_key": statements.encoded(webauthn.spki(passkey.public_key)),
-            "passkey": passkey.to_json(),
+            "passkey": to_json(passkey),
             "required": self._vault_state.vault.passkeys.required,
             "by": by,
         }
@@ -360,7 +361,7 @@ def _told(rows: list[Any]) -> tuple[dict[str, Passkey], set[str], bool]:
     for row in rows:
         facts = _facts(row)
         if row.kind == "passkey-add":
-            live[facts["id"]] = Passkey.from_json(facts["passkey"])
+            live[facts["id"]] = from_json(Passkey, facts["passkey"], "A passkey in the log")
             required |= bool(facts["required"])
         elif row.kind == "passkey-remove":
             gone.add(facts["id"])

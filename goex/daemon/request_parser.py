@@ -5,19 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast, get_args
 
 from goex.engine.core import Principal, Request, unknown_action
 from goex.engine.engine import Engine
 from goex.engine.timeline import MOST_STEPS
 from goex.journal.actions import ActionRow
 from goex.rpc import goex_pb2 as pb
-from policies.action_json import action_from_json
-from policies.actions import Action, ApiCalls, Call, Code, Files, Mongo
+from policies.actions import (
+    LANGUAGES,
+    Action,
+    ApiCalls,
+    Call,
+    Code,
+    Files,
+    FilesLanguage,
+    Mongo,
+    Revert,
+    Sql,
+    UndoPolicy,
+    Verb,
+)
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, parse
 from policies.stages import earlier_actions
-from policies.tasks import LARGEST, LONGEST_TITLE, MOST_LINES
+from policies.tasks import DEFAULT_SECONDS, LARGEST, LONGEST_TITLE, MOST_LINES, Task
+from policies.typed_json import from_json, to_json
 
 LONGEST_INTENT = 10_000  # characters
 LONGEST_PROPOSAL = 1_000_000
@@ -100,14 +113,13 @@ def parse_revert(request: pb.RevertRequest) -> Request:
     if len(request.also) > MOST_STEPS:
         raise InvalidInput(f"One commit is of at most {MOST_STEPS} actions.", next_step="Name fewer.")
     checked_names(*request.also)
-    action = action_from_json(
-        {
-            "kind": "revert",
-            "verb": request.verb,
-            "target": request.action_id,
-            "also": list(request.also),
-            "regardless": request.regardless,
-        }
+    if request.verb not in get_args(Verb):
+        raise InvalidInput(f"Unknown verb {request.verb!r}.", next_step="undo, redo or commit.")
+    action = Revert(
+        verb=cast(Verb, request.verb),
+        target=request.action_id,
+        also=tuple(request.also),
+        regardless=request.regardless,
     )
     _keyed(request.key)
     return Request(action=action, detach=request.detach, ask_seconds=request.ask_seconds, key=request.key)
@@ -213,8 +225,7 @@ def _sent(request: pb.ExecuteRequest, action: Action | None) -> JsonObject | Non
         code = request.code
         return {"again": code.again, "services": [*code.services], "methods": [*code.methods]}
     if isinstance(action, ApiCalls) and earlier_actions(action.calls):
-        made: JsonObject = action.to_json()
-        return made
+        return to_json(action)
     return None
 
 
@@ -258,7 +269,7 @@ def _call(call: pb.Call) -> Call:
 
 
 def _files(files: pb.FilesProgram) -> Action:
-    if files.language not in ("shell", "python"):
+    if files.language not in get_args(FilesLanguage):
         raise InvalidInput(
             f"{files.language[:40]!r} isn't a language that runs on files.", next_step="shell or python."
         )
@@ -282,9 +293,14 @@ def _files(files: pb.FilesProgram) -> Action:
         raise InvalidInput(
             f"A program works on at most {MOST_FOLDERS} folders.", next_step="Name fewer, by their paths."
         )
-    made: dict[str, str] = {"kind": "files", "folder": files.folder, "language": files.language}
-    made |= {"program": files.program, "undo": files.undo, "preview": files.preview}
-    return action_from_json({**made, "more": list(files.more)})
+    return Files(
+        folder=files.folder,
+        language=cast(FilesLanguage, files.language),
+        program=files.program,
+        undo=files.undo,
+        preview=files.preview,
+        more=tuple(files.more),
+    )
 
 
 def _code(code: pb.CodeProgram, earlier: Earlier | None) -> Action:
@@ -312,9 +328,17 @@ def _code(code: pb.CodeProgram, earlier: Earlier | None) -> Action:
         )
     if "\0" in code.program or not code.program.strip():
         raise InvalidInput("The program is empty, or holds a NUL character.", next_step="Say what is to be run.")
-    made: dict[str, Any] = {"kind": "code", "language": code.language, "program": code.program}
-    made |= {"services": list(code.services), "methods": list(code.methods), "profile": code.profile or "code"}
-    return action_from_json(made)
+    if code.language not in LANGUAGES:
+        raise InvalidInput(
+            f"{code.language!r} isn't a language that code runs in.", next_step=f"Use one of: {', '.join(LANGUAGES)}."
+        )
+    return Code(
+        language=code.language,
+        program=code.program,
+        services=tuple(code.services),
+        methods=tuple(code.methods),
+        profile=code.profile or "code",
+    )
 
 
 def _sql(program: pb.SqlProgram) -> Action:
@@ -329,8 +353,16 @@ def _sql(program: pb.SqlProgram) -> Action:
             )
         if "\0" in text:
             raise InvalidInput(f"There is a NUL character in the {what}.", next_step="Remove it.")
-    made: dict[str, str] = {"kind": "sql", "database": program.database, "statements": program.statements}
-    return action_from_json({**made, "policy": program.policy, "undo": program.undo})
+    if program.policy not in get_args(UndoPolicy):
+        raise InvalidInput(
+            f"{program.policy[:40]!r} isn't a way to take back.", next_step="versioning, reversal and pairs are."
+        )
+    return Sql(
+        database=program.database,
+        statements=program.statements,
+        policy=cast(UndoPolicy, program.policy),
+        undo=program.undo,
+    )
 
 
 def _task(task: pb.Task) -> Action:
@@ -351,8 +383,8 @@ def _task(task: pb.Task) -> Action:
         bounds = parse(line.arguments_json, what="The bounds of a task") if line.arguments_json else None
         named = {"service": line.service, "method": line.method, "account": line.account}
         lines.append({**named, "arguments": bounds, "times": line.times})
-    made = {"kind": "task", "title": task.title, "allows": lines, "seconds": task.seconds, "agent": task.agent}
-    return action_from_json(made)
+    made = {"title": task.title, "allows": lines, "seconds": task.seconds or DEFAULT_SECONDS, "agent": task.agent}
+    return from_json(Task, made, "The task")
 
 
 def _mongo(program: pb.MongoProgram) -> Action:

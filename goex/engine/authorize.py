@@ -32,6 +32,7 @@ from policies.jsonvalue import parse
 from policies.rules.facts import Situation
 from policies.services import Risk
 from policies.tasks import Task
+from policies.typed_json import to_json
 
 # Who settled a question that no person answered. What a person is called begins otherwise (`Peer.describe`).
 _BY_GRANT, _BY_RULES = "grant ", "the rules"
@@ -278,7 +279,7 @@ class Asking:
                     row = rows[approval.action_id]
                     who = "You" if row.agent == PERSON else "The person"
                     why = f"{who} denied it{f': {reason}' if reason else ''}."
-                    problem = Problem(code="denied", message=why, exit_status=ExitStatus.DENIED).to_json()
+                    problem = to_json(Problem(code="denied", message=why, exit_status=ExitStatus.DENIED))
                     self.core.step(transaction, row, Event.DENY, facts={"by": by}, problem=problem)
                     done.append(question)
         for question in done:
@@ -371,7 +372,7 @@ class Asking:
         with self.core.journal.transaction() as transaction:
             self.core.approvals.settle(transaction, question, "expired", by="the deadline")
             facts = {"by": "the deadline", "question": question}
-            self.core.step(transaction, row, Event.EXPIRE, facts=facts, problem=problem.to_json())
+            self.core.step(transaction, row, Event.EXPIRE, facts=facts, problem=to_json(problem))
         self.core.approvals.announce(question)
 
     def _decided(self, row: ActionRow, decision: Allow | Deny) -> ActionRow:
@@ -381,7 +382,7 @@ class Asking:
                 code=decision.code, message=decision.reason, next_step=step, exit_status=ExitStatus.DENIED
             )
             facts = {"by": "the rules", "rules": list(decision.rules)} if decision.rules else {"by": "goex"}
-            row = self.core.stepped(row, Event.DENY, facts=facts, problem=problem.to_json())
+            row = self.core.stepped(row, Event.DENY, facts=facts, problem=to_json(problem))
             if decision.rules and "breaker" not in decision.rules:
                 self.core.rules.counts.denied(row.agent, row.session)
             # A yes that came too late to be used isn't kept for later.

@@ -43,6 +43,7 @@ from policies.jsonvalue import JsonValue, parse
 from policies.services import Risk
 from policies.stages import at_once
 from policies.tasks import Task
+from policies.typed_json import from_json, to_json
 from runtimes.base import Runtime
 from runtimes.files.plans import unseen
 
@@ -159,7 +160,7 @@ class Engine:
     @staticmethod
     def problem(row: ActionRow) -> Problem | None:
         """Why an action didn't end well; None when it did, or hasn't ended."""
-        return Problem.from_json(parse(row.problem)) if row.problem else None
+        return from_json(Problem, parse(row.problem), "The problem") if row.problem else None
 
     async def cancel(self, id: str, *, why: str) -> ActionRow:
         """Withdraw what hasn't begun; kill what runs. Idempotent."""
@@ -436,7 +437,7 @@ class Engine:
             with self.core.journal.transaction() as transaction:
                 if question:
                     self.core.approvals.settle(transaction, question, "withdrawn", by="goex")
-                self.core.step(transaction, row, event, facts={"by": "goex"}, problem=problem.to_json())
+                self.core.step(transaction, row, event, facts={"by": "goex"}, problem=to_json(problem))
                 if row.plan:
                     self.reverting.step_target(transaction, row.the_plan(), event, row.id)
             # A yes that came before this end, and wasn't used, isn't kept for later.

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from goex.journal.actions import ActionRow
 from policies.actions import IntentMapping, Need, Plan
 from policies.errors import GoexError
-from policies.jsonvalue import JsonValue
 
 QUIET = 0.002  # seconds after a step in which the next is told together with it
 
@@ -61,19 +60,6 @@ class Problem:
             exit_status=int(error.exit_status),
             details=tuple(getattr(error, "difference", ())),
         )
-
-    def to_json(self) -> dict[str, JsonValue]:
-        return {
-            "code": self.code,
-            "message": self.message,
-            "next_step": self.next_step,
-            "exit_status": self.exit_status,
-            "details": list(self.details),
-        }
-
-    @classmethod
-    def from_json(cls, value: JsonValue) -> Problem:
-        return cls(**{**value, "details": tuple(value["details"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from mapper.context import NOTHING_TOLD, Context
 from policies.actions import Action, ApiCalls, Call, Intent, IntentMapping
 from policies.errors import ExitStatus, InvalidInput
 from policies.jsonvalue import canonical, parse
+from policies.typed_json import to_json
 
 if TYPE_CHECKING:
     from mapper.mapper import Mapper
@@ -203,7 +204,7 @@ def _votes(mapping: IntentMapping) -> dict[str, object]:
         "candidates": [
             {
                 "calls": [call.id for call in candidate.calls],
-                "sha256": hashlib.sha256(canonical([call.to_json() for call in candidate.calls])).hexdigest(),
+                "sha256": hashlib.sha256(canonical([to_json(call) for call in candidate.calls])).hexdigest(),
                 "scopes": list(candidate.scopes),
                 "votes": candidate.votes,
             }

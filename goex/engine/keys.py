@@ -12,6 +12,7 @@ from goex.journal.errors import JournalBroken, JournalFailed, JournalLocked
 from policies.errors import ExitStatus, GoexError, InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import canonical, parse
+from policies.typed_json import to_json
 
 
 class KeyUnknown(GoexError):
@@ -32,7 +33,7 @@ def asked(request: Request, session: str) -> str:
     """A hash of all that a request says but its key, and not of what it stands for now: that changes. A choice and an
     answer are of what a session was shown."""
     said = {each.name: getattr(request, each.name) for each in fields(request)}
-    action = said.pop("sent") or (request.action.to_json() if request.action else None)
+    action = said.pop("sent") or (to_json(request.action) if request.action else None)
     if not request.account:
         del said["account"]  # as in journals of before there was one
     said |= {"action": action, "key": "", "session": session if request.choice or request.answer else ""}

@@ -22,6 +22,7 @@ from policies.display_text import escape, shorten
 from policies.errors import ExitStatus, GoexError, InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
 from policies.stages import Unclear, first_stage, with_values
+from policies.typed_json import from_json
 
 MOST_WAITING = 16  # questions of all agents that may be answered, each with the answers that were read
 MOST_OF_ONE = 4
@@ -160,5 +161,5 @@ def _outcome(row: ActionRow) -> Mapping[str, JsonValue]:
 
 def _problem(row: ActionRow) -> Problem:
     if row.problem:
-        return Problem.from_json(parse(row.problem))
+        return from_json(Problem, parse(row.problem), "The problem")
     return Problem(code="failed", message=f"What was to be read first ({row.id}) ended as {row.state}.")

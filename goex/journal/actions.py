@@ -15,11 +15,11 @@ from goex.journal.chain import Journal, Transaction
 from goex.journal.errors import JournalBroken
 from goex.journal.schema import Prepared, actions, facets, touched
 from goex.journal.states import Event, State, step
-from policies.action_json import action_from_json, plan_from_json, plan_to_json
 from policies.actions import Action, Outcome, Plan
 from policies.digest import digest
 from policies.errors import Conflict, GoexError, InvalidInput
 from policies.jsonvalue import JsonObject, canonical, parse
+from policies.typed_json import from_json, to_json
 
 log = logging.getLogger("goex.journal")
 
@@ -90,9 +90,10 @@ class ActionRow:
         if not self.request:
             return None
         try:
-            return action_from_json(parse(self.request, limit=_LIMIT))
+            action: Action = from_json(Action, parse(self.request, limit=_LIMIT), "The action")
         except (GoexError, AttributeError):
             raise altered(self.id, "request") from None
+        return action
 
     def the_plan(self) -> Plan:
         """The plan as it was decided on. Raises JournalBroken and Conflict when the stored text isn't what was
@@ -100,7 +101,7 @@ class ActionRow:
         if not self.plan:
             raise InvalidInput(f"Action {self.id} has no plan.")
         try:
-            plan = plan_from_json(parse(self.plan, limit=_LIMIT))
+            plan = from_json(Plan, parse(self.plan, limit=_LIMIT), "The plan")
         except (GoexError, AttributeError):
             raise altered(self.id, "plan") from None
         if digest(plan, agent=self.agent) != self.digest:
@@ -133,7 +134,7 @@ class Actions:
     ) -> ActionRow:
         """Record an action as received. `process` names who asked, so that a restart can tell whether it is gone;
         `asked` is a hash of all that was said, of a request with a key."""
-        request = _text(action.to_json()) if action else ""
+        request = _text(to_json(action)) if action else ""
         intent_sha256, request_sha256 = request_hashes(intent, action)
         number = transaction.append(
             "receive",
@@ -191,10 +192,10 @@ class Actions:
         changed: dict[str, Any] = {"state": after, "updated": transaction.now}
         noted: dict[str, Any] = dict(facts or {})
         if action is not None:
-            changed |= {"request": _text(action.to_json()), "kind": action.kind}
+            changed |= {"request": _text(to_json(action)), "kind": action.kind}
             noted["request_sha256"] = _hash(changed["request"])
         if plan is not None:
-            changed |= {"plan": _text(plan_to_json(plan)), "digest": digest(plan, agent=row.agent)}
+            changed |= {"plan": _text(to_json(plan)), "digest": digest(plan, agent=row.agent)}
             risk, services = facets(changed["plan"])
             changed["risk"] = risk
             noted |= {"digest": changed["digest"], "risk": risk, "services": list(services)}
@@ -202,7 +203,7 @@ class Actions:
                 row_of = {"service": service, "number": row.number, "action_id": row.id}
                 _TOUCH.run(transaction.connection, row_of)
         if outcome is not None:
-            changed["outcome"] = _text(outcome.to_json())
+            changed["outcome"] = _text(to_json(outcome))
             noted |= {"outcome_sha256": _hash(changed["outcome"]), "ok": outcome.ok, "summary": outcome.summary}
         if problem is not None:
             changed["problem"] = _text(dict(problem))
@@ -305,7 +306,7 @@ def _row(values: dict[str, Any], *, whole: bool) -> ActionRow:
 
 def request_hashes(intent: str, action: Action | None) -> tuple[str, str]:
     """What is noted of a request when it is received: the hashes of its words and of its action."""
-    return _hash(intent), _hash(_text(action.to_json()) if action else "")
+    return _hash(intent), _hash(_text(to_json(action)) if action else "")
 
 
 def _beginnings(row: ActionRow, noted: dict[str, Any]) -> dict[str, str]:

@@ -22,10 +22,11 @@ from goex.journal.openable import KEY_CHANGES, Opener, Sealed, unopened
 from goex.journal.schema import driver as driver_of
 from goex.journal.schema import facets
 from goex.journal.verify import Assessed, Signatures
-from policies.action_json import plan_from_json
+from policies.actions import Plan
 from policies.digest import digest
 from policies.errors import GoexError
 from policies.jsonvalue import canonical, parse
+from policies.typed_json import from_json
 
 GENESIS = hashlib.sha256(b"goex.v1.journal").digest()
 
@@ -328,7 +329,7 @@ def _is_plan(plan: object, said: Said) -> bool:
     if plan == "":
         return not said.digest or said.state in _NEVER_RAN
     try:
-        made = plan_from_json(parse(plan, limit=_LONGEST_PLAN)) if isinstance(plan, str) else None
+        made = from_json(Plan, parse(plan, limit=_LONGEST_PLAN), "The plan") if isinstance(plan, str) else None
         return made is not None and digest(made, agent=said.texts.get("agent", "")) == said.digest
     except (GoexError, AttributeError):
         return False

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from mapper.catalog import Catalog
 from policies.actions import Plan
-from policies.display_text import escape
+from policies.display_text import counted, escape
 from runtimes.base import Context, DryLine, DryRun
 from runtimes.code.outcomes import outcome
 from runtimes.code.permits import Accounts
@@ -59,13 +59,13 @@ def _lines(report: Report, stdout: str, stderr: str) -> Iterator[DryLine]:
         if sent.body not in (None, {}):
             yield DryLine("same", escape(json.dumps(sent.body, ensure_ascii=False)))
     if len(report.tried) > MOST:
-        yield DryLine("note", f"… and {len(report.tried) - MOST} more requests.")
+        yield DryLine("note", f"… and {counted(len(report.tried) - MOST, 'more request')}.")
     for stream, text in (("output", stdout), ("errors", stderr)):
         lines = text.splitlines()
         for line in lines[:MOST]:
             yield DryLine("output" if stream == "output" else "errors", escape(line))
         if len(lines) > MOST:
-            yield DryLine("note", f"… and {len(lines) - MOST} more lines.")
+            yield DryLine("note", f"… and {counted(len(lines) - MOST, 'more line')}.")
 
 
 def _summary(report: Report) -> str:

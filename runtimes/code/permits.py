@@ -21,6 +21,7 @@ from policies.actions import ANY_VALUE, OTHER_ARGUMENTS
 from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from policies.services import Method, Risk, Service, believed_risk
+from policies.typed_json import SPARSE
 from runtimes.code.document_rule import DOCUMENT, document_rule
 from runtimes.code.path_templates import HOLE, as_text, template, without_others
 from runtimes.code.places import Places, base_of
@@ -68,8 +69,8 @@ class Permit:
     optional: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
     free: tuple[str, ...] = ()
-    more: tuple[str, ...] = ()
-    parts: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
+    more: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    parts: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict, metadata=SPARSE)
 
     @property
     def account(self) -> str:

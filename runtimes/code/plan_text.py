@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from mapper.code.found_calls import Finding
 from policies.actions import Code, Plan
-from policies.display_text import escape, shorten
+from policies.display_text import counted, escape, shorten
 from runtimes.code.permits import Permit
 from runtimes.gateway.plan import Slot
 from runtimes.sandbox.contract import Profile
@@ -57,7 +57,8 @@ def permit_line(permit: Permit) -> str:
     if len(permit.lines) > 6:
         where += f" and {len(permit.lines) - 6} more"
     found = where if permit.lines else "named for it"
-    said = f"{permit.method_id} as {permit.account} → {target(permit)}, up to {permit.rule.calls} times ({found})"
+    often = counted(permit.rule.calls, "time")
+    said = f"{permit.method_id} as {permit.account} → {target(permit)}, up to {often} ({found})"
     return escape(said)
 
 
@@ -119,4 +120,4 @@ def _value(value: Any) -> str:
 
 def _short(text: str) -> str:
     cut, left = shorten(" ".join(text.split()), _LONGEST)
-    return escape(f"{cut}… ({left} more characters)" if left else cut)
+    return escape(f"{cut}… ({counted(left, 'more character')})" if left else cut)

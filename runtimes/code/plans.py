@@ -25,12 +25,12 @@ from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.reversions import NoReversions, ReversionSet
 from policies.services import Risk, UndoTemplate, believed_risk
+from policies.typed_json import to_json
 from runtimes.base import Context
 from runtimes.code.permits import Accounts, Permit, permits
 from runtimes.code.plan_text import named, permit_lines, program_lines
 from runtimes.code.scopes import MAY_CHANGE, MAY_READ, PROGRAM, RUN, SERVICE
 from runtimes.code.written_headers import Headers, another_effect, answer_without, meant_for, to_show, with_written
-from runtimes.gateway.codec import rule_to_json
 from runtimes.gateway.plan import Ref
 from runtimes.gateway.request_headers import LEAVING_OUT
 from runtimes.rest.plan_text import said_of, source_lines
@@ -134,14 +134,14 @@ def assess_code(
                 {"service": service, "account": name, "base_url": account.base_url, "format": account.format}
                 for (service, name), account in accounts.items()
             ],
-            "permits": [permit_to_json(permit) for permit in allowed],
+            "permits": [to_json(permit) for permit in allowed],
             "steps": steps,
             "probes": [],
         },
         bounds={"requests": sum(permit.rule.calls for permit in allowed)},
         catalog_hash=catalog.entry_hash(dict.fromkeys(permit.method_id for permit in allowed)) if allowed else "",
         image_id=image_id,
-        limits={**profile.limits.to_json(), "image": profile.image, "runtime": profile.runtime},
+        limits={**to_json(profile.limits), "image": profile.image, "runtime": profile.runtime},
         lines=(
             *program_lines(action, profile),
             *permit_lines(allowed, finding),
@@ -155,23 +155,6 @@ def assess_code(
             ]
         },
     )
-
-
-def permit_to_json(permit: Permit) -> dict[str, Any]:
-    """All of a permit."""
-    return {
-        "rule": rule_to_json(permit.rule),
-        "service": permit.service,
-        "method": permit.method,
-        "read": permit.read,
-        "lines": list(permit.lines),
-        "held": {name: list(values) for name, values in permit.held.items()},
-        "optional": list(permit.optional),
-        "closed": list(permit.closed),
-        "free": list(permit.free),
-        **({"more": list(permit.more)} if permit.more else {}),
-        **({"parts": {name: list(values) for name, values in permit.parts.items()}} if permit.parts else {}),
-    }
 
 
 def _steps(allowed: Sequence[Permit]) -> list[dict[str, Any]]:

@@ -16,10 +16,10 @@ from policies.actions import Plan
 from policies.errors import InvalidInput
 from policies.graphql import expected_of, leaves_open
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from policies.typed_json import SPARSE, from_json, to_json
 from runtimes.base import Records
 from runtimes.code.path_templates import as_text, name_from, shape_of
 from runtimes.code.permits import Permit, held_in_path, typed
-from runtimes.gateway.codec import rule_from_json
 from runtimes.gateway.plan import Exchange, SentRequest
 from runtimes.rest import records as rest_records
 from runtimes.rest.records import Answer, CallRecord
@@ -39,19 +39,9 @@ class Sent:
     permit: int
     arguments: JsonObject
     whole: bool
-    keys: tuple[str, ...] = ()  # by which the service knows it again: this action's, and no other's
-    more: bool = True  # so it was with those that an older GoEx recorded
-
-    def to_json(self) -> dict[str, JsonValue]:
-        return {
-            "number": self.number,
-            "request": self.request,
-            "permit": self.permit,
-            "arguments": dict(self.arguments),
-            "whole": self.whole,
-            **({"keys": list(self.keys)} if self.keys else {}),
-            **({} if self.more else {"more": False}),
-        }
+    # By which the service knows it again: this action's, and no other's.
+    keys: tuple[str, ...] = field(default=(), metadata=SPARSE)
+    more: bool = field(default=True, metadata=SPARSE)  # so it was with those that an older GoEx recorded
 
 
 @dataclass(slots=True)
@@ -85,12 +75,12 @@ class Record:
 
 def note_sent(records: Records, sent: Sent) -> None:
     """Write durably that a request leaves."""
-    records.put(f"sent-{sent.number}", canonical(sent.to_json()))
+    records.put(f"sent-{sent.number}", canonical(to_json(sent)))
 
 
 def note_answer(records: Records, number: int, answer: Answer) -> None:
     """Write durably what was answered."""
-    records.put(f"answer-{number}", canonical(answer.to_json()))
+    records.put(f"answer-{number}", canonical(to_json(answer)))
 
 
 def load(records: Records) -> Record | None:
@@ -100,13 +90,10 @@ def load(records: Records) -> Record | None:
     made = Record()
     while (data := records.get(f"sent-{len(made.sent)}")) is not None:
         value = parse(data, limit=MAX_NOTE, what="The record of this action")
-        try:
-            made.sent.append(Sent(**{**value, "keys": tuple(value.get("keys", ()))}))
-        except TypeError as error:
-            raise InvalidInput(f"The record of this action can't be read: {error}.") from error
+        made.sent.append(from_json(Sent, value, "The record of this action"))
     for one in made.sent:
         if (data := records.get(f"answer-{one.number}")) is not None:
-            made.answers[one.number] = Answer(**parse(data, limit=MAX_NOTE, what="An answer"))
+            made.answers[one.number] = from_json(Answer, parse(data, limit=MAX_NOTE, what="An answer"), "An answer")
     if (reverted := CallRecord.load(records)) is not None:  # what an undo wrote
         made.undone, made.doubtful = list(reverted.undone), list(reverted.doubtful)
     return made
@@ -231,25 +218,8 @@ def says_more(sent: SentRequest, permit: Permit, catalog: Catalog) -> bool:
 
 def permits_of(plan: Plan) -> tuple[Permit, ...]:
     """The permits of a plan, as they were shown and digested. Raises InvalidInput for what isn't one."""
-    try:
-        return tuple(
-            Permit(
-                rule=rule_from_json(one["rule"]),
-                service=one["service"],
-                method=one["method"],
-                read=one["read"],
-                lines=tuple(one["lines"]),
-                held={name: tuple(values) for name, values in one["held"].items()},
-                optional=tuple(one["optional"]),
-                closed=tuple(one["closed"]),
-                free=tuple(one["free"]),
-                more=tuple(one.get("more", ())),
-                parts={name: tuple(values) for name, values in one.get("parts", {}).items()},
-            )
-            for one in plan.resolved["permits"]
-        )
-    except (KeyError, TypeError, IndexError) as error:
-        raise InvalidInput(f"This isn't what a program may call: {error!r}.") from error
+    found: tuple[Permit, ...] = from_json(tuple[Permit, ...], plan.resolved.get("permits"), "What the program may call")
+    return found
 
 
 def planned_permits(plan: Plan) -> dict[str, tuple[int, Permit]]:

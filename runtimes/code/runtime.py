@@ -15,8 +15,10 @@ from typing import ParamSpec, TypeVar
 
 from mapper.catalog import Catalog
 from policies.actions import Action, Code, Outcome, Plan, Revert
+from policies.display_text import counted
 from policies.errors import ExitStatus, GoexError, InvalidInput, Unsupported
 from policies.reversions import NoReversions, ReversionSet
+from policies.typed_json import to_json
 from runtimes.base import Context, DryRun, Footprint, Settlement
 from runtimes.code import record
 from runtimes.code.dryrun import dry_run_of, pretended
@@ -131,7 +133,7 @@ class CodeRuntime:
         if open_:
             return Settlement(outcome=None, evidence=tuple(open_))
         done = sum(kept.done(one.number) for one in kept.sent)
-        summary = f"GoEx was stopped while the program ran: {done} of {len(kept.sent)} requests that change something"
+        summary = f"GoEx was stopped while the program ran: {done} of {counted(len(kept.sent), 'request')} for changes"
         return Settlement(outcome=Outcome(ok=False, summary=f"{summary} went well.", touched=True))
 
     async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
@@ -161,7 +163,7 @@ class CodeRuntime:
         kept = self._kept(plan, target)
         done = kept.as_call_record()
         back = reversed_(plan, replace(kept, undone=[]), target, self.catalog, self.reversions)
-        done.undo = [undo.to_json() for undo in back.undos]
+        done.undo = [to_json(undo) for undo in back.undos]
         runner = Runner(self.sandbox, self.gateway, self.catalog, self.profile)
         return await undo(runner, revert_plan, plan, done, target, context, self.reversions)
 

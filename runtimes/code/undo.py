@@ -13,6 +13,7 @@ from policies.actions import Plan, Revert, UndoClass
 from policies.display_text import escape
 from policies.errors import Unsupported
 from policies.reversions import ReversionSet
+from policies.typed_json import to_json
 from runtimes.base import Context
 from runtimes.code.plans import NOT_READ
 from runtimes.code.record import Record, permits_of
@@ -91,10 +92,10 @@ def assess_undo(
         needs=needs_of(back.steps, catalog, context.granted, context.intent),
         undo_class=UndoClass.IRREVERSIBLE,
         undo_text="A program isn't run again by a redo: it might do something else.",
-        resolved={"verb": "undo", "turn": 0, "steps": [step.to_json() for step in back.steps], "probes": []},
+        resolved={"verb": "undo", "turn": 0, "steps": [to_json(step) for step in back.steps], "probes": []},
         bounds={"requests": len(back.steps)},
         catalog_hash=catalog.entry_hash(dict.fromkeys(step.method_id for step in back.steps)),
         image_id=image_id,
-        limits={**profile.limits.to_json(), "image": profile.image, "runtime": profile.runtime},
+        limits={**to_json(profile.limits), "image": profile.image, "runtime": profile.runtime},
         lines=tuple(lines),
     )

@@ -9,10 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from policies.actions import Ended, Files, Need, Outcome, Plan, Revert, UndoClass
-from policies.display_text import escape
+from policies.display_text import counted, escape
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.services import Risk
+from policies.typed_json import to_json
 from runtimes.files import plan_text, rights, workcopy
 from runtimes.files.folder import Folder
 from runtimes.files.manifest import equal
@@ -67,7 +68,7 @@ def plan(
     keep_days: int = 0,
 ) -> Plan:
     """The plan of an action whose folder was looked at. Its undo is kept for `keep_days` (0: until it is committed)."""
-    kept = f" It is kept for {plan_text.counted(keep_days, 'day')}." if keep_days else ""
+    kept = f" It is kept for {counted(keep_days, 'day')}." if keep_days else ""
     program = _hash(action)
     why = (
         "it belongs to root"
@@ -95,7 +96,7 @@ def plan(
     reach = "read" if action.reads else "read, change and delete"
     lines = (
         _folder_line(folder),
-        f"Owner: {folder.uid}:{folder.gid}; {plan_text.counted(found.files, 'file')}, {plan_text.size(found.bytes)}",
+        f"Owner: {folder.uid}:{folder.gid}; {counted(found.files, 'file')}, {plan_text.size(found.bytes)}",
         f"Runs as: {uid}:{gid}, in a container with no network, for at most {profile.limits.seconds:g} s",
         f"It can {reach} everything in this folder, and reach nothing else.",
         how,
@@ -128,7 +129,7 @@ def plan(
         bounds={"files": bounds.files, "bytes": bounds.bytes, "depth": bounds.depth},
         catalog_hash="",
         image_id=image_id,
-        limits={**profile.limits.to_json(), "runtime": profile.runtime, "image": profile.image},
+        limits={**to_json(profile.limits), "runtime": profile.runtime, "image": profile.image},
         lines=lines,
         undo={} if action.reads else {"strategy": "snapshot", **({"keep_days": keep_days} if keep_days else {})},
     )

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from policies.actions import Ended, Outcome
+from policies.actions import Outcome
 from policies.errors import Unavailable
 from policies.jsonvalue import canonical, parse
+from policies.typed_json import from_json, to_json
 from runtimes.base import Records
 
 Place = Literal["prepared", "running", "between", "after", "before", "forgotten"]
@@ -52,11 +53,11 @@ def read_manifest(records: Records, label: Label) -> tuple[str, Outcome | None] 
     found = _read(records, label)
     if found is None:
         return None
-    return str(found["manifest"]), _outcome(found["outcome"]) if found["outcome"] else None
+    return str(found["manifest"]), from_json(Outcome, found["outcome"], "The outcome") if found["outcome"] else None
 
 
 def write_manifest(records: Records, label: Label, oid: str, outcome: Outcome | None = None) -> None:
-    noted = None if outcome is None else {**cast(dict[str, Any], outcome.to_json()), "stdout": "", "stderr": ""}
+    noted = None if outcome is None else {**to_json(outcome), "stdout": "", "stderr": ""}
     records.put(label, canonical({"manifest": oid, "outcome": noted}))
 
 
@@ -90,16 +91,3 @@ def _read(records: Records, name: str) -> Mapping[str, Any] | None:
     if not isinstance(found, dict):
         raise Unavailable(f"The record {name} isn't what GoEx wrote.")
     return found
-
-
-def _outcome(noted: Mapping[str, Any]) -> Outcome:
-    return Outcome(
-        ok=noted["ok"],
-        summary=noted["summary"],
-        ended=Ended(noted["ended"]),
-        exit_code=noted["exit_code"],
-        changes=tuple(noted["changes"]),
-        changes_cut=noted["changes_cut"],
-        touched=noted["touched"],
-        cut=noted["cut"],
-    )

@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 
+from policies.display_text import counted
 from runtimes.files.descriptors import PROC, Reading, opened
 from runtimes.files.handles import Handles, Moved, check_own, expect, look, remove_flat, set_metadata, sync
 from runtimes.files.manifest import apart
@@ -216,7 +217,7 @@ class Restore:
                     if self.held is not None:
                         self.held.add(files_of(folder, b"%d" % number, look(folder, b"%d" % number)))
                     if number % 500 == 499:
-                        self.progress(f"Restored the contents of {number + 1} of {len(todo.stage)} files.")
+                        self.progress(f"Restored the contents of {number + 1} of {counted(len(todo.stage), 'file')}.")
             if todo.few:
                 self._fsync(handles, self.name)
         if not todo.few:

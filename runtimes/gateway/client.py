@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from policies.errors import InvalidInput, Unavailable
-from runtimes.gateway.codec import exchange_from_json, lease_to_json, plan_to_json, refusal_from_json, sent_from_json
+from policies.typed_json import from_json, to_json
 from runtimes.gateway.contract import GatewayFailed, Observer
+from runtimes.gateway.lease_json import lease_to_json
 from runtimes.gateway.listener import private_folder, sweep
-from runtimes.gateway.plan import Exchange, GatewayPlan
+from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
 from runtimes.gateway.rpc_frames import BrokenFrame, Conversation, Ended, Message
 from vault.lease import Lease
 
@@ -88,7 +89,7 @@ class GatewayClient:
             raise InvalidInput("This action is served already.")
         opened = self._opened[plan.action_id] = _Opened(observer)
         try:
-            fields = {"plan": plan_to_json(plan), "leases": [lease_to_json(lease) for lease in leases]}
+            fields = {"plan": to_json(plan), "leases": [lease_to_json(lease) for lease in leases]}
             try:
                 await self._open(opened, fields)
             except GatewayFailed:
@@ -218,17 +219,17 @@ class GatewayClient:
             request, sent = str(message["request"]), message["sent"]
             opened.under_way.add(request)
             try:
-                said = None if sent is None else sent_from_json(sent)
+                said = None if sent is None else from_json(SentRequest, sent, "A request")
                 await opened.observer.sending(request, str(message["text"]), said)
             except Exception:
                 opened.under_way.discard(request)
                 raise
         elif op == "answered":
-            exchange = exchange_from_json(message["exchange"])
+            exchange = from_json(Exchange, message["exchange"], "An answer")
             opened.under_way.discard(exchange.request)
             await opened.observer.answered(exchange)
         elif op == "refused":
-            await opened.observer.refused(refusal_from_json(message["refusal"]))
+            await opened.observer.refused(from_json(Refusal, message["refusal"], "A refusal"))
         else:
             raise InvalidInput(f"The daemon doesn't know {op[:20]!r}.")
         return {}

@@ -5,17 +5,22 @@ each for one request, and only after the ones before it were answered well.
 Values may come from earlier answers (`Ref`), and only values: never a host, a method, or the shape of a path.
 The gateway resolves the references itself from what *it* saw; the container asks for a request that holds one by its
 name. A request that is written out is compared; what is sent is the plan's, not what the container wrote.
+
+On its way to the gateway a value that may hold a `Ref` is tagged (`{"r": …}` a reference, `{"m": …}` a mapping,
+`{"l": …}` a list), so that no literal of a plan can pose as a reference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import astuple, dataclass, field
+from typing import Annotated, Any, Literal, NamedTuple
 
 from policies.accounts import Origin
+from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue
-from policies.services import Expect
+from policies.services import Expect, ExpectOp
+from policies.typed_json import NEWER, SPARSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,51 @@ def fill(value: Any, found: Callable[[Ref], Any]) -> Any:
     return value
 
 
+_LITERALS = (str, int, float, bool, type(None))
+
+
+def tagged(value: Any) -> Any:
+    """`value` with each `Ref`, mapping and list in it tagged. Raises InvalidInput for what isn't JSON."""
+    if isinstance(value, Ref):
+        return {"r": [value.request, value.path]}
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise InvalidInput("A plan holds an object whose key isn't a string.")
+        return {"m": {key: tagged(child) for key, child in value.items()}}
+    if isinstance(value, list | tuple):
+        return {"l": [tagged(child) for child in value]}
+    if isinstance(value, _LITERALS):
+        return value
+    raise InvalidInput(f"A plan holds a {type(value).__name__}, which isn't a JSON value.")
+
+
+def untagged(value: Any) -> Any:
+    """What `tagged` was given. Raises InvalidInput, ValueError or TypeError for anything else."""
+    if not isinstance(value, dict):
+        return value
+    ((tag, held),) = value.items()
+    if tag == "r":
+        return Ref(*held)
+    if tag == "m":
+        return {key: untagged(child) for key, child in held.items()}
+    if tag == "l":
+        return [untagged(child) for child in held]
+    raise InvalidInput("A plan holds an unknown tag.")
+
+
+def _expectation(expect: Expect) -> list[Any]:
+    return [expect.op, expect.path, tagged(expect.value), expect.says]
+
+
+def _expected(parts: tuple[Any, str, Any, str]) -> Expect:
+    op, path, value, says = parts
+    return Expect(op=op, path=path, value=untagged(value), says=says)
+
+
+def _origin(parts: tuple[str, str, int]) -> Origin:
+    return Origin(*parts)
+
+
 class CredentialPlace(NamedTuple):
     """A place of a credential, and how it is written there."""
 
@@ -77,7 +127,7 @@ class Rule:
     credential_at: Literal["header", "query", "body", "cookie"] = "header"
     credential_name: str = "Authorization"
     credential_format: str = "Bearer {secret}"
-    credential_more: tuple[CredentialPlace, ...] = ()
+    credential_more: tuple[CredentialPlace, ...] = field(default=(), metadata=NEWER)
 
     @property
     def credential_places(self) -> tuple[CredentialPlace, ...]:
@@ -100,13 +150,14 @@ class PlannedRequest(Rule):
     "verify-0" or "probe-0"; its credential stands in no body.
     """
 
-    path: tuple[str | Ref, ...]
-    query: Mapping[str, Any] = field(default_factory=dict)
+    origin: Annotated[Origin, tuple[str, str, int], astuple, _origin]
+    path: tuple[Annotated[str | Ref, Any, tagged, untagged], ...]
+    query: Annotated[Mapping[str, Any], Any, tagged, untagged] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: Any = None
+    body: Annotated[Any, Any, tagged, untagged] = None
     body_format: Literal["json", "form", "multipart", "text", "bytes", "none"] = "none"
     body_type: str = ""
-    expect: tuple[Expect, ...] = ()
+    expect: tuple[Annotated[Expect, tuple[ExpectOp, str, Any, str], _expectation, _expected], ...] = ()
     attempts: int = 1
     optional: bool = False
 
@@ -124,7 +175,7 @@ class Slot:
     many: bool = False
     end: str = ""
     verbs: bool = True
-    form: str = ""
+    form: str = field(default="", metadata=NEWER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,12 +211,12 @@ class MethodRule(Rule):
     request_bytes: int = 100 * 2**20
     response_bytes: int = 4 * 2**30
     websocket: bool = False
-    any_query: bool = False
-    budget: str = ""
-    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    read: bool = False
-    answered: bool = False
-    shown: tuple[str, ...] = ()
+    any_query: bool = field(default=False, metadata=NEWER)
+    budget: str = field(default="", metadata=SPARSE)
+    written: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=SPARSE)
+    read: bool = field(default=False, metadata=SPARSE)
+    answered: bool = field(default=False, metadata=SPARSE)
+    shown: tuple[str, ...] = field(default=(), metadata=SPARSE)
 
     @property
     def counted_as(self) -> str:
@@ -183,6 +234,16 @@ class TokenEndpoint:
     path: tuple[str, ...]
 
 
+def _token_endpoint(parts: tuple[tuple[str, str], tuple[str, str, int], tuple[str, ...]]) -> TokenEndpoint:
+    account, origin, path = parts
+    return TokenEndpoint(account=account, origin=Origin(*origin), path=path)
+
+
+_Endpoint = Annotated[
+    TokenEndpoint, tuple[tuple[str, str], tuple[str, str, int], tuple[str, ...]], astuple, _token_endpoint
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayPlan:
     """Everything the gateway needs for one action, apart from the leases: either `requests`, or `rules` for code, with
@@ -192,7 +253,7 @@ class GatewayPlan:
     requests: tuple[PlannedRequest, ...] = ()
     rules: tuple[MethodRule, ...] = ()
     placeholders: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    tokens: tuple[TokenEndpoint, ...] = ()
+    tokens: tuple[_Endpoint, ...] = ()
     max_request_bytes: int = 1_000_000
     max_response_bytes: int = 10_000_000
     seconds: float = 60.0

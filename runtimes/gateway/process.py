@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from policies.errors import InvalidInput
+from policies.typed_json import from_json, to_json
 from runtimes.gateway.certificates import Authority
-from runtimes.gateway.codec import exchange_to_json, lease_from_json, plan_from_json, refusal_to_json, sent_to_json
 from runtimes.gateway.contract import GatewayFailed, Observer
+from runtimes.gateway.lease_json import lease_from_json
 from runtimes.gateway.listener import SocketFolder, sweep
-from runtimes.gateway.plan import Exchange, Refusal, SentRequest
+from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
 from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.rpc_frames import BrokenFrame, Conversation, Message
 from runtimes.gateway.server import ActionServer
@@ -62,7 +63,7 @@ class GatewayProcess:
         raise InvalidInput(f"The gateway doesn't know {op[:20]!r}.")
 
     async def _open(self, message: Message) -> Message:
-        plan = plan_from_json(message["plan"])
+        plan = from_json(GatewayPlan, message["plan"], "The plan")
         leases = check_opening(plan, [lease_from_json(raw) for raw in message["leases"]], datetime.now(UTC))
         if plan.action_id in self._servers or self._run_dir is None:
             raise InvalidInput("This action is served already.")
@@ -82,13 +83,13 @@ class GatewayProcess:
             await self._conversation.call(op, action_id=action_id, **fields)
 
         async def sending(request: str, text: str, sent: SentRequest | None) -> None:
-            await tell("sending", request=request, text=text, sent=None if sent is None else sent_to_json(sent))
+            await tell("sending", request=request, text=text, sent=None if sent is None else to_json(sent))
 
         async def answered(exchange: Exchange) -> None:
-            await tell("answered", exchange=exchange_to_json(exchange))
+            await tell("answered", exchange=to_json(exchange))
 
         async def refused(refusal: Refusal) -> None:
-            await tell("refused", refusal=refusal_to_json(refusal))
+            await tell("refused", refusal=to_json(refusal))
 
         return Observer(sending=sending, answered=answered, refused=refused)
 

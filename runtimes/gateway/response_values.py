@@ -111,11 +111,21 @@ def judge(expectations: tuple[Expect, ...], status: int, body: JsonValue, kind: 
 
 
 def holds_of_list(op: str, found: JsonValue, wanted: JsonValue) -> bool:
-    """`contains`: every one of `wanted` is in the list `found`; `lacks`: none is. False where either isn't a list."""
+    """`contains`: every one of `wanted` is in the list `found`; `lacks`: none is, nor an item that has all fields of an
+    object among them, whatever else it has. False where either isn't a list."""
     if not isinstance(found, list) or not isinstance(wanted, list):
         return False
     there = {canonical(item) for item in found}
-    return all((canonical(item) in there) == (op == "contains") for item in wanted)
+    if op == "contains":
+        return all(canonical(one) in there for one in wanted)
+    return not any(canonical(one) in there or any(_has(item, one) for item in found) for one in wanted)
+
+
+def _has(item: JsonValue, wanted: JsonValue) -> bool:
+    """Whether `item` has every field of `wanted`; to have none is to have null."""
+    if isinstance(wanted, Mapping):
+        return isinstance(item, Mapping) and all(_has(item.get(name), value) for name, value in wanted.items())
+    return canonical(item) == canonical(wanted)
 
 
 def _holds(one: Expect, status: int, body: JsonValue, kind: Kind, answers: Answers) -> bool:

@@ -94,7 +94,7 @@ class Budget:
         """Raise Conflict when `new` documents more are too many."""
         if len(self.touched.changes) + new > self.rows:
             raise Conflict(
-                f"It would change more than the {self.rows} documents that were planned with.",
+                f"It would change more documents than were planned with ({self.rows}).",
                 next_step="Ask again: the plan is then made with the documents that are there now.",
             )
 

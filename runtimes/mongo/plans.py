@@ -13,6 +13,7 @@ from policies.accounts import Account
 from policies.actions import Mongo, Need, Plan, Revert, UndoClass
 from policies.databases import RISKS, SERVICE
 from policies.services import Risk
+from policies.typed_json import to_json
 from runtimes.base import dropping
 from runtimes.mongo import plan_text
 from runtimes.mongo.backend import Collection, Facts
@@ -21,7 +22,7 @@ from runtimes.mongo.operations import Program, Write, parse
 from runtimes.mongo.records import Change
 from runtimes.sql.bounds import stepped
 from runtimes.sql.contract import Limits
-from runtimes.sql.plans import limits_to_json, reverting
+from runtimes.sql.plans import reverting
 
 _KEPT = ("database", "databases", "tables", "place", "policy", "transactions")  # of a plan, in that of its revert
 
@@ -65,7 +66,7 @@ def plan(
         bounds={"rows": bound},
         catalog_hash="",
         image_id="",
-        limits=limits_to_json(limits),
+        limits=to_json(limits),
         lines=lines,
         undo={"policy": "" if reads else "reversal"},
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from policies.display_text import counted
 from policies.errors import Conflict, GoexError, Unavailable, Unsupported
 from policies.jsonvalue import JsonValue
 from runtimes.mongo import records
@@ -353,5 +354,5 @@ def _in_doubt(number: int) -> tuple[str, ...]:
 
 def _stopped(mover: OneByOne, error: GoexError) -> Ran:
     difference = error.difference if isinstance(error, Conflict) else ()
-    said = (f"It stopped after {len(mover.moved)} documents: {error.message}", *difference)
+    said = (f"It stopped after {counted(len(mover.moved), 'document')}: {error.message}", *difference)
     return Ran(counts=counts_of(mover.moved), changes=tuple(mover.moved), notes=said, whole=False)

@@ -22,7 +22,7 @@ from policies.jsonvalue import MissingValue
 from policies.services import Risk
 from runtimes.base import Footprint
 from runtimes.gateway.plan import Ref
-from runtimes.rest.planner import PlannedUndo
+from runtimes.rest.planner import PlannedUndo, read_undos
 from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.references import literal, refs_in
 from runtimes.rest.steps import Step
@@ -42,8 +42,8 @@ def footprint(plan: Plan, call_record: CallRecord | None, catalog: Catalog) -> F
         return Footprint(
             reads=frozenset(map(_place, steps)), writes=frozenset(_place(step) for step in steps if not step.read)
         )
-    undos = call_record.undo or plan.undo.get("calls", ())
-    return footprint_of(steps, call_record, map(PlannedUndo.from_json, undos), catalog)
+    undos = read_undos(call_record.undo or plan.undo.get("calls", []))
+    return footprint_of(steps, call_record, undos, catalog)
 
 
 def footprint_of(

@@ -38,8 +38,11 @@ _NAMED = ("needed", "required_scope", "required_scopes", "scope", "scopes")
 NO_ANSWER = "was sent, but no answer to it is known, so it can't be known whether it happened"
 
 
-def forward(steps: Sequence[Step], call_record: CallRecord, report: Report, catalog: Catalog) -> Outcome:
-    """The outcome of an action (or of its redo): `steps` are all that were planned."""
+def forward(
+    steps: Sequence[Step], call_record: CallRecord, report: Report, catalog: Catalog, *, left: str = ""
+) -> Outcome:
+    """The outcome of an action (or of its redo): `steps` are all that were planned. `left`: why it can't be taken back,
+    after what was answered."""
     calls = [step for step in steps if step.role == "call"]
     done = [step for step in calls if call_record.done(step.id)]
     failing = next((step for step in steps if not call_record.done(step.id)), None)
@@ -50,6 +53,8 @@ def forward(steps: Sequence[Step], call_record: CallRecord, report: Report, cata
         summary = _badly(calls, done, failing, why_not(failing, call_record, report, catalog))
     if report.unkept:
         summary += escape(f" It can't be taken back here: {report.unkept}.")
+    elif left:
+        summary += escape(f" It can't be taken back: {left}.")
     unsure = not ok and bool(call_record.unsettled) and all(step.read for step in done)
     return Outcome(
         ok=ok,
@@ -58,6 +63,7 @@ def forward(steps: Sequence[Step], call_record: CallRecord, report: Report, cata
         exit_code=report.exit_code,
         results=results(calls, call_record),
         touched=touched(call_record),
+        left=bool(left),
         unsure=unsure,
         next_step=_next_step(failing, call_record, unsure=unsure) if failing is not None else "",
         details=said_of(failing, call_record, report) if failing is not None and not ok else (),

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 from mapper.catalog import Catalog
 from mapper.new_items import listed, new_item
@@ -24,6 +24,7 @@ from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, MissingValue
 from policies.reversions import Chosen, NoReversions, ReversionSet, Standing, choose
 from policies.services import CallTemplate, Expect, Method, Risk, Service, UndoTemplate
+from policies.typed_json import NEWER, SPARSE, from_json
 from runtimes.gateway.plan import Ref
 from runtimes.gateway.request_headers import (
     ASKING_NAMES,
@@ -53,7 +54,7 @@ class Made:
     """What an action makes, as a list shows it: where the list is, and the values that were sent, by their names."""
 
     path: str
-    sent: JsonObject
+    sent: Annotated[JsonObject, dict[str, Any], plain, referring]
 
     def found(self, call: int, answers: Mapping[str, Answer]) -> Answer:
         """What it made, in the place of an answer. Raises InvalidInput where that isn't sure."""
@@ -74,12 +75,15 @@ class PlannedUndo:
     verify: Step | None
     source: str
     note: str
-    pair: str = ""  # the hash of the pair that it was made from
-    standing: str = Standing.UNPROVEN
-    guards: tuple[Step, ...] = ()
-    parts: tuple[str, ...] = ()  # paths that must have been there before, if what holds them was (`parts_before`)
-    absent: tuple[Step, ...] = ()  # in place of `calls` and `verify` where nothing was there before
-    made: Made | None = None
+    pair: str = field(default="", metadata=NEWER)  # the hash of the pair that it was made from
+    standing: str = field(default=Standing.UNPROVEN, metadata=NEWER)
+    guards: tuple[Step, ...] = field(default=(), metadata=NEWER)
+    # Paths that must have been there before, if what holds them was (`parts_before`).
+    parts: tuple[str, ...] = field(default=(), metadata=NEWER)
+    # In place of `calls` and `verify` where nothing was there before.
+    absent: tuple[Step, ...] = field(default=(), metadata=SPARSE)
+    made: Made | None = field(default=None, metadata=SPARSE)
+    created: bool = field(default=False, metadata=SPARSE)  # it holds only where the call was answered with 201
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -111,42 +115,11 @@ class PlannedUndo:
         *calls, verify = self.absent
         return replace(self, calls=tuple(calls), verify=verify, parts=(), absent=())
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "call": self.call,
-            "guard": self.guard.to_json() if self.guard else None,
-            "guards": [step.to_json() for step in self.guards],
-            "calls": [step.to_json() for step in self.calls],
-            "verify": self.verify.to_json() if self.verify else None,
-            "source": self.source,
-            "note": self.note,
-            "pair": self.pair,
-            "standing": self.standing,
-            "parts": list(self.parts),
-            **({"absent": [step.to_json() for step in self.absent]} if self.absent else {}),
-            **({"made": {"path": self.made.path, "sent": plain(self.made.sent)}} if self.made is not None else {}),
-        }
 
-    @classmethod
-    def from_json(cls, value: Any) -> PlannedUndo:
-        """Read what `to_json` wrote. Raises InvalidInput for anything else."""
-        try:
-            return cls(
-                call=value["call"],
-                guard=Step.from_json(value["guard"]) if value["guard"] else None,
-                calls=tuple(Step.from_json(step) for step in value["calls"]),
-                verify=Step.from_json(value["verify"]) if value["verify"] else None,
-                source=value["source"],
-                note=value["note"],
-                guards=tuple(Step.from_json(step) for step in value.get("guards", ())),
-                pair=value.get("pair", ""),  # an older GoEx had none
-                standing=value.get("standing", Standing.UNPROVEN),
-                parts=tuple(value.get("parts", ())),
-                absent=tuple(Step.from_json(step) for step in value.get("absent", ())),
-                made=Made(made["path"], referring(made["sent"])) if (made := value.get("made")) else None,
-            )
-        except (KeyError, TypeError) as error:
-            raise InvalidInput(f"This isn't a planned undo: {error!r}.") from error
+def read_undos(undos: JsonValue) -> tuple[PlannedUndo, ...]:
+    """Return the undos of calls that a plan or a record holds. Raises InvalidInput."""
+    found: tuple[PlannedUndo, ...] = from_json(tuple[PlannedUndo, ...], undos, "The undo of these calls")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,4 +443,5 @@ def _plan_undo(template: UndoTemplate, maker: StepMaker) -> PlannedUndo:
         note=template.note,
         absent=tuple(step for step in absent if step is not None),
         made=maker.made(template),
+        created=template.created,
     )

@@ -18,6 +18,7 @@ from policies.errors import Unsupported
 from policies.jsonvalue import JsonObject, canonical
 from policies.reversions import ReversionSet
 from policies.services import believed_risk
+from policies.typed_json import to_json
 from runtimes.base import Context, dropping
 from runtimes.rest.plan_text import call_lines, source_lines, step_lines, undo_text
 from runtimes.rest.planner import PlannedCalls, plan_calls
@@ -78,7 +79,7 @@ def assess_undo(
         needs=needs_of(steps, catalog, context.granted, context.intent),
         undo_class=UndoClass.COMPENSATING,
         undo_text=f"goex redo {revert.target} would send the calls again. {AGAIN}",
-        resolved={"verb": "undo", "turn": call_record.turn, "steps": [step.to_json() for step in steps], "probes": []},
+        resolved={"verb": "undo", "turn": call_record.turn, "steps": [to_json(step) for step in steps], "probes": []},
         bounds={"requests": len(steps)},
         catalog_hash=_entries(catalog, steps),
         image_id=image_id,
@@ -154,15 +155,15 @@ def _forward_plan(planned: PlannedCalls, context: Context, catalog: Catalog, pro
         resolved={
             "verb": "do",
             "turn": 0,
-            "steps": [step.to_json() for step in planned.steps],
-            "probes": [step.to_json() for step in planned.probes],
+            "steps": [to_json(step) for step in planned.steps],
+            "probes": [to_json(step) for step in planned.probes],
         },
         bounds={"requests": len(planned.steps)},
         catalog_hash=_entries(catalog, shown),
         image_id=image_id,
         limits=_limits(profile),
         lines=(*call_lines(planned), *source_lines(services)),
-        undo={"calls": [each.to_json() for each in planned.undos]},
+        undo={"calls": [to_json(each) for each in planned.undos]},
     )
 
 
@@ -171,7 +172,7 @@ def _entries(catalog: Catalog, steps: Iterable[Step]) -> str:
 
 
 def _limits(profile: Profile) -> JsonObject:
-    return {**profile.limits.to_json(), "image": profile.image, "runtime": profile.runtime}
+    return {**to_json(profile.limits), "image": profile.image, "runtime": profile.runtime}
 
 
 def needs_of(

@@ -14,6 +14,7 @@ from typing import Any
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, MissingValue, canonical, parse
+from policies.typed_json import SPARSE, from_json, to_json
 from runtimes.base import Records
 from runtimes.gateway.plan import Exchange
 from runtimes.rest.references import look
@@ -36,7 +37,8 @@ class Answer:
     whole: bool = True
     captured: Mapping[str, JsonValue] = field(default_factory=dict)
     sha256: str = ""
-    unsure: bool = False  # it isn't well, and doesn't say that nothing was done
+    # It isn't well, and doesn't say that nothing was done.
+    unsure: bool = field(default=False, metadata=SPARSE)
 
     @classmethod
     def of(cls, exchange: Exchange, wanted: Iterable[str]) -> Answer:
@@ -86,19 +88,6 @@ class Answer:
             made["cut"] = True
         return made
 
-    def to_json(self) -> dict[str, JsonValue]:
-        return {
-            "status": self.status,
-            "well": self.well,
-            "failed": self.failed,
-            "body": self.body,
-            "text": self.text,
-            "whole": self.whole,
-            "captured": dict(self.captured),
-            "sha256": self.sha256,
-            **({"unsure": True} if self.unsure else {}),
-        }
-
 
 @dataclass(slots=True)
 class CallRecord:
@@ -122,15 +111,7 @@ class CallRecord:
 
     def save(self, records: Records) -> None:
         """Write it durably."""
-        value = {
-            "turn": self.turn,
-            "sent": self.sent,
-            "answers": {id: answer.to_json() for id, answer in self.answers.items()},
-            "undone": self.undone,
-            "doubtful": self.doubtful,
-            "undo": self.undo,
-        }
-        records.put(RECORD, canonical(value))
+        records.put(RECORD, canonical(to_json(self)))
 
     @classmethod
     def load(cls, records: Records) -> CallRecord | None:
@@ -139,17 +120,7 @@ class CallRecord:
         if not data or data == _FORGOTTEN:
             return None
         value = parse(data, limit=MAX_RECORD, what="The record of this action")
-        try:
-            return cls(
-                turn=value["turn"],
-                sent=list(value["sent"]),
-                answers={id: Answer(**answer) for id, answer in value["answers"].items()},
-                undone=list(value["undone"]),
-                doubtful=list(value["doubtful"]),
-                undo=value["undo"],
-            )
-        except (KeyError, TypeError) as error:
-            raise InvalidInput(f"The record of this action can't be read: {error!r}.") from error
+        return from_json(cls, value, "The record of this action")
 
 
 def forget(records: Records) -> None:

@@ -28,7 +28,7 @@ from runtimes.rest.references import refs_in
 from runtimes.rest.requests import bind
 from runtimes.rest.run import Report, Runner, wanted_paths
 from runtimes.rest.steps import Step
-from runtimes.rest.undo import COMMITTED, UndoImpossible, check_promise, planned_steps
+from runtimes.rest.undo import COMMITTED, UndoImpossible, check_promise, planned_steps, why_left
 from runtimes.rest.undo_run import drop_repeatable, redo, repeatable, undo
 from runtimes.rest.verdicts import Verdict, evidence, judge, reverted_since, settle_answer
 from runtimes.sandbox.contract import Profile, Sandbox
@@ -103,7 +103,7 @@ class RestRuntime:
             context.answers.update({id: exchange.body for id, exchange in exchanges.items() if exchange.well})
         with suppress(GoexError):  # what isn't found out now stays open, and is said to be
             await self._ask_about_unsettled(plan, context, call_record)
-        return forward(steps, call_record, report, self.catalog)
+        return forward(steps, call_record, report, self.catalog, left=why_left(plan, call_record))
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
         """Say what happened, from the record and, where that isn't enough, by the catalog's probe. Only reads."""
@@ -127,7 +127,8 @@ class RestRuntime:
         if unknown:
             return Settlement(outcome=None, evidence=unknown)
         stopped = Report(trouble="GoEx was stopped before it")
-        return Settlement(outcome=forward(steps, call_record, stopped, self.catalog))
+        left = why_left(plan, call_record)
+        return Settlement(outcome=forward(steps, call_record, stopped, self.catalog, left=left))
 
     async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
         """The plan of an undo, redo or commit. Raises Unsupported."""

@@ -7,11 +7,10 @@ what was shown is what runs. In it a reference is `{"$ref": [request, path]}`, a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from policies.accounts import Origin
 from policies.actions import Call
-from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.services import Expect
 from runtimes.gateway.plan import CredentialPlace, PlannedRequest
@@ -33,8 +32,8 @@ class Step:
     method: str
     account: str
     read: bool
-    arguments: JsonObject
-    request: PlannedRequest
+    arguments: Annotated[JsonObject, dict[str, Any], plain, referring]
+    request: Annotated[PlannedRequest, dict[str, Any], request_to_json, request_from_json]
 
     @property
     def id(self) -> str:
@@ -47,35 +46,6 @@ class Step:
     def as_call(self) -> Call:
         """The call that this step makes; only for steps without references."""
         return Call(service=self.service, method=self.method, arguments=plain(self.arguments), account=self.account)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "call": self.call,
-            "role": self.role,
-            "service": self.service,
-            "method": self.method,
-            "account": self.account,
-            "read": self.read,
-            "arguments": plain(self.arguments),
-            "request": request_to_json(self.request),
-        }
-
-    @classmethod
-    def from_json(cls, value: Any) -> Step:
-        """Read what `to_json` wrote. Raises InvalidInput for anything else."""
-        try:
-            return cls(
-                call=int(value["call"]),
-                role=value["role"],
-                service=value["service"],
-                method=value["method"],
-                account=value["account"],
-                read=bool(value["read"]),
-                arguments=referring(value["arguments"]),
-                request=request_from_json(value["request"]),
-            )
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise InvalidInput(f"This isn't a planned request: {error!r}.") from error
 
 
 def request_to_json(request: PlannedRequest) -> dict[str, Any]:

@@ -26,8 +26,9 @@ from policies.jsonpath import is_filter
 from policies.jsonvalue import JsonObject, MissingValue
 from policies.reversions import NoReversions, ReversionSet, Standing
 from policies.services import Risk, Service, believed_risk
+from policies.typed_json import from_json
 from runtimes.idempotency import action_key
-from runtimes.rest.planner import PlannedUndo, StepMaker, chosen_for, planned_undo, why_none
+from runtimes.rest.planner import PlannedUndo, StepMaker, chosen_for, planned_undo, read_undos, why_none
 from runtimes.rest.records import Answer, CallRecord
 from runtimes.rest.requests import bind, check_known, step_for
 from runtimes.rest.steps import Step
@@ -53,7 +54,8 @@ COMMITTED = "What undo would need was dropped when the action was committed."
 
 def planned_steps(plan: Plan, key: str = "steps") -> tuple[Step, ...]:
     """The steps of a plan, as they were shown and digested."""
-    return tuple(Step.from_json(step) for step in plan.resolved[key])
+    steps: tuple[Step, ...] = from_json(tuple[Step, ...], plan.resolved[key], "The requests of this plan")
+    return steps
 
 
 def done_calls(plan: Plan, call_record: CallRecord) -> tuple[Step, ...]:
@@ -85,7 +87,7 @@ def undo_steps(
         )
     if not calls:
         raise Unsupported("No call of it changed anything that is still there, so there is nothing to take back.")
-    known = {undo.call: undo for undo in map(PlannedUndo.from_json, call_record.undo or plan.undo["calls"])}
+    known = {undo.call: undo for undo in read_undos(call_record.undo or plan.undo["calls"])}
     stuck = [step for step in calls if step.call not in known]
     if stuck:
         names = ", ".join(f"{step.method_id} (call {step.call + 1})" for step in stuck)
@@ -110,9 +112,7 @@ def bound_undo(
     step: Step, undo: PlannedUndo, call_record: CallRecord, catalog: Catalog, account: Account
 ) -> list[Step]:
     """What takes back one call, with what was answered. Raises InvalidInput where that can't be."""
-    undo, answers = undo.after(call_record.answers), call_record.answers
-    if undo.made is not None:
-        answers = {**answers, f"made-{undo.call}": undo.made.found(undo.call, answers)}
+    undo, answers = undo.after(call_record.answers), _with_made(step, undo, call_record)
     made = [bind(each, answers, catalog, account) for each in undo.steps]
     _check_parts(step, undo, call_record)
     if undo.source == "model":
@@ -120,9 +120,35 @@ def bound_undo(
     return made
 
 
+def why_left(plan: Plan, call_record: CallRecord) -> str:
+    """Why the undo that was promised doesn't hold for what was answered; "" where it does, as far as answers say."""
+    undos = {undo.call: undo for undo in read_undos(call_record.undo or plan.undo.get("calls", []))}
+    for step in done_calls(plan, call_record):
+        try:
+            if step.call in undos:
+                _with_made(step, undos[step.call], call_record)
+        except InvalidInput as error:
+            return f"{step.method_id} (call {step.call + 1}): {error.message.rstrip('.')}"
+    return ""
+
+
+def _with_made(step: Step, undo: PlannedUndo, call_record: CallRecord) -> Mapping[str, Answer]:
+    """What was answered, and what the call made. Raises InvalidInput where it isn't sure that it made something."""
+    answers = call_record.answers
+    own = answers.get(step.id)
+    if undo.created and own is not None and own.status != 201:
+        said = own.status or "something that was lost"
+        raise InvalidInput(
+            f"the service answered {said}, and its document says 201 of what is made: it may have been there before"
+        )
+    if undo.made is None:
+        return answers
+    return {**answers, f"made-{undo.call}": undo.made.found(undo.call, answers)}
+
+
 def check_promise(step: Step, plan: Plan, call_record: CallRecord, catalog: Catalog) -> None:
     """Raise UndoImpossible where what was read before `step` already shows that its promised undo couldn't be sent."""
-    for undo in map(PlannedUndo.from_json, call_record.undo or plan.undo["calls"]):
+    for undo in read_undos(call_record.undo or plan.undo["calls"]):
         if undo.call != step.call:
             continue
         try:

@@ -13,7 +13,6 @@ from typing import Literal, Protocol
 
 from policies.actions import Ended
 from policies.errors import Unavailable
-from policies.jsonvalue import JsonObject
 
 
 class SandboxFailed(Unavailable):
@@ -37,17 +36,6 @@ class Limits:
     file_size: int = 512 * 2**20
     seconds: float = 60.0
     output: int = 1_000_000  # stdout and stderr, each
-
-    def to_json(self) -> JsonObject:
-        return {
-            "memory": self.memory,
-            "cpus": self.cpus,
-            "pids": self.pids,
-            "tmp": self.tmp,
-            "file_size": self.file_size,
-            "seconds": self.seconds,
-            "output": self.output,
-        }
 
 
 Runtime = Literal["runc", "runsc"]

@@ -22,6 +22,7 @@ from typing import Literal, Protocol
 
 from policies.errors import ExitStatus, GoexError
 from policies.jsonvalue import JsonObject, JsonValue
+from policies.typed_json import NEWER, SPARSE
 from runtimes.base import Records
 from runtimes.sql.limits import Limits as Limits
 from vault.secret import Secret
@@ -118,9 +119,13 @@ class Statement:
     verb: Verb
     table: str  # what is written; of a select: ""
     uses: tuple[Use, ...]
+    # Tables that MariaDB's UPDATE or DELETE of several writes besides.
+    others: tuple[str, ...] = field(default=(), metadata=SPARSE)
     everywhere: bool = False  # a write without a WHERE
-    most: int | None = None  # rows of `table` that it writes at most, by its text and the table's key alone
-    sources: tuple[str, ...] = ()  # of INSERT … SELECT: tables whose sizes, multiplied, bound it
+    # Rows of `table` that it writes at most, by its text and the table's key alone.
+    most: int | None = field(default=None, metadata=NEWER)
+    # Of INSERT … SELECT: tables whose sizes, multiplied, bound it.
+    sources: tuple[str, ...] = field(default=(), metadata=NEWER)
     count_sql: str = ""  # a SELECT of that number, whose work doesn't depend on what it finds; "": nothing may be asked
     returns_rows: bool = False  # a SELECT, or RETURNING
 

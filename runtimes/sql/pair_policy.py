@@ -15,6 +15,7 @@ from typing import Literal
 from policies.errors import Conflict, InvalidInput
 from policies.grants import PERSON
 from policies.jsonvalue import JsonObject, canonical, parse
+from policies.typed_json import to_json
 from runtimes.base import Records
 from runtimes.sandbox.contract import Sandbox
 from runtimes.sql.contract import Job, Program, Ran, Schema, Session
@@ -62,7 +63,7 @@ class Pairs:
                     raise PairRefused(
                         "Where it was tried on made-up rows, the undo didn't take the change back.", proof.lines
                     )
-                found = self._known[key] = proof.to_json()
+                found = self._known[key] = to_json(proof)
                 while len(self._known) > _REMEMBERED:
                     self._known.popitem(last=False)
         return found

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import cast
 
 from policies.actions import Need, Plan, Revert, Sql, UndoClass
 from policies.databases import OTHERWISE, PAIRS, RISKS, SERVICE
-from policies.display_text import escape
-from policies.errors import InvalidInput
+from policies.display_text import counted, escape
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.services import Risk
+from policies.typed_json import from_json, to_json
 from runtimes.base import dropping
 from runtimes.sql import plan_text
 from runtimes.sql.bounds import stepped
@@ -29,10 +29,7 @@ from runtimes.sql.contract import (
     Program,
     Reached,
     Schema,
-    Statement,
     Survey,
-    Use,
-    Verb,
 )
 from runtimes.sql.database_address import facts
 
@@ -68,7 +65,7 @@ def plan(
         needs += (_special(action.database, OTHERWISE, dict.fromkeys(one.sql for one in program.statements)),)
     tables = {*(use.table for one in program.statements for use in one.uses), *(one.table for one in reached)}
     if pair is not None:
-        undo_program = program_from_json(pair["undo"])
+        undo_program = read_program(pair["undo"])
         tables |= {use.table for one in undo_program.statements for use in one.uses}
         needs += tuple(replace(need, why="undo") for need in _needs(action.database, undo_program, (), "reversal"))
     if reads:
@@ -92,7 +89,7 @@ def plan(
             "tables": sorted(tables),
             "policy": undo["policy"],
             "place": dict(facts(place)),
-            "program": program_to_json(program),
+            "program": to_json(program),
             "rows": list(rows),
             "schema_hash": schema.hash,
             "reached": [
@@ -105,7 +102,7 @@ def plan(
         bounds={"rows": bound},
         catalog_hash="",
         image_id="",
-        limits=limits_to_json(limits),
+        limits=to_json(limits),
         lines=(
             f"Database: {plan_text.where(action.database, place)}",
             *plan_text.program_lines(program),
@@ -124,6 +121,11 @@ def _uncounted(program: Program) -> bool:
     )
 
 
+def keeps_the_file(plan: Plan) -> bool:
+    """Whether its undo puts a whole SQLite file back, of which a copy is kept."""
+    return str((plan.undo.get("strategy") or {}).get("kind", "")) == "pages"
+
+
 def held_to(plan: Plan) -> int:
     """More rows than these, and all of it is rolled back."""
     return int(plan.resolved.get("most", plan.bounds.get("rows", 0)))
@@ -131,7 +133,7 @@ def held_to(plan: Plan) -> int:
 
 def pair(undo: Program, proof: JsonObject) -> JsonObject:
     """What a plan holds of the undo that came with its action."""
-    return {"undo": program_to_json(undo), "proof": dict(proof)}
+    return {"undo": to_json(undo), "proof": dict(proof)}
 
 
 def pair_lines(target: Plan, verb: str) -> Iterator[str]:
@@ -161,7 +163,7 @@ def _needs(database: str, program: Program, reached: Iterable[Reached], policy: 
         for use in statement.uses:
             key = use.table, use.verb
             risk = RISKS[use.verb]
-            if statement.everywhere and use.table == statement.table and use.verb in WRITES:
+            if statement.everywhere and use.table in (statement.table, *statement.others) and use.verb in WRITES:
                 risk = max(risk, Risk.DELETE)
             statements.setdefault(key, {})[statement.sql] = None
             risks[key] = max(risks.get(key, risk), risk)
@@ -227,7 +229,8 @@ def revert_plan(
         if program is None:
             says += " No statement runs again."
         if not undo and held_until_committed(target):
-            says += f" That is held again: nobody else sees it, for {target.undo['hold_hours']} hours at most."
+            hours = counted(int(target.undo["hold_hours"]), "hour")
+            says += f" That is held again: nobody else sees it, for {hours} at most."
     needs = {
         (one["table"], OPPOSITE[one["verb"]] if undo and not held else one["verb"]): None
         for one in target.resolved["reached"]
@@ -280,13 +283,14 @@ def commit_plan(revert: Revert, target: Plan, place: Place, *, held: bool) -> Pl
             undo_class=UndoClass.IRREVERSIBLE,
             undo_text="Nothing is kept of it: it can't be undone after this.",
         )
+    kept = "The copy of the file that is kept" if keeps_the_file(target) else "What is kept"
     return reverting(
         revert,
         target,
         needs=(dropping(revert),),
         lines=(
             f"Database: {plan_text.where(action.database, place)}",
-            f"The rows that undo of {revert.target} would need are dropped; the database isn't touched.",
+            f"{kept} for the undo of {revert.target} is dropped; the database isn't touched.",
         ),
         undo_class=UndoClass.IRREVERSIBLE,
         undo_text="The action can't be undone or redone after this.",
@@ -319,86 +323,15 @@ def reverting(
     )
 
 
-# ---- programs and limits, as a plan holds them
-
-
-def program_to_json(program: Program) -> JsonObject:
-    return {
-        "dialect": program.dialect.value,
-        "statements": [
-            {
-                "sql": one.sql,
-                "verb": one.verb,
-                "table": one.table,
-                "uses": [{"table": use.table, "verb": use.verb, "columns": list(use.columns)} for use in one.uses],
-                "everywhere": one.everywhere,
-                "most": one.most,
-                "sources": list(one.sources),
-                "count_sql": one.count_sql,
-                "returns_rows": one.returns_rows,
-            }
-            for one in program.statements
-        ],
-    }
-
-
 def program_of(plan: Plan) -> Program:
     """The program that a plan holds. Raises InvalidInput for what `plan` didn't make."""
-    try:
-        return program_from_json(plan.resolved["program"])
-    except KeyError as error:
-        raise InvalidInput("This plan holds no program.", next_step="goex log --verify") from error
+    return read_program(plan.resolved.get("program"))
 
 
-def program_from_json(made: JsonObject) -> Program:
-    """What `program_to_json` wrote. Raises InvalidInput for anything else."""
-    try:
-        return Program(
-            dialect=Dialect(made["dialect"]), statements=tuple(_statement(one) for one in made["statements"])
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInput("This plan holds no program.", next_step="goex log --verify") from error
-
-
-def _statement(made: Any) -> Statement:
-    return Statement(
-        sql=str(made["sql"]),
-        verb=_verb(made["verb"]),
-        table=str(made["table"]),
-        uses=tuple(
-            Use(table=str(use["table"]), verb=_verb(use["verb"]), columns=tuple(map(str, use["columns"])))
-            for use in made["uses"]
-        ),
-        everywhere=bool(made["everywhere"]),
-        most=None if made.get("most") is None else int(made["most"]),
-        sources=tuple(map(str, made.get("sources") or ())),
-        count_sql=str(made["count_sql"]),
-        returns_rows=bool(made["returns_rows"]),
-    )
-
-
-def _verb(value: Any) -> Verb:
-    if value not in get_args(Verb):
-        raise ValueError(value)
-    return cast(Verb, value)
-
-
-def limits_to_json(limits: Limits) -> JsonObject:
-    return {
-        "lock_seconds": limits.lock_seconds,
-        "seconds": limits.seconds,
-        "image_bytes": limits.image_bytes,
-        "result_rows": limits.result_rows,
-        "result_bytes": limits.result_bytes,
-    }
+def read_program(program: JsonValue) -> Program:
+    """Return the program that `to_json` wrote. Raises InvalidInput for anything else."""
+    return from_json(Program, program, "The program of this plan")
 
 
 def limits_of(plan: Plan) -> Limits:
-    made = plan.limits
-    return Limits(
-        lock_seconds=float(made["lock_seconds"]),
-        seconds=float(made["seconds"]),
-        image_bytes=int(made["image_bytes"]),
-        result_rows=int(made["result_rows"]),
-        result_bytes=int(made["result_bytes"]),
-    )
+    return from_json(Limits, dict(plan.limits), "The limits of this plan")

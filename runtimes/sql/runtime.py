@@ -16,6 +16,7 @@ from urllib.parse import quote
 from policies.accounts import Account
 from policies.actions import Action, Outcome, Plan, Revert, Sql
 from policies.databases import SERVICE
+from policies.display_text import counted
 from policies.errors import Conflict, InvalidInput, Unavailable, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.base import Context, DryLine, DryRun, Footprint, Settlement
@@ -316,8 +317,11 @@ class SqlRuntime:
         return Outcome(ok=True, summary=f"Committed {revert.target}: what undo would need is gone.")
 
     async def footprint(self, plan: Plan, context: Context) -> Footprint:
-        """See `Runtime.footprint`: whole tables, or the row that a statement names by its whole key."""
+        """See `Runtime.footprint`: whole tables, the row that a statement names by its whole key, or a whole file."""
         program, database = plans.program_of(plan), _database(plan)
+        if plans.keeps_the_file(plan):  # whatever else is written there ends its undo
+            whole = frozenset({f"db/{quote(database, safe='')}"})
+            return Footprint(reads=whole, writes=whole)
         reads: set[str] = set()
         writes: set[str] = set()
         written: set[str] = set()
@@ -368,7 +372,7 @@ class SqlRuntime:
         def opened() -> Session:
             return driver_of(place.dialect, self.protected).open(reachable(place), lease.secret, self.limits)
 
-        return await in_session(opened, work)
+        return await in_session(lease.account.name, opened, work)
 
     def _job(self, plan: Plan, context: Context) -> Job:
         policy = str(plan.undo.get("policy") or "reversal")
@@ -391,7 +395,7 @@ class SqlRuntime:
             return None
         if self.pairs is None:
             raise Unsupported("Pairs can't be used here.", next_step="See daemon.log.")
-        undo = plans.program_from_json(found["undo"])
+        undo = plans.read_program(found["undo"])
         return PairRevert(job, undo, str(found["proof"]["key"]), self.pairs.failed)
 
     def _lease(self, plan: Plan, context: Context) -> Lease:
@@ -418,7 +422,7 @@ def _outcome(plan: Plan, known: Ran | None, *, held: bool = True) -> Outcome:
     name, ran = _database(plan), known or Ran(reached=())
     changed = known is None or _defines(plan) or any(one.rows for one in ran.reached)
     if _holds(plan) and held and changed:
-        rest = f", for {plan.undo['hold_hours']} hours at most"
+        rest = f", for {counted(int(plan.undo['hold_hours']), 'hour')} at most"
         summary = f"Held in {name} until you commit or undo it{rest}: {plan_text.tally(ran)}."
     elif plan.undo.get("policy") == "versioning" and held and changed:
         kept = "Everybody sees it; a copy of the file as it was is kept until you commit or undo it."
@@ -463,8 +467,8 @@ def _departs(action: Sql, program: Program, policy: Policy, survey: Survey, leas
 
 
 def _held_again(plan: Plan, ran: Ran) -> str:
-    hours, did = plan.undo["hold_hours"], plan_text.tally(ran)
-    return f"Held again in {_database(plan)} until you commit or undo it, for {hours} hours at most: {did}."
+    hours, did = counted(int(plan.undo["hold_hours"]), "hour"), plan_text.tally(ran)
+    return f"Held again in {_database(plan)} until you commit or undo it, for {hours} at most: {did}."
 
 
 def _look_at_pair(pair: PairRevert, session: Session, verb: Literal["undo", "redo"], plan: Plan) -> Ran:

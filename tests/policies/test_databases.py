@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from policies.accounts import Account
 from policies.databases import Address, Terms
 from policies.errors import GoexError, InvalidInput
+from policies.typed_json import from_json, to_json
 
 PASSWORD = "Xq7%2Fzz"
 
@@ -92,7 +93,7 @@ def test_terms_are_the_tables_then_the_databases_and_never_two() -> None:
     assert terms.applies(frozenset({"customers"})) == "reversal"
     with pytest.raises(InvalidInput, match="different ways"):
         terms.applies(frozenset({"orders", "customers"}))
-    assert Terms.from_json(terms.to_json()) == terms
+    assert from_json(Terms, to_json(terms), "It") == terms
     for bad in ({"policy": "never"}, {"hold_hours": 0}, {"hold_hours": True}, {"tables": ["orders"]}):
         with pytest.raises(InvalidInput):
-            Terms.from_json({**terms.to_json(), **bad})
+            from_json(Terms, {**to_json(terms), **bad}, "It")

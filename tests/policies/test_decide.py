@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.action_json import plan_from_json, plan_to_json
 from policies.actions import ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
 from policies.decisions import Allow, Ask, Deny, Request, Ruling, decide
 from policies.digest import digest
 from policies.grants import ANONYMOUS, Grant, Width
 from policies.rules.book import RuleBook
 from policies.services import Risk
+from policies.typed_json import from_json, to_json
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NEED = Need(
@@ -289,7 +289,7 @@ def test_the_agent_is_in_the_digest() -> None:
 
 
 def test_a_plan_survives_the_journal_with_its_digest() -> None:
-    assert digest(plan_from_json(plan_to_json(PLAN)), agent="bot") == DIGEST
+    assert digest(from_json(Plan, to_json(PLAN), "It"), agent="bot") == DIGEST
 
 
 # ---- values that answers fill in

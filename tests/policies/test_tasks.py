@@ -10,10 +10,11 @@ import pytest
 
 from policies import tasks
 from policies.actions import Need, Plan, Sql, UndoClass
+from policies.errors import InvalidInput
 from policies.grants import Grant, Width
 from policies.services import Risk
 from policies.task_cover import covering_task
-from policies.tasks import Allowance, within
+from policies.tasks import Allowance, Task, within
 from runtimes.files import plans
 
 WHERE = {"to": {"is": "ann"}, "text": {"any": True}}
@@ -65,6 +66,14 @@ BODY = {"body.to": {"in": ["ann", "bob"]}, "body.amount": {"most": 10}, "body.no
 )
 def test_arguments_are_within_their_bounds(bounds: Any, arguments: Any, held: bool) -> None:
     assert within(bounds, arguments) is held
+
+
+@pytest.mark.parametrize(("lines", "says"), [(0, '"allows"'), (21, "several tasks")])
+def test_a_task_of_too_many_lines_or_of_none_says_what_to_do(lines: int, says: str) -> None:
+    line = Allowance(service="slack", method="users.list")
+    with pytest.raises(InvalidInput, match=f"1 to 20 lines, and this one {lines}") as refused:
+        Task(title="", allows=(line,) * lines)
+    assert says in refused.value.next_step
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

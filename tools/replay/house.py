@@ -27,7 +27,7 @@ from mapper.pairs import read_file
 from policies.accounts import Account, Origin
 from policies.actions import Action, ApiCalls, Call, Outcome, Plan
 from policies.errors import GoexError
-from policies.tasks import task_from_json
+from policies.tasks import Allowance, Task
 from runtimes.base import Context, Settlement
 from runtimes.rest.plans import assess_calls
 from runtimes.sandbox.contract import Profile
@@ -194,7 +194,7 @@ class House:
 
 def proposal(title: str, lines: Iterable[Mapping[str, Any]]) -> Any:
     """A task of these lines."""
-    return task_from_json({"title": title[:100], "allows": [dict(one) for one in lines], "seconds": 1800})
+    return Task(title=title[:100], allows=tuple(Allowance(**one) for one in lines), seconds=1800)
 
 
 @asynccontextmanager

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Annotated, Any
 
 from policies.accounts import Origin
 from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
+from policies.typed_json import SPARSE
 from vault.oauth.errors import quoted
-from vault.secret import Secret
+from vault.secret import Secret, text_of
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -109,9 +110,9 @@ class Client:
     `registered`: GoEx did so itself, for one login's redirect address."""
 
     client_id: str
-    client_secret: Secret = field(default_factory=lambda: Secret(b""))
+    client_secret: Annotated[Secret, str, text_of, Secret] = field(default_factory=lambda: Secret(b""))
     auth_method: str = ""
-    registered: bool = False
+    registered: bool = field(default=False, metadata=SPARSE)
 
     def method(self, provider: Provider) -> str:
         """How the client proves itself to `provider`. Raises Unsupported."""
@@ -148,23 +149,6 @@ class Client:
             )
         if self.auth_method in AUTH_METHODS[:2] and not self.client_secret:
             raise InvalidInput("That way of proving a client needs its secret.", next_step="Give the client secret.")
-
-    def to_json(self) -> JsonObject:
-        return {
-            "client_id": self.client_id,
-            "client_secret": self.client_secret.reveal().decode("utf-8"),
-            "auth_method": self.auth_method,
-            **({"registered": True} if self.registered else {}),
-        }
-
-    @classmethod
-    def from_json(cls, value: JsonObject) -> Client:
-        """Raises KeyError or TypeError for anything else than `to_json` made."""
-        client_id, secret, method = value["client_id"], value["client_secret"], value["auth_method"]
-        registered = value.get("registered", False)
-        if not all(isinstance(each, str) for each in (client_id, secret, method)) or not isinstance(registered, bool):
-            raise TypeError("client")
-        return cls(client_id=client_id, client_secret=Secret(secret), auth_method=method, registered=registered)
 
 
 def check_url(url: str, *, private: bool, what: str) -> str:

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical, parse
+from policies.typed_json import from_json, to_json
 from vault.oauth.provider import Client, Provider
 from vault.secret import Secret
 
@@ -126,7 +127,7 @@ class TokenSet:
                 {
                     "v": _FORMAT,
                     "provider": dict(self.provider.to_json()),
-                    "client": dict(self.client.to_json()),
+                    "client": to_json(self.client),
                     "flow": self.flow,
                     "family": self.family,
                     "access": {
@@ -173,7 +174,7 @@ class TokenSet:
             raise ValueError("format")
         return cls(
             provider=Provider.from_json(read["provider"]),
-            client=Client.from_json(read["client"]),
+            client=from_json(Client, read["client"], "The client"),
             flow=read["flow"],
             family=_text(read["family"]),
             access=Access(

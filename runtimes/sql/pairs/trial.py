@@ -44,17 +44,6 @@ class Proof:
     image_id: str
     lines: tuple[str, ...]
 
-    def to_json(self) -> JsonObject:
-        """For the plan, whose digest binds it."""
-        return {
-            "ok": self.ok,
-            "key": self.key,
-            "changed": self.changed,
-            "seeds": self.seeds,
-            "image_id": self.image_id,
-            "lines": list(self.lines),
-        }
-
 
 def pair_key(action: Program, undo: Program, schema: Schema) -> str:
     """Names a pair: the same statements on tables of the same definitions. What failed is remembered by it."""

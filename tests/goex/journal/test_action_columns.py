@@ -20,6 +20,7 @@ from goex.journal.states import Event, State
 from goex.journal.usage import usage
 from policies.actions import Code, Ended, Files, Outcome, Revert
 from policies.errors import Conflict, GoexError, Unavailable
+from policies.typed_json import to_json
 from tools.bench import journals
 
 KEY = b"k" * 32
@@ -175,7 +176,7 @@ def test_what_goex_writes_reads(journal: Journal, ended: Outcome | GoexError) ->
                 row = kept.step(transaction, row, event)
             kept.step(transaction, row, Event.FINISH, outcome=ended)
         else:
-            kept.step(transaction, row, Event.REJECT, problem=Problem.of(ended).to_json())
+            kept.step(transaction, row, Event.REJECT, problem=to_json(Problem.of(ended)))
     kept.get("a-new")
     assert len(find_actions(journal, Wanted())) == 4 and journal.verify().good
 
@@ -191,7 +192,7 @@ def test_honest_actions_of_each_shape_verify(journal: Journal) -> None:
     kept = Actions(journal)
     with journal.transaction() as transaction:
         row = _received(kept, transaction, "a-words", None)
-        kept.step(transaction, row, Event.REJECT, problem=Problem.of(GoexError("m")).to_json())
+        kept.step(transaction, row, Event.REJECT, problem=to_json(Problem.of(GoexError("m"))))
         row = _received(kept, transaction, "a-mapped", None)
         kept.step(transaction, row, Event.MAP, action=Code(language="python", program="p" * 9_000, services=("slack",)))
         row = _received(kept, transaction, "a-long", Files(folder="/tmp", language="shell", program="p" * 9_000))

@@ -12,14 +12,14 @@ from goex.engine.grant_issue import Choice, Yes, bindable, freeable, made, own
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from mapper.catalog import Catalog
-from policies.action_json import action_from_json, plan_from_json, plan_to_json
-from policies.actions import Plan, UndoClass
+from policies.actions import Action, Plan, UndoClass
 from policies.digest import digest
 from policies.errors import Unsupported
 from policies.grants import Grant
 from policies.limits import Confinement, unproven
 from policies.rules.facts import Situation, questions
 from policies.services import Risk
+from policies.typed_json import from_json, to_json
 from tests.runtimes.code.support import CATALOG, DRIVE, PROFILE, SECOND, SLACK, code, plan
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -54,23 +54,25 @@ def test_whatever_differs_is_another_digest(what: str) -> None:
 def test_the_same_is_the_same_digest_also_from_the_journal() -> None:
     first = plan(POST)
     assert digest(plan(POST), agent="scout") == digest(first, agent="scout")
-    assert digest(plan_from_json(plan_to_json(first)), agent="scout") == digest(first, agent="scout")
+    assert digest(from_json(Plan, to_json(first), "It"), agent="scout") == digest(first, agent="scout")
 
 
 @pytest.mark.promise(56)
 def test_each_field_of_each_rule_is_in_the_digest() -> None:
     """What the gateway will be told is what was decided on: no field of a rule can change without another digest."""
-    whole = plan_to_json(plan(POST))
+    whole = to_json(plan(POST))
     rule = whole["resolved"]["permits"][0]["rule"]
     for name in rule:
-        changed = plan_to_json(plan(POST))
+        changed = to_json(plan(POST))
         changed["resolved"]["permits"][0]["rule"][name] = "other"
-        assert digest(plan_from_json(changed), agent="x") != digest(plan_from_json(whole), agent="x"), name
+        assert digest(from_json(Plan, changed, "It"), agent="x") != digest(from_json(Plan, whole, "It"), agent="x"), (
+            name
+        )
 
 
 def test_the_action_survives_the_wire_and_the_journal() -> None:
     action = code(POST, "slack.chat.update")
-    assert action_from_json(action.to_json()) == action
+    assert from_json(Action, to_json(action), "It") == action
 
 
 def test_running_a_program_is_a_permission_of_its_own() -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from goex.engine.timeline import meeting
 from policies.actions import Plan
+from policies.typed_json import to_json
 from runtimes.base import Footprint
 from runtimes.code import footprint as footprints
 from runtimes.code import record
@@ -215,7 +216,7 @@ def test_any_text_may_be_sent_and_an_argument_said_twice_alike() -> None:
 def test_a_record_of_an_older_goex_is_all_of_the_service() -> None:
     made = planned("github.issues.create")
     found = kept(made, created(7))
-    old = [{name: value for name, value in one.to_json().items() if name != "more"} for one in found.sent]
+    old = [{name: value for name, value in to_json(one).items() if name != "more"} for one in found.sent]
     found.sent = [record.Sent(**one) for one in old]
     assert footprint(made, found, CATALOG).writes == {HUB}
 

@@ -17,13 +17,13 @@ from mapper.code.found_calls import ANY, FoundCall
 from policies.actions import ANY_VALUE, OTHER_ARGUMENTS, UndoClass
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
+from policies.typed_json import from_json, to_json
 from runtimes.code import path_templates
 from runtimes.code.path_templates import form_of, template
 from runtimes.code.permits import MOST_VALUES, Permit, callable_, permits
 from runtimes.code.record import arguments_of, permits_of
 from runtimes.code.run import placeholder
-from runtimes.gateway.codec import plan_from_json, plan_to_json, rule_from_json, rule_to_json
-from runtimes.gateway.plan import GatewayPlan, SentRequest, Slot
+from runtimes.gateway.plan import GatewayPlan, MethodRule, SentRequest, Slot
 from runtimes.gateway.plan_check import check_opening
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SECOND, SLACK, plan, rules
 from tests.runtimes.rest.support import account
@@ -228,7 +228,7 @@ def test_every_found_call_passes_and_what_is_shown_is_all_that_does(
 def test_rules_survive_the_journal() -> None:
     made = plan("print()", "github.issues.create", POST, accounts=(GITHUB, SLACK))
     for permit in permits_of(made):
-        assert rule_from_json(rule_to_json(permit.rule)) == permit.rule
+        assert from_json(MethodRule, to_json(permit.rule), "It") == permit.rule
 
 
 @pytest.mark.parametrize("name", sorted(CATALOG.services))
@@ -282,8 +282,9 @@ def test_the_forms_of_a_rule_reach_the_gateway_as_they_were_shown() -> None:
     (permit,) = permits((), ("github.issues.get",), {("github", "work"): GITHUB}, CATALOG)
     (slot,) = [part for part in permit.rule.path if isinstance(part, Slot) and part.name == "issue_number"]
     assert slot.form
-    assert rule_from_json(rule_to_json(permit.rule)) == permit.rule
-    assert plan_from_json(plan_to_json(GatewayPlan(action_id="a", rules=(permit.rule,)))).rules == (permit.rule,)
+    assert from_json(MethodRule, to_json(permit.rule), "It") == permit.rule
+    made = GatewayPlan(action_id="a", rules=(permit.rule,))
+    assert from_json(GatewayPlan, to_json(made), "It") == made
 
 
 @pytest.mark.promise(51)

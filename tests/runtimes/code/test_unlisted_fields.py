@@ -12,7 +12,7 @@ from mapper.importing import install
 from mapper.importing.files import import_openapi
 from policies.errors import InvalidInput
 from policies.rules.facts import plan_recipients
-from runtimes.code.plans import permit_to_json
+from policies.typed_json import to_json
 from runtimes.code.record import arguments_of, permits_of
 from runtimes.gateway.plan import SentRequest
 from tests.runtimes.code.sending import sent
@@ -249,7 +249,7 @@ def test_a_field_that_the_catalog_does_not_know_may_reach_somebody(more: str, kn
 def test_permits_are_read_back_as_they_were_made(catalog: Catalog) -> None:
     for body in (f"json={TRANSFER}", "json={'to': 'ann', **read()}", "json=read()"):
         made = plan(program(post("/transfers", body)), accounts=(BANK,), catalog=catalog)
-        assert [permit_to_json(permit) for permit in permits_of(made)] == made.resolved["permits"]
+        assert [to_json(permit) for permit in permits_of(made)] == made.resolved["permits"]
 
 
 @pytest.mark.promise(51)

@@ -12,16 +12,13 @@ import pytest
 from policies.accounts import Origin
 from policies.errors import InvalidInput
 from policies.services import Expect
-from runtimes.gateway.codec import (
-    exchange_from_json,
-    exchange_to_json,
+from policies.typed_json import from_json, to_json
+from runtimes.gateway.credential import secrets_of
+from runtimes.gateway.lease_json import (
     lease_from_json,
     lease_to_json,
-    plan_from_json,
-    plan_to_json,
 )
-from runtimes.gateway.credential import secrets_of
-from runtimes.gateway.plan import Exchange, Ref
+from runtimes.gateway.plan import Exchange, GatewayPlan, Ref
 from runtimes.gateway.plan_check import check_opening
 from runtimes.gateway.redactor import Redactor
 from runtimes.gateway.rpc_frames import BrokenFrame, encode, read
@@ -123,15 +120,15 @@ def test_the_wire_keeps_a_plan_whole() -> None:
         expect=(Expect(op="equals", path="$.a", value=Ref("x", "$.y"), says="no"), Expect(op="status", value=[1])),
     )
     sent = plan(made)
-    assert plan_from_json(plan_to_json(sent)) == sent
+    assert from_json(GatewayPlan, to_json(sent), "It") == sent
     given = dataclasses.replace(
         lease(account(ORIGIN, ca_pem="pem")), redact=(Secret("the password"), Secret(b"\xff pair"))
     )
     assert lease_from_json(lease_to_json(given)) == given
     seen = Exchange(request="a", status=200, well=True, body={"r": [1]}, text="t", failed="f", size=7, replayed=True)
-    assert exchange_from_json(exchange_to_json(seen)) == seen
+    assert from_json(Exchange, to_json(seen), "It") == seen
     with pytest.raises(InvalidInput):
-        plan_to_json(plan(planned(ORIGIN, body={"x": object()})))
+        to_json(plan(planned(ORIGIN, body={"x": object()})))
 
 
 async def test_frames() -> None:

@@ -11,14 +11,7 @@ import pytest
 
 from policies.accounts import Origin
 from policies.errors import InvalidInput
-from runtimes.gateway.codec import (
-    plan_from_json,
-    plan_to_json,
-    refusal_from_json,
-    refusal_to_json,
-    sent_from_json,
-    sent_to_json,
-)
+from policies.typed_json import from_json, to_json
 from runtimes.gateway.plan import GatewayPlan, MethodRule, Refusal, SentRequest, Slot, TokenEndpoint
 from runtimes.gateway.plan_check import check_opening
 from tests.runtimes.gateway.ruled import AUTH, CHAT, HOME, MARKS, PLAN, POST, RULES, SECRETS, WORK, leases
@@ -157,7 +150,7 @@ def test_the_wire_keeps_rules_whole() -> None:
         written={"prefer": ("a=b", "c"), "version": ("1",)}, shown=("id", "etag"),
     )  # fmt: skip
     plan = replace(PLAN, rules=(*RULES, odd), code=True, seconds=9.5)
-    assert plan_from_json(json.loads(json.dumps(plan_to_json(plan)))) == plan
+    assert from_json(GatewayPlan, json.loads(json.dumps(to_json(plan))), "It") == plan
     passed = SentRequest(
         rule="rule-1",
         slots={"a": "b"},
@@ -167,6 +160,6 @@ def test_the_wire_keeps_rules_whole() -> None:
         file=True,
         keys=("k",),
     )
-    assert sent_from_json(json.loads(json.dumps(sent_to_json(passed)))) == passed
+    assert from_json(SentRequest, json.loads(json.dumps(to_json(passed))), "It") == passed
     refusal = Refusal(reason="r", method="GET", target="t", kind="path", method_id="a.b")
-    assert refusal_from_json(json.loads(json.dumps(refusal_to_json(refusal)))) == refusal
+    assert from_json(Refusal, json.loads(json.dumps(to_json(refusal))), "It") == refusal

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from policies.errors import InvalidInput
+from policies.typed_json import to_json
 from runtimes.gateway.client import GatewayClient
-from runtimes.gateway.codec import lease_to_json, plan_to_json
 from runtimes.gateway.contract import GatewayFailed
+from runtimes.gateway.lease_json import lease_to_json
 from runtimes.gateway.rpc_frames import encode
 from tests.runtimes.gateway.running import HI, Up, begin, client_fixture, upstream_fixture  # noqa: F401  fixtures
 from tests.runtimes.gateway.support import (
@@ -293,12 +294,12 @@ async def test_the_conversation_never_gives_a_secret_back(tmp_path: Path, upstre
     bad_secret = [lease_to_json(lease(account(origin), secret=f"{CANARY}\nX: y"))]
     frames: list[dict[str, Any]] = [
         {"op": "hello", "run_dir": str(tmp_path)},
-        {"op": "open", "plan": plan_to_json(plan(planned(origin))), "leases": good},
-        {"op": "open", "plan": plan_to_json(plan(planned(origin))), "leases": good},
-        {"op": "open", "plan": plan_to_json(plan(planned(origin), action_id="a2")), "leases": good},
-        {"op": "open", "plan": plan_to_json(plan(planned(origin))), "leases": bad_secret},
+        {"op": "open", "plan": to_json(plan(planned(origin))), "leases": good},
+        {"op": "open", "plan": to_json(plan(planned(origin))), "leases": good},
+        {"op": "open", "plan": to_json(plan(planned(origin), action_id="a2")), "leases": good},
+        {"op": "open", "plan": to_json(plan(planned(origin))), "leases": bad_secret},
         {"op": "open", "plan": {"action_id": CANARY}, "leases": good},
-        {"op": "open", "plan": plan_to_json(plan(planned(origin))), "leases": [{"secret": CANARY}]},
+        {"op": "open", "plan": to_json(plan(planned(origin))), "leases": [{"secret": CANARY}]},
     ]
     loop = asyncio.get_running_loop()
     ours.setblocking(False)

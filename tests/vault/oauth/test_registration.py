@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from policies.errors import GoexError, InvalidInput
+from policies.typed_json import from_json, to_json
 from tests.services.oidc import OidcServer
 from tests.vault.oauth.conftest import started
 from tests.vault.oauth.support import Hostile, answer, http, scopes, visiting
@@ -45,7 +46,7 @@ def test_a_login_of_a_client_that_was_made_for_it(registering: OidcServer) -> No
         assert tokens.granted == scopes("notes.read") and tokens.client.registered
         assert not tokens.client.client_secret and tokens.client.method(provider) == "none"
         made.append(tokens.client.client_id)
-        assert Client.from_json(tokens.client.to_json()) == tokens.client
+        assert from_json(Client, to_json(tokens.client), "It") == tokens.client
     assert made[0] != made[1]  # each has its own login's redirect address
     assert [each["status"] for each in registering.asked("/reg")] == [201, 201]
 
