@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from policies.actions import Plan, Revert, UndoClass, folders_of, other_paths_of
+from policies.commits import each_of
+from policies.display_text import counted
 from policies.grants import PERSON
 from policies.reversions import Standing
 from policies.rules.facts import NO_CATALOG, Catalogued, Situation, hosts_of, plan_recipients
@@ -44,9 +46,14 @@ class Confinement:
     def refusal(self, plan: Plan, *, agent: str, situation: Situation, catalog: Catalogued = NO_CATALOG) -> str:
         """Why this plan is out of bounds, as the agent may read it; "" when it is within them."""
         if agent != PERSON and self.session_actions and situation.session_actions >= self.session_actions:
-            return f"This session has had its {self.session_actions} actions, and isn't allowed more."
+            return f"This session has had its {counted(self.session_actions, 'action')}, and isn't allowed more."
         if agent == PERSON and isinstance(plan.action, Revert) and plan.action.verb != "redo":
             return ""
+        said = (self._refusal(one, agent, catalog) for one in each_of(plan) or (plan,))
+        return next((why for why in said if why), "")
+
+    def _refusal(self, plan: Plan, agent: str, catalog: Catalogued) -> str:
+        """Why a plan that is none of several is out of bounds."""
         if self.folders and not all(self._holds(plan, folder) for folder in folders_of(plan)):
             return "This folder isn't one of those that actions are confined to."
         if self.hosts and (outside := _outside(hosts_of(plan), self.hosts)):
@@ -86,7 +93,7 @@ class Confinement:
                 return f"{outside} isn't one of the {name} that actions are confined to."
         rows = plan.bounds.get("rows")
         if self.rows and (rows is None or rows > self.rows):
-            return f"It may change more than the {self.rows} rows that one action may."
+            return f"It may change more than the {counted(self.rows, 'row')} that one action may."
         return ""
 
 

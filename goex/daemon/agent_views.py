@@ -24,9 +24,10 @@ from goex.journal.actions import ActionRow
 from goex.journal.states import State
 from goex.page_address import page_port
 from goex.rpc import goex_pb2 as pb
-from policies.actions import Action, ApiCalls, refers
+from policies.actions import Action, ApiCalls, Revert, refers
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
 from policies.jsonvalue import parse
+from policies.typed_json import from_json
 
 _DATABASES = frozenset({"sql", "mongo"})
 _FOLDERS = frozenset({"files"})
@@ -54,10 +55,13 @@ def asks_folder(core: Core, row: ActionRow) -> bool:
 
 def _about(core: Core, row: ActionRow, kinds: frozenset[str]) -> bool:
     try:
-        about = core.actions.get(row.target) if row.kind == "revert" else row
+        action = row.action() if row.kind == "revert" else None
+        about = [core.actions.get(id) for id in action.targets] if isinstance(action, Revert) else [row]
     except GoexError:
         return True
-    return about.kind in kinds or (about.kind == "calls" and calls_on_folder(core, about.action()))
+    if any(each.kind in kinds for each in about):
+        return True
+    return any(each.kind == "calls" and calls_on_folder(core, each.action()) for each in about)
 
 
 def calls_on_folder(core: Core, action: Action | None) -> bool:
@@ -72,7 +76,11 @@ def shown_action(core: Core, row: ActionRow, principal: Principal) -> pb.ActionV
     """An action as `principal` may see it."""
     view = _covered(core, action_view(row), row, principal)
     if not principal.owns_all:
-        problem = _problem(core, problem_view(Problem.from_json(parse(row.problem))), row) if row.problem else None
+        problem = (
+            _problem(core, problem_view(from_json(Problem, parse(row.problem), "The problem")), row)
+            if row.problem
+            else None
+        )
         view.ending.CopyFrom(_ending(core, view, problem, row))
     return view
 
@@ -132,7 +140,11 @@ def _refused(core: Core, row: ActionRow) -> bool:
 
 
 def _denied_unseen(row: ActionRow) -> bool:
-    return row.state is State.DENIED and bool(row.plan) and bool(row.the_plan().resolved.get("unseen"))
+    """Whether it was denied by what was asked for alone. A commit looks at nothing that is there now."""
+    if row.state is not State.DENIED or not row.plan:
+        return False
+    plan = row.the_plan()
+    return bool(plan.resolved.get("unseen")) or (isinstance(plan.action, Revert) and plan.action.verb == "commit")
 
 
 def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
@@ -141,9 +153,9 @@ def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
     if row.kind != "revert" and not asks_data(core, row):
         return problem
     ran = row.state in _RAN or bool(row.outcome)
-    if ran or problem.code in _OF_ITSELF or _denied_unseen(row):
-        return problem
     answers = [one.state for one in core.approvals.of_action(row.id)]
+    if ran or problem.code in _OF_ITSELF or (_denied_unseen(row) and "approved" not in answers):
+        return problem
     if problem.code in ("denied", "timed-out") and answers and answers[-1] in _ANSWERED:
         return problem
     next_step = f"The person can see why, at {row.id}."

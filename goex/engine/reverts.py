@@ -18,7 +18,9 @@ from goex.journal.actions import ActionRow
 from goex.journal.chain import Transaction
 from goex.journal.states import UNDER_WAY, Event, State
 from policies.actions import Need, Outcome, Plan, Revert, UndoClass
+from policies.commits import together
 from policies.errors import Conflict, Denied, InvalidInput
+from policies.rules.facts import with_target
 from runtimes.base import Context, Runtime
 
 REVERTIBLE: Mapping[str, frozenset[State]] = {
@@ -26,6 +28,11 @@ REVERTIBLE: Mapping[str, frozenset[State]] = {
     "redo": frozenset({State.UNDONE}),
     "commit": frozenset({State.DONE, State.PARTIAL, State.UNDONE, State.UNKNOWN}),
 }
+
+
+# Bytes of what rules were asked about the target, in the plan of a redo or commit: less of each of several, since each
+# question takes a millisecond.
+_MOST_SAID = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,9 @@ class Reverting:
         for row in rows:
             runtime, plan = self._of(row)
             one = replace(revert, target=row.id, also=())
-            plans.append(await runtime.assess_revert(one, plan, self.core.context(row)))
+            made = await runtime.assess_revert(one, plan, self.core.context(row))
+            most = _MOST_SAID // len(rows) ** 2
+            plans.append(with_target(made, plan, most=most, catalog=self.core.catalog))
         made = plans[0] if len(plans) == 1 else _together(revert, plans)
         if revert.regardless:
             said = "Later actions may stand on what it did; that is disregarded."
@@ -161,7 +170,7 @@ def _together(revert: Revert, plans: list[Plan]) -> Plan:
         needs=_distinct(need for plan in plans for need in plan.needs),
         undo_class=UndoClass.IRREVERSIBLE,
         undo_text="None of them can be undone or redone after this.",
-        resolved={"verb": "commit", "each": {one: dict(plan.resolved) for one, plan in zip(ids, plans, strict=True)}},
+        resolved={"verb": "commit", "each": together(dict(zip(ids, plans, strict=True)))},
         bounds={},
         lines=tuple(lines),
         undo={},

@@ -20,12 +20,21 @@ from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.grants import Grant, Width
 from policies.jsonvalue import JsonObject, JsonValue
-from policies.rules.facts import REVERTS, Catalogued, Situation
+from policies.rules.facts import REVERTS, Catalogued, Situation, with_target
 from policies.rules.rule_errors import close
 from policies.services import Method, Risk
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 MOST = 20_000
+MOST_BYTES = 2**20  # of what a target was asked about
+_DROPPING = Need(
+    service="goex",
+    account="a-case",
+    scope="commit",
+    risk=Risk.WRITE,
+    methods=("commit",),
+    arguments=({"action": "a-case"},),
+)
 _KEYS = (
     "name", "agent", "call", "arguments", "calls", "folder", "program", "kind", "account", "scope", "risk", "undo",
     "at", "hosts", "bounds", "databases", "tables", "database", "scopes", "policy",
@@ -202,6 +211,19 @@ def _plan(case: Mapping[str, Any], catalog: Catalogued, scope_of: ScopeOf) -> Pl
     kind = str(case.get("kind", own))
     if kind not in (own, *REVERTS):
         raise BadCase(f"{kind[:60]!r} isn't what can be done with it.", next_step=f"It is {own}, {', '.join(REVERTS)}.")
+    plan = _of_kind(case, kind, catalog, scope_of)
+    if own == "files" or kind not in ("redo", "commit"):
+        return plan
+    # As the engine does it: what the target was asked about, too. Most commits only drop what undo would need.
+    target = replace(plan, action=_of_kind(case, own, catalog, scope_of).action)
+    if kind == "commit" and plan.resolved.get("policy") != "versioning":
+        resolved = {name: value for name, value in plan.resolved.items() if name != "steps"}
+        undo = plan.undo_class if "undo" in case else UndoClass.IRREVERSIBLE
+        plan = replace(plan, needs=(_DROPPING,), undo_class=undo, resolved=resolved)
+    return with_target(plan, target, most=MOST_BYTES, catalog=catalog)
+
+
+def _of_kind(case: Mapping[str, Any], kind: str, catalog: Catalogued, scope_of: ScopeOf) -> Plan:
     account = str(case.get("account", "default"))
     if "folder" in case:
         plan = _files(case, kind)

@@ -4,8 +4,9 @@ principal is the agent (the person's own commands: `Agent::"person"`), action th
 `redo`, `commit`, …), resource the method (`Method::"slack.chat.postMessage"`, in its `Service`) or the folder (within
 those above it). Pre-reads and probes are calls too. What a plan needs and no step explains is asked about as well.
 Doing calls or statements again makes the same ones, and so does code: each is a `call` (`sql`, `mongo`), too, and what
-forbids that, or wants it asked, holds for both. A call that code may make stands once for each set of values that it is
-held to; what it isn't held to can't be judged.
+forbids that, or wants it asked, holds for both. A redo of statements and a commit are asked about by what their target
+was asked about, too; a commit of several is asked about as each of them is. A call that code may make stands once for
+each set of values that it is held to; what it isn't held to can't be judged.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import Any, Protocol
 
 from policies.accounts import Origin
 from policies.actions import ANY_VALUE, ApiCalls, Code, Files, Need, Plan, Revert, folders_of, other_paths_of
+from policies.commits import each_of
 from policies.databases import SERVICE as DATABASES
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonObject, JsonValue
+from policies.jsonvalue import JsonObject, JsonValue, canonical
 from policies.rules.arguments import STRING, Unjudgeable, types_of, value_of
 from policies.rules.audience import Recipients, at_most_one_each, recipients_of
 from policies.services import Method, Risk, Service
@@ -28,7 +30,9 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 TOOL = "tool"  # what an agent's client runs by itself, outside of GoEx
 KINDS = ("call", "files", "code", "sql", "mongo", TOOL, "undo", "redo", "commit")
 REVERTS = ("undo", "redo", "commit")
-LOCAL = frozenset({"files", "code", DATABASES, "goex"})  # services of needs that reach nobody by themselves
+GOEX = "goex"  # of a commit that only drops what undo would need
+LOCAL = frozenset({"files", "code", DATABASES, GOEX})  # services of needs that reach nobody by themselves
+OF_TARGET = "of_target"  # in the plan of a revert: `of_target`
 
 
 class Catalogued(Protocol):
@@ -94,8 +98,21 @@ def questions(
 ) -> tuple[Question, ...]:
     """What is asked of the rules about this plan. At least one for each required need. What is said of a folder by
     another of its paths may forbid and ask, and permits nothing; by that, too, it is in those that hold it on its own
-    mount, as confinement takes it."""
+    mount, as confinement takes it. Raises InvalidInput for a commit of several that doesn't say what each is."""
     required = plan.required
+    if several := each_of(plan):
+        asked = [(one, questions(one, agent=agent, situation=situation, now=now, catalog=catalog)) for one in several]
+        calls = sum(found[0].context["calls"] for _, found in asked)
+        each = (
+            replace(
+                question,
+                context={**question.context, "calls": calls},
+                needs=frozenset(required.index(one.required[index]) for index in question.needs),
+            )
+            for one, found in asked
+            for question in found
+        )
+        return tuple({_key(question): question for question in each}.values())
     parts = tuple(_parts(plan, required, catalog))
     common = _common(plan, situation, now, parts)
     kind = _kind(plan)
@@ -129,19 +146,137 @@ def questions(
             needs=part.needs,
         )
         made.append(question)
-        mount, paths = other_paths_of(plan, part.folder) if part.folder else ("", ())
-        # What lies on this mount holds it by each path: a second mount of all takes nothing out of it.
-        holding = [one for one in (resource, *above) if f"{one[1]}/".startswith(f"{mount.rstrip('/')}/")]
-        for path in paths:
-            resource, above = _resource(replace(part, folder=path))
-            above = (*above, *(one for one in holding if one not in (resource, *above)))
-            there = {**question.context, "folder": path}
-            made.append(replace(question, resource=resource, above=above, context=there, needs=frozenset()))
         again = kind == "redo" or (kind == "code" and service is not None)
         if again and part.method and not part.folder:
-            first = "call" if part.service != DATABASES else "sql" if "schema_hash" in plan.resolved else "mongo"
+            first = "call" if part.service != DATABASES else _statements(plan)
             made.append(replace(question, kind=first, needs=frozenset()))  # it may forbid and ask, and permits nothing
-    return tuple(made)
+    made += _of_target(plan, agent, common, catalog)
+    return tuple(one for question in made for one in (question, *_by_other_paths(plan, question)))
+
+
+def _key(question: Question) -> bytes:
+    """What tells a question from those that have the same answer and settle the same."""
+    said = (question.kind, question.resource, question.above, question.arguments, question.context)
+    return canonical([*said, sorted(question.hidden), sorted(question.needs)])
+
+
+def _by_other_paths(plan: Plan, question: Question) -> Iterator[Question]:
+    """The same question by each other path of its folder, whether it is about the folder or about a call there."""
+    folder = question.context.get("folder", "")
+    mount, paths = other_paths_of(plan, folder) if folder else ("", ())
+    resource, above = question.resource, question.above
+    # What lies on this mount holds it by each path: a second mount of all takes nothing out of it.
+    holding = [one for one in (resource, *above) if f"{one[1]}/".startswith(f"{mount.rstrip('/')}/")]
+    for path in paths:
+        if question.resource[0] == "Folder":
+            resource, above = _folder(path)
+            above = (*above, *(one for one in holding if one not in (resource, *above)))
+        there = {**question.context, "folder": path}
+        yield replace(question, resource=resource, above=above, context=there, needs=frozenset())
+
+
+def with_target(plan: Plan, target: Plan, *, most: int, catalog: Catalogued = NO_CATALOG) -> Plan:
+    """The plan of a revert, with `of_target` where rules ask about that. An undo is asked about as what it does, and so
+    are calls of a service that are made again."""
+    verb = _kind(plan)
+    remade = isinstance(target.action, ApiCalls) and not folders_of(target)
+    if verb == "undo" or (verb == "redo" and remade):
+        return plan
+    return replace(plan, resolved={**plan.resolved, OF_TARGET: of_target(target, most=most, catalog=catalog)})
+
+
+def of_target(plan: Plan, *, most: int, catalog: Catalogued = NO_CATALOG) -> JsonObject:
+    """What rules were asked about an action, for the plan of its redo or commit: its kind, its way back and its calls.
+    Of those whose JSON comes after `most` bytes, all of a method are kept as one whose arguments may be anything."""
+    required = plan.required
+    parts: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for part in _parts(plan, required, catalog):
+        if part.folder:
+            continue  # its redo and commit are about that folder themselves
+        needs = [required[index] for index in part.needs]
+        said = {
+            "service": part.service,
+            "method": part.method,
+            "account": part.account,
+            "risk": max((need.risk for need in needs), default=Risk.DELETE).word,
+            "scopes": sorted({need.scope for need in needs}),
+            "arguments": dict(part.arguments),
+        }
+        text = canonical(said)
+        most -= len(text)
+        kind = (part.service, part.method, part.account, said["risk"])
+        if most >= 0:
+            parts[*kind, text] = said
+            continue
+        same = parts.setdefault(kind, {**said, "scopes": [], "arguments": {}})
+        same["scopes"] = sorted({*same["scopes"], *said["scopes"]})
+        same["arguments"] |= dict.fromkeys(part.arguments, ANY_VALUE)
+    return {"kind": _kind(plan), "undo": plan.undo_class.value, "parts": list(parts.values())}
+
+
+def _of_target(plan: Plan, agent: str, common: Mapping[str, Any], catalog: Catalogued) -> Iterator[Question]:
+    """What the target of a redo or a commit was asked about, which may forbid and ask, and permits nothing."""
+    verb = _kind(plan)
+    if verb not in ("redo", "commit"):
+        return
+    target = plan.resolved.get(OF_TARGET) or _unknown_target(plan)
+    for part in target["parts"]:
+        service = catalog.services.get(part["service"])
+        method = service.methods.get(part["method"]) if service is not None else None
+        risk = Risk.parse(part["risk"])
+        recipients, hidden = Recipients(), frozenset[str]()  # a commit reaches nobody
+        if verb == "redo":
+            call = _Part(part["service"], part["method"], part["account"], part["arguments"], frozenset())
+            recipients = _recipients(call, service, method)
+            hidden = _hidden(call, method, recipients)
+        question = Question(
+            agent=agent,
+            kind=verb,
+            resource=("Method", f"{part['service']}.{part['method']}"),
+            above=(("Service", part["service"]),),
+            arguments=part["arguments"],
+            context={
+                **common,
+                "account": part["account"],
+                "risk": entity("Risk", risk.word),
+                "risk_level": int(risk),
+                "scopes": list(part["scopes"]),
+                "recipients": sorted(recipients.names),
+                "recipient_count": len(recipients.names) + recipients.later,
+                "imported": service is not None and service.source == "imported",
+            },
+            method=method,
+            hidden=hidden,
+        )
+        yield question
+        if verb == "redo":
+            first = {"undo": entity("Undo", target["undo"]), "calls": len(target["parts"])}
+            yield replace(question, kind=target["kind"], context={**question.context, **first})
+
+
+def _unknown_target(plan: Plan) -> JsonObject:
+    """`of_target` of a redo that an older version planned: statements that may be any."""
+    parts = [
+        {
+            "service": need.service,
+            "method": method,
+            "account": need.account,
+            "scopes": [need.scope],
+            "risk": Risk.DELETE.word,
+            "arguments": {"statement": ANY_VALUE, "operation": ANY_VALUE},
+        }
+        for need in plan.required
+        if need.service == DATABASES and _kind(plan) == "redo"
+        for method in need.methods
+    ]
+    return {"kind": _statements(plan), "undo": plan.undo_class.value, "parts": parts}
+
+
+def _statements(plan: Plan) -> str:
+    """The kind of the statements that a redo makes again."""
+    if target := plan.resolved.get(OF_TARGET):
+        return str(target["kind"])
+    return "sql" if "schema_hash" in plan.resolved else "mongo"
 
 
 def entity(kind: str, id: str) -> dict[str, Any]:
@@ -235,10 +370,14 @@ def _steps(plan: Plan) -> Iterator[Mapping[str, Any]]:
 
 def _resource(part: _Part) -> tuple[tuple[str, str], tuple[tuple[str, str], ...]]:
     if part.folder:
-        pieces = [piece for piece in part.folder.split("/") if piece]
-        above = ["/" + "/".join(pieces[:count]) for count in range(len(pieces) - 1, -1, -1)]
-        return ("Folder", "/" + "/".join(pieces)), tuple(("Folder", path) for path in above if pieces)
+        return _folder(part.folder)
     return ("Method", f"{part.service}.{part.method}"), (("Service", part.service),)
+
+
+def _folder(path: str) -> tuple[tuple[str, str], tuple[tuple[str, str], ...]]:
+    pieces = [piece for piece in path.split("/") if piece]
+    above = ["/" + "/".join(pieces[:count]) for count in range(len(pieces) - 1, -1, -1)]
+    return ("Folder", "/" + "/".join(pieces)), tuple(("Folder", path) for path in above if pieces)
 
 
 def _common(plan: Plan, situation: Situation, now: datetime, parts: tuple[_Part, ...]) -> dict[str, Any]:

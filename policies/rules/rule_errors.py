@@ -18,7 +18,7 @@ from policies.display_text import escape
 from policies.grants import ANONYMOUS, PERSON
 from policies.rules.book import DEFAULT_FILE, default_text
 from policies.rules.cedar_schema import ACTIONS, ENUMS, FACTS, TYPES, Arguments, schema_text
-from policies.rules.facts import Catalogued
+from policies.rules.facts import GOEX, Catalogued
 from policies.rules.source import BadRule, Chunk, Effect, Policy, each, joined, nodes_of, path_of, type_name
 
 _ALL_AT_ONCE = "Name the arguments one by one, or the method in the rule's head."
@@ -98,11 +98,13 @@ def _names(policy: Policy, catalog: Catalogued, agents: Collection[str]) -> Iter
             case "Agent" if id not in (PERSON, ANONYMOUS, *agents):
                 step = close(id, (PERSON, *agents)) or "goex agents list lists them; goex agents add makes one."
                 yield _found(policy, f"There is no agent {escape(id)!r}, {never}.", step, at=id, error=False)
-            case "Service" if id not in (SERVICE, *catalog.services):
+            case "Service" if id not in (SERVICE, GOEX, *catalog.services):
                 step = close(id, catalog.services) or "goex catalog lists them."
                 yield _found(policy, f"There is no service {escape(id)!r}, {never}.", step, at=id, error=False)
             case "Method":
                 service, _, name = id.partition(".")
+                if id == f"{GOEX}.commit":
+                    continue
                 if service == SERVICE:
                     listed = (*RISKS, PAIRS, OTHERWISE)
                     if name not in listed:

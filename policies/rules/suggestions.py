@@ -153,6 +153,8 @@ def _examples(one: Asked, catalog: Catalogued) -> Iterable[tuple[_Group, _Exampl
     if plan.risk > Risk.WRITE or (plan.undo_class is UndoClass.IRREVERSIBLE and plan.risk > Risk.READ):
         return
     for question in _questions(one, catalog):
+        if not question.needs:
+            continue  # by another of a folder's paths nothing is permitted
         method = question.method
         risk = max((plan.required[index].risk for index in question.needs), default=Risk.DELETE)
         values = leaves(method.parameters, question.arguments) if method is not None else None

@@ -12,8 +12,10 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.goex.code.conftest import Scene
+from tests.goex.daemon.test_rules import apply
 from tests.runtimes.rest.support import TOKEN
 from tests.support.daemon import APPROVAL_PASSPHRASE
+from tests.support.entries import Client
 from tests.support.journey import Journey, decide, problem, undo
 from tests.support.person import QUESTION
 
@@ -210,6 +212,25 @@ def test_after_a_commit_there_is_no_undo(scene: Scene) -> None:
     with pytest.raises((grpc.RpcError, AssertionError)):
         Journey(scene.daemon, undo(finished.action.id), person=True).approve()
     assert scene.texts == ["kept"]
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ' in Service::"slack");',
+        ' == Method::"slack.chat.postMessage") when { context.arguments.channel == "#ops" };',
+    ],
+)
+def test_a_commit_is_held_to_rules_about_what_the_program_called(scene: Scene, rest: str) -> None:
+    finished = scene.run(scene.post("kept"))
+    apply(scene.daemon, f'@id("no-keeping") forbid (principal, action == Action::"commit", resource{rest}')
+    try:
+        refused = Client(scene.daemon).revert(finished.action.id, "commit").ended()
+    finally:
+        apply(scene.daemon, "")
+    assert refused.problem.code == "denied" and "no-keeping" in refused.problem.message
+    assert scene.daemon.person_action(finished.action.id) == "done"
 
 
 def test_an_agent_proposes_and_the_person_decides(scene: Scene) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -57,6 +58,16 @@ def test_what_recurs_is_suggested_and_nothing_beside_it() -> None:
         asked("slack.chat.delete", arguments={"channel": "#ops", "ts": "1.1"}),
     ):
         assert not runs(made, other), other
+
+
+def test_a_folder_s_other_paths_suggest_nothing() -> None:
+    """Calls of an MCP server there: by another path nothing is permitted, so that no rule would be for it."""
+    there = {"folder": "/a/docs", "also": [{"folder": "/a/docs", "mount": "/a", "paths": ["/b/docs", "/c/docs"]}]}
+    one = post()
+    one = replace(one, plan=replace(one.plan, resolved={**one.plan.resolved, **there}))
+    assert not found(one).rules
+    (rule,) = found(one, one).rules
+    assert (rule.answers, rule.risk) == (2, "write")
 
 
 def test_how_much_a_read_gives_may_be_anything_after_several_days_and_never_what_it_reads() -> None:
