@@ -196,7 +196,8 @@ class MongoRuntime:
     # ---- inside
 
     async def _in(self, lease: Lease, work: Callable[[Backend], T]) -> T:
-        return await in_session(lambda: self.connect(lease.account, lease.secret, self.limits), work)
+        name = lease.account.name
+        return await in_session(name, lambda: self.connect(lease.account, lease.secret, self.limits), work)
 
     @staticmethod
     def _lease(plan: Plan, context: Context) -> Lease:

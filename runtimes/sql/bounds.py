@@ -44,8 +44,10 @@ class Sizes(ABC):
         """A bound that is known without a look at what its condition finds."""
         if statement.most is not None:
             return statement.most
-        if statement.verb != "insert":
-            return self.of(statement.table)
+        return self.of(statement.table) if statement.verb != "insert" else self.of_sources(statement)
+
+    def of_sources(self, statement: Statement) -> int:
+        """How many rows its query may give."""
         if not statement.sources:
             return UNCOUNTED
         number = 1

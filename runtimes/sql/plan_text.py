@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from policies.display_text import escape
+from policies.display_text import counted, escape
 from runtimes.base import DryLine
 from runtimes.database_overview import SeenColumn, SeenTable
 from runtimes.sql.bounds import stepped
@@ -84,7 +84,7 @@ def payload_lines(program: Program) -> tuple[str, ...]:
 
 def warning_lines(program: Program) -> tuple[str, ...]:
     """The statements without a condition."""
-    tables = dict.fromkeys(one.table for one in program.statements if one.everywhere)
+    tables = dict.fromkeys(name for one in program.statements if one.everywhere for name in (one.table, *one.others))
     return tuple(escape(f"THERE IS NO WHERE: every row of {table}.") for table in tables)
 
 
@@ -100,7 +100,7 @@ def _uses(statement: Statement) -> Iterator[str]:
             columns = ""
         yield escape(f"  {_VERBS[use.verb]} {use.table}{columns}")
     if statement.everywhere:
-        yield escape(f"  THERE IS NO WHERE: it is for every row of {statement.table}.")
+        yield escape(f"  THERE IS NO WHERE: it is for every row of {', '.join((statement.table, *statement.others))}.")
 
 
 _VERBS = {
@@ -160,7 +160,7 @@ def undo_text(policy: Policy, hold_hours: int, survey: Survey, dialect: Dialect)
             said = (
                 "The transaction is held, also over a crash of GoEx or of the server: nobody else sees what it did, "
                 "and others wait for the rows that it locked. Undo rolls it back, commit makes it last; when neither "
-                f"is asked for within {hold_hours} hours, GoEx rolls it back."
+                f"is asked for within {counted(hold_hours, 'hour')}, GoEx rolls it back."
             )
         case "reversal":
             said = (
@@ -264,7 +264,7 @@ def dry_lines(ran: Ran, verb: str = "") -> Iterator[DryLine]:
         for row in result.rows:
             yield DryLine("same", escape(" | ".join("NULL" if value is None else str(value) for value in row)))
         if result.cut:
-            yield DryLine("note", f"{result.cut} more rows were left out.")
+            yield DryLine("note", f"{counted(result.cut, 'more row')} left out.")
     table = ""
     for change in ran.sample:
         if change.table != table:

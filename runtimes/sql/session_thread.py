@@ -7,12 +7,14 @@ interrupted until it ends, and then rolls back by itself. Each session is closed
 from __future__ import annotations
 
 import asyncio
+import re
+import shlex
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
-from policies.errors import Conflict
+from policies.errors import Conflict, GoexError
 
 
 class Session(Protocol):
@@ -31,8 +33,13 @@ _AGAIN = 0.2  # seconds until what was interrupted is interrupted once more
 _threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="goex-db")
 
 
-async def in_session(opened: Callable[[], S], work: Callable[[S], T]) -> T:
-    """Run `work` on a session of its own. Raises what opening and the work raise."""
+# What opens a database, or checks a statement, isn't told by which name the person added it.
+_ENTRY = re.compile(r"(?<=goex db show )NAME\b|(?<=goex db add )NAME\b|(?<=goex exec --db )NAME\b")
+
+
+async def in_session(entry: str, opened: Callable[[], S], work: Callable[[S], T]) -> T:
+    """Run `work` on a session of its own, of the database that was added as `entry`. Raises what opening and the work
+    raise, with that name in its next step."""
     running: list[S] = []
     given_up = threading.Event()
 
@@ -47,7 +54,14 @@ async def in_session(opened: Callable[[], S], work: Callable[[S], T]) -> T:
             running.clear()
             session.close()
 
-    task = asyncio.wrap_future(_threads.submit(run))
+    def run_named() -> T:
+        try:
+            return run()
+        except GoexError as error:
+            error.next_step = _ENTRY.sub(lambda _: shlex.quote(entry), error.next_step)
+            raise
+
+    task = asyncio.wrap_future(_threads.submit(run_named))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -35,7 +35,6 @@ ENGINES = ("sqlite", "postgres", "mariadb")
 REFUSED: set[tuple[str, str]] = {
     ("sqlite", "truncate"),  # it has none
     ("mariadb", "trigger"),
-    ("mariadb", "ddl"),  # but for what one statement takes back
     ("postgres", "ddl-add"),  # but for a CREATE TABLE alone; versioning takes the others
     ("postgres", "ddl"),
 }

@@ -10,6 +10,7 @@ from sqlglot import exp
 from policies.errors import Unsupported
 from runtimes.sql.checking.functions import FUNCTIONS, LAST_KEYS, TYPES
 from runtimes.sql.checking.nodes import NODES, WORDS
+from runtimes.sql.checking.variables import check_assigned, check_read
 from runtimes.sql.contract import Dialect, Schema
 
 _WIDE = re.compile(r"\*|[0-9]{3}")  # widths that come from an argument, or are hundreds and more
@@ -18,7 +19,7 @@ _NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,4})?|0[xX
 MAX_REPEAT = 10_000  # characters that repeat() and lpad() may make
 _COLLATED = (exp.Collate, exp.CollateColumnConstraint, exp.CollateProperty)
 _TEXT = {"Literal", "Identifier", "National", "HexString", "BitString", "RawString"}
-_TIMES = {"repeat": 1, "space": 0, "lpad": 1, "rpad": 1, "zeroblob": 0}
+_TIMES = {"repeat": 1, "space": 0, "lpad": 1, "rpad": 1, "zeroblob": 0, "randomblob": 0}
 _STATEMENTS: dict[type[exp.Expr], str] = {
     exp.Transaction: "BEGIN", exp.Commit: "COMMIT", exp.Rollback: "ROLLBACK", exp.Set: "SET", exp.Copy: "COPY",
     exp.Pragma: "PRAGMA", exp.Attach: "ATTACH", exp.Detach: "DETACH", exp.Use: "USE", exp.Grant: "GRANT",
@@ -27,9 +28,9 @@ _STATEMENTS: dict[type[exp.Expr], str] = {
 }  # fmt: skip
 
 
-def allow(tree: exp.Expr, schema: Schema, *, inserted: bool = False) -> None:
+def allow(tree: exp.Expr, schema: Schema, *, inserted: bool = False, variables: frozenset[str] = frozenset()) -> None:
     """Raises Unsupported, naming the first thing that isn't allowed. `inserted`: an earlier statement of the program
-    puts rows in."""
+    puts rows in. `variables` that it may read."""
     runs = isinstance(tree, exp.Query | exp.Insert | exp.Update | exp.Delete)  # a definition would keep the call
     kept = {column.type.casefold() for table in schema.tables.values() for column in table.columns}
     for node in tree.walk():
@@ -44,15 +45,26 @@ def allow(tree: exp.Expr, schema: Schema, *, inserted: bool = False) -> None:
             if part not in NODES[name]:
                 raise refused(f"{_readable(name)} with {part.strip('_').replace('_', ' ')}")
             for text in value if isinstance(value, list) else [value]:
+                if isinstance(node.parent, exp.Parameter):
+                    continue
                 if isinstance(text, str) and name not in _TEXT and not (name == "Anonymous" and part == "this"):
                     _word(text, node)
         if isinstance(node, exp.Anonymous):
-            if str(node.this).casefold() == LAST_KEYS.get(schema.dialect):
+            if str(node.this).casefold() in LAST_KEYS[schema.dialect]:
                 _last_key(node, known=inserted and runs)
             else:
                 _function(node, schema.dialect)
         elif isinstance(node, exp.DataType):
             _type(node, kept)
+        elif isinstance(node, exp.Lock) and (schema.dialect is not Dialect.POSTGRESQL or not tree.find(exp.DML)):
+            raise refused("SELECT with locks", "Leave the locks out, or let it stand in the statement that writes.")
+        elif isinstance(node, exp.Parameter | exp.PropertyEQ):
+            if schema.dialect is not Dialect.MARIADB or not runs:
+                raise refused("A parameter or a variable")
+            if isinstance(node, exp.Parameter):
+                check_read(node, variables)
+            else:
+                check_assigned(node)
         elif isinstance(node, exp.EngineProperty) and not isinstance(node.this, exp.Var):
             raise refused(f"ENGINE {node.name[:60]}")
         elif isinstance(node, exp.Literal) and not node.is_string and not _NUMBER.fullmatch(str(node.this)):
@@ -83,16 +95,32 @@ def _word(text: str, node: exp.Expr) -> None:
 
 
 def _last_key(node: exp.Anonymous, *, known: bool) -> None:
-    """With an argument MariaDB's sets it."""
-    if node.expressions or not known:
+    """With an argument MariaDB's sets it; PostgreSQL's currval names its sequence."""
+    plain = not node.expressions
+    if str(node.this).casefold() == "currval":
+        plain = len(node.expressions) == 1 and _sequence(node.expressions[0])
+    if not plain or not known:
         raise refused(
             f"{node.name[:60]} of anything but an INSERT before it",
             "Let it stand, without an argument, in a statement that follows the INSERT in the same request.",
         )
 
 
+def _sequence(node: exp.Expr) -> bool:
+    """Whether it is a sequence's name in quotes, or asks for the one of a column."""
+    if isinstance(node, exp.Anonymous) and str(node.this).casefold() == "pg_get_serial_sequence":
+        return len(node.expressions) == 2 and all(map(_sequence, node.expressions))
+    return isinstance(node, exp.Literal) and node.is_string
+
+
+_SERIAL = ("currval", "pg_get_serial_sequence")
+
+
 def _function(node: exp.Anonymous, dialect: Dialect) -> None:
     name = node.this
+    around = node.parent if isinstance(node.parent, exp.Anonymous) and dialect is Dialect.POSTGRESQL else None
+    if around is not None and (str(around.this).casefold(), str(name).casefold()) == _SERIAL:
+        return  # its call looked at it
     if not isinstance(name, str) or name.casefold() not in FUNCTIONS[dialect]:
         raise refused(
             f"The function {str(node.name)[:60]}",
@@ -105,6 +133,8 @@ def _function(node: exp.Anonymous, dialect: Dialect) -> None:
                 f"{name} with anything but a plain format", "Write the format as text, with widths below 100."
             )
     first = node.expressions[0] if node.expressions else None
+    if name.casefold() == "array" and not (len(node.expressions) == 1 and isinstance(first, exp.Query)):
+        raise refused("ARRAY of anything but a query")
     if name.casefold() == "nextval" and not (isinstance(first, exp.Literal) and node.find_ancestor(exp.Insert)):
         raise refused("nextval outside of an INSERT, or of anything but a sequence's name in quotes,")
     place = _TIMES.get(name.casefold())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runtimes.sql.checking.functions import DEFINITIONS
+from runtimes.sql.checking.functions import CHECKS, PRAGMAS, SETS
 from runtimes.sql.contract import Column, Dialect, Table
 
 _STANDARD = {
@@ -68,9 +68,10 @@ _COLUMNS = (
 )
 _FULL = ", collation_name, column_comment"
 
-_DEFINITION = "SELECT {} FROM pragma_{}('{}')"  # read and checked like any other text
+_DEFINITION = "SELECT {} FROM pragma_{}({})"  # read and checked like any other text
 
 
+_TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE(){} ORDER BY table_name"
 _INDEXES = (
     "SELECT index_name, non_unique, seq_in_index, column_name, collation, sub_part, nullable, index_type"
     " FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name = '{}'"
@@ -79,22 +80,28 @@ _INDEXES = (
 _OF_COLUMNS = {"COLUMNS": "", "FIELDS": "", "FULL COLUMNS": _FULL, "FULL FIELDS": _FULL}
 
 
-def instead(words: list[str], dialect: Dialect) -> str:
+def instead(words: list[str], dialect: Dialect, *, quoted: bool = False) -> str:
     """The query that stands for MariaDB's SHOW TABLES, SHOW COLUMNS and SHOW INDEX FROM, and DESCRIBE, and for those of
-    SQLite's PRAGMAs that say how something is defined; "" for anything else."""
+    SQLite's PRAGMAs that say how something is defined, or look whether it is whole; "" for anything else. `quoted`: the
+    last word is a text."""
     upper = [word.upper() for word in words]
     if dialect is Dialect.SQLITE:
-        if len(words) != 5 or (upper[0], words[2], words[4]) != ("PRAGMA", "(", ")"):
+        alone = len(words) == 2
+        if upper[:1] != ["PRAGMA"] or not (alone or (len(words) == 5 and (words[2], words[4]) == ("(", ")"))):
             return ""
-        columns = DEFINITIONS.get(words[1].lower(), "").split()
+        columns = PRAGMAS.get(words[1].lower(), "").split()
+        if words[1].lower() not in ((*CHECKS, "table_list", "user_version") if alone else PRAGMAS.keys() - SETS):
+            return ""
         listed = ", ".join(f'"{column}"' for column in columns)
-        named = words[3].replace("'", "''")
+        named = "" if alone else "'{}'".format(words[3].replace("'", "''"))
         return _DEFINITION.format(listed, words[1].lower(), named) if columns else ""
     if dialect is not Dialect.MARIADB:
         return ""
     if upper == ["SHOW", "TABLES"]:
-        return "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY table_name"
+        return _TABLES.format("")
     named = words[-1].replace("\\", "\\\\").replace("'", "''") if words else ""
+    if upper[:3] == ["SHOW", "TABLES", "LIKE"] and len(words) == 4 and quoted:
+        return _TABLES.format(f" AND table_name LIKE '{named}'")
     if len(upper) == 2 and upper[0] in ("DESCRIBE", "DESC"):
         return _COLUMNS.format("", named)
     what = " ".join(upper[1:-2]) if upper[:1] == ["SHOW"] and upper[-2:-1] in (["FROM"], ["IN"]) else ""

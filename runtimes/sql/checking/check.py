@@ -7,9 +7,9 @@ from dataclasses import replace
 from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
-from runtimes.sql.checking import definitions, statements
+from runtimes.sql.checking import definitions, statements, variables, views
 from runtimes.sql.checking.allowlist import allow, refused
-from runtimes.sql.checking.dialects import GRAMMARS
+from runtimes.sql.checking.dialects import GRAMMARS, HEAD, INTO, SET, UPKEEP
 from runtimes.sql.checking.parse import read, remade, write
 from runtimes.sql.checking.statements import Found
 from runtimes.sql.checking.usage import Reads
@@ -27,10 +27,12 @@ def check(text: str, schema: Schema, *, database: str) -> Program:
     try:
         known = KnownTables(schema, database)
         made: list[Statement] = []
+        kept: frozenset[str] = frozenset()  # variables that the statements before have set
         for tree in read(text, schema.dialect):
             inserted = any(use.verb == "insert" for statement in made for use in statement.uses)
-            made.append(_statement(tree, known.schema, database, inserted=inserted))
+            made.append(_statement(tree, known.schema, database, inserted, variables.known(tree, kept)))
             known.follow(tree, made[-1])
+            kept = variables.after(tree, kept)
         return Program(dialect=schema.dialect, statements=tuple(made))
     except RecursionError:
         raise InvalidInput("The SQL is nested too deep.", next_step="Send less at a time.") from None
@@ -40,10 +42,18 @@ def check(text: str, schema: Schema, *, database: str) -> Program:
         ) from None
 
 
-def _statement(tree: exp.Expr, schema: Schema, database: str, *, inserted: bool) -> Statement:
+def _statement(tree: exp.Expr, schema: Schema, database: str, inserted: bool, kept: frozenset[str]) -> Statement:
     statements.unlock(tree)
-    allow(tree, schema, inserted=inserted)
+    allow(tree, schema, inserted=inserted, variables=kept)
+    through = views.stands_for(tree, schema) if schema.dialect is Dialect.MARIADB else None
+    if through is not None:
+        _found(tree, Reads(schema, database))  # it names no more than the view shows
+        tree = through
+        allow(tree, schema, inserted=inserted, variables=kept)
     found = _found(tree, Reads(schema, database))
+    statements.check_locks(tree, found)
+    if tree.meta.get(HEAD):
+        found = statements.explained(found)
     count = ""
     if found.bound.count is not None:
         counting = remade(found.bound.count, schema.dialect)
@@ -54,11 +64,12 @@ def _statement(tree: exp.Expr, schema: Schema, database: str, *, inserted: bool)
         verb=found.verb,
         table=found.table,
         uses=found.uses,
+        others=found.others,
         everywhere=found.everywhere,
         most=found.bound.most,
         sources=found.bound.sources,
         count_sql=count,
-        returns_rows=found.returns_rows,
+        returns_rows=found.returns_rows and not (tree.meta.get(SET) or tree.meta.get(INTO)),
     )
 
 
@@ -70,6 +81,8 @@ def _found(tree: exp.Expr, reads: Reads) -> Found:
 
 
 def _statement_of(tree: exp.Expr, reads: Reads) -> Found:
+    if tree.meta.get(UPKEEP):
+        return definitions.upkeep(tree, reads)
     if isinstance(tree, exp.Insert):
         return statements.insert(tree, reads)
     if isinstance(tree, exp.Merge) and reads.dialect is Dialect.POSTGRESQL:
@@ -86,7 +99,7 @@ def _statement_of(tree: exp.Expr, reads: Reads) -> Found:
         return definitions.create(tree, reads)
     if isinstance(tree, exp.Alter):
         return definitions.alter(tree, reads)
-    if isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery):
+    if isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery | exp.Values):
         return statements.select(tree, reads)
     raise refused(type(tree).__name__.upper())
 
@@ -112,7 +125,7 @@ class KnownTables:
         elif isinstance(tree, exp.Drop) and statement.verb == "drop":
             self._without(name)
         elif isinstance(tree, exp.Alter):
-            for action in tree.args["actions"]:
+            for action in tree.args.get("actions") or ():
                 self._alter(action, name)
 
     def _create(self, tree: exp.Create, name: str) -> None:

@@ -6,9 +6,10 @@ from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.allowlist import refused
-from runtimes.sql.checking.row_bounds import Bound
+from runtimes.sql.checking.dialects import UPKEEP
+from runtimes.sql.checking.row_bounds import Bound, of_query
 from runtimes.sql.checking.statements import Found, read_uses
-from runtimes.sql.checking.usage import Reads, Scope, Source
+from runtimes.sql.checking.usage import Reads, Scope, Source, lower
 from runtimes.sql.contract import Dialect, Table, Use
 
 _LOOK = "See what there is: goex db show NAME"
@@ -89,8 +90,11 @@ def create(tree: exp.Create, reads: Reads) -> Found:
     schema = tree.this if isinstance(tree.this, exp.Schema) else None
     node = schema.this if schema is not None else tree.this
     name = _new(node, reads)
+    bound = Bound()
     if tree.args.get("expression") is not None:
         reads.query(tree.expression, None, {})
+        if reads.dialect is Dialect.MARIADB and kind == "TABLE":
+            bound = of_query(tree.expression, reads, with_=False)
     for like in tree.find_all(exp.LikeProperty):
         if reads.dialect is not Dialect.MARIADB or schema is not None or not isinstance(like.this, exp.Table):
             raise refused("LIKE in a definition")
@@ -102,7 +106,7 @@ def create(tree: exp.Create, reads: Reads) -> Found:
     if tree.args.get("replace") and not replaced and name in reads.schema.tables:
         raise refused("CREATE OR REPLACE TABLE")
     use = Use(table=name, verb="create")
-    return Found(verb="create", table=name, uses=(use, *read_uses(reads)))
+    return Found(verb="create", table=name, uses=(use, *read_uses(reads)), bound=bound)
 
 
 def _new(node: exp.Expr, reads: Reads) -> str:
@@ -179,7 +183,11 @@ def alter(tree: exp.Alter, reads: Reads) -> Found:
     if table.kind != "table":
         raise InvalidInput(f"{table.name} is a {table.kind}.", next_step=_LOOK)
     written: list[str] = []
-    for action in tree.args["actions"]:
+    options = tree.args.get("options") or []
+    known = all(isinstance(one, exp.SchemaCommentProperty | exp.AutoIncrementProperty) for one in options)
+    if options and (reads.dialect is not Dialect.MARIADB or not known):
+        raise refused("ALTER with options")
+    for action in tree.args.get("actions") or []:
         if isinstance(action, exp.Drop):
             if str(action.args.get("kind")).upper() not in (
                 "COLUMN",
@@ -213,3 +221,35 @@ def alter(tree: exp.Alter, reads: Reads) -> Found:
             raise refused(f"ALTER TABLE with {type(action).__name__}")
     use = Use(table=table.name, verb="alter", columns=tuple(dict.fromkeys(written)))
     return Found(verb="alter", table=table.name, uses=(use, *read_uses(reads)))
+
+
+# ---- SQLite's ANALYZE and REINDEX, and the numbers of its file
+
+_FILE = "sqlite_schema"  # what such a number is of
+
+
+def upkeep(tree: exp.Expr, reads: Reads) -> Found:
+    """What it uses: the tables whose indexes it goes through. Their names are made the schema's."""
+    what, of = tree.meta[UPKEEP]
+    if what.startswith("PRAGMA"):
+        return Found(verb="alter", table=_FILE, uses=(Use(table=_FILE, verb="alter"),))
+    tables = [table for table in reads.schema.tables.values() if table.kind == "table"]
+    if of:
+        wanted = lower(of)
+        tables = [one for one in tables if lower(one.name) == wanted or wanted in _indexes(one)]
+        if len(tables) != 1:
+            raise InvalidInput(
+                f"There is no table and no index {of[:80]} in this database.",
+                next_step="See what there is: goex db show NAME",
+            )
+        (table,) = tables
+        names = [table.name, *map(str, table.facts.get("indexes") or ())]
+        tree.meta[UPKEEP] = what, next(name for name in names if lower(name) == wanted)
+    if not tables:
+        raise InvalidInput("There is no table in this database.", next_step="See what there is: goex db show NAME")
+    return Found(verb="alter", table=tables[0].name, uses=tuple(Use(table=one.name, verb="alter") for one in tables))
+
+
+def _indexes(table: Table) -> list[str]:
+    listed = table.facts.get("indexes") or ()
+    return [lower(str(name)) for name in listed] if isinstance(listed, list | tuple) else []

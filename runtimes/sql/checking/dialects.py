@@ -30,6 +30,9 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it logs what it can't
 TAIL = "goex_tail"
 HEAD = "goex_head"  # EXPLAIN, which stands before the tree
 OR_IGNORE = "goex_or_ignore"  # of SQLite's UPDATE
+SET = "SET"  # of MariaDB's variables: their names
+INTO = "INTO"
+UPKEEP = "goex_upkeep"  # SQLite's ANALYZE and the like, in place of a tree
 OVERRIDING = "goex_overriding"  # SYSTEM or USER, of PostgreSQL's INSERT
 
 
@@ -56,6 +59,9 @@ class GoexPostgres(Postgres):
         KEYWORDS: ClassVar[dict[str, TokenType]] = {**Postgres.Tokenizer.KEYWORDS, "EXPLAIN": TokenType.DESCRIBE}
 
     class Parser(PostgresParser):
+        def _values_to_select(self, values: exp.Values) -> Any:
+            return values  # WITH a AS (VALUES …) stays what it is
+
         FUNCTIONS: ClassVar[dict[str, Any]] = {kind.sql_name(): kind.from_arg_list for kind in _CLOCKS}  # with digits
         LAMBDAS: ClassVar[dict[Any, Any]] = _some(PostgresParser.LAMBDAS, TokenType.FARROW)  # `f(a -> 'b')` is a path
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(
@@ -108,11 +114,15 @@ class GoexMariaDB(MySQL):
         }
 
     class Parser(MySQLParser):
+        def _values_to_select(self, values: exp.Values) -> Any:
+            return values  # WITH a AS (VALUES …) stays what it is
+
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         LAMBDAS: ClassVar[dict[Any, Any]] = {}  # `f(a -> 'b')` is a path
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(
             MySQLParser.FUNCTION_PARSERS,
             *("CAST", "CONVERT", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "GROUP_CONCAT", "VALUES", "MATCH"),
+            "JSON_TABLE",
         )
         COLUMN_OPERATORS: ClassVar[dict[TokenType, Any]] = {
             **MySQLParser.COLUMN_OPERATORS,
@@ -134,6 +144,7 @@ class GoexMariaDB(MySQL):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {
             **MySQLGenerator.TRANSFORMS,
             exp.RegexpLike: lambda self, node: self.binary(node, "RLIKE"),
+            exp.PropertyEQ: lambda self, node: self.binary(node, ":="),
             exp.StrPosition: lambda self, node: f"POSITION({self.sql(node, 'substr')} IN {self.sql(node, 'this')})",
             exp.JSONExtract: lambda self, node: self.binary(node, "->"),
             exp.JSONExtractScalar: lambda self, node: self.binary(node, "->>"),
@@ -157,6 +168,9 @@ class GoexSQLite(SQLite):
         KEYWORDS: ClassVar[dict[str, TokenType]] = {**SQLite.Tokenizer.KEYWORDS, "EXPLAIN": TokenType.DESCRIBE}
 
     class Parser(SQLiteParser):
+        def _values_to_select(self, values: exp.Values) -> Any:
+            return values  # WITH a AS (VALUES …) stays what it is
+
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
         LAMBDAS: ClassVar[dict[Any, Any]] = {}  # `f(a -> 'b')` is a path
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(SQLiteParser.FUNCTION_PARSERS, "CAST")

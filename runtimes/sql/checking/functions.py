@@ -44,7 +44,7 @@ _POSTGRES = """
     point box circle line lseg path polygon center diameter radius area height width npoints isclosed isopen slope
     bound_box diagonal int4multirange int8multirange nummultirange tsmultirange tstzmultirange datemultirange
     multirange range_merge range_intersect_agg array_to_tsvector ts_delete strip numnode querytree tsvector_to_array
-    text
+    text array json_to_record jsonb_to_record json_to_recordset jsonb_to_recordset
 """
 _MARIADB = """
     char_length character_length octet_length bit_length lcase ucase left right mid substring substring_index locate
@@ -74,8 +74,9 @@ _SQLITE = """
     julianday strftime unixepoch timediff total group_concat string_agg like glob likely unlikely likelihood quote
     json json_array json_array_length json_error_position json_extract json_insert json_object json_patch json_pretty
     json_quote json_remove json_replace json_set json_type json_valid json_group_array json_group_object json_each
-    json_tree nullif octet_length if printf format zeroblob snippet highlight bm25 matchinfo offsets
+    json_tree nullif octet_length if printf format zeroblob randomblob snippet highlight bm25 matchinfo offsets
     pragma_table_info pragma_table_xinfo pragma_index_list pragma_index_info pragma_index_xinfo pragma_foreign_key_list
+    pragma_table_list pragma_user_version pragma_integrity_check pragma_quick_check pragma_foreign_key_check
 """
 
 FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
@@ -86,9 +87,13 @@ FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
 
 # What gives the key that the last INSERT counted up. It may stand in what follows an INSERT of the same program; before
 # that it would tell of GoEx's own.
-LAST_KEYS: Mapping[Dialect, str] = {Dialect.MARIADB: "last_insert_id", Dialect.SQLITE: "last_insert_rowid"}
+LAST_KEYS: Mapping[Dialect, frozenset[str]] = {
+    Dialect.POSTGRESQL: names("currval lastval"),
+    Dialect.MARIADB: names("last_insert_id"),
+    Dialect.SQLITE: names("last_insert_rowid"),
+}
 
-# SQLite's PRAGMAs that say how a table or an index is defined, which read what sqlite_schema holds; their columns.
+# SQLite's PRAGMAs that say how something is defined, which read what sqlite_schema holds; their columns.
 DEFINITIONS: Mapping[str, str] = {
     "table_info": "cid name type notnull dflt_value pk",
     "table_xinfo": "cid name type notnull dflt_value pk hidden",
@@ -96,7 +101,21 @@ DEFINITIONS: Mapping[str, str] = {
     "index_info": "seqno cid name",
     "index_xinfo": "seqno cid name desc coll key",
     "foreign_key_list": "id seq table from to on_update on_delete match",
+    "table_list": "schema name type ncol wr strict",
+    "user_version": "user_version",
 }
+# And those that look through the rows of every table.
+CHECKS: Mapping[str, str] = {
+    "integrity_check": "integrity_check",
+    "quick_check": "quick_check",
+    "foreign_key_check": "table rowid parent fkid",
+}
+PRAGMAS: Mapping[str, str] = {**DEFINITIONS, **CHECKS}
+SETS: frozenset[str] = names("user_version")  # what a PRAGMA with a value behind it would set
+FILE_NUMBERS: frozenset[str] = names("user_version application_id")  # which may be set
+
+# PostgreSQL's functions whose rows have the columns that are defined behind their alias: AS t(a integer, b text).
+RECORDS: frozenset[str] = names("json_to_record jsonb_to_record json_to_recordset jsonb_to_recordset")
 
 # Functions that give rows: they may stand where a table does, and read none. Their columns; (): one, which goes by the
 # name that the function is given there. They have to be known: PostgreSQL takes `alias.name` for the call name(alias)
@@ -118,6 +137,7 @@ ROW_FUNCTIONS: Mapping[Dialect, Mapping[str, tuple[str, ...]]] = {
             ("value",),
         ),
         **dict.fromkeys(names("json_each jsonb_each json_each_text jsonb_each_text"), ("key", "value")),
+        **dict.fromkeys(RECORDS, ()),
     },
     Dialect.MARIADB: {},
     Dialect.SQLITE: {
@@ -125,7 +145,7 @@ ROW_FUNCTIONS: Mapping[Dialect, Mapping[str, tuple[str, ...]]] = {
             names("json_each json_tree"),
             ("key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"),
         ),
-        **{f"pragma_{name}": tuple(columns.split()) for name, columns in DEFINITIONS.items()},
+        **{f"pragma_{name}": tuple(columns.split()) for name, columns in PRAGMAS.items()},
     },
 }
 

@@ -17,7 +17,8 @@ _BINARY = names("""
     Add Sub Mul Div Mod IntDiv EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Xor Is DPipe BitwiseAnd BitwiseOr
     BitwiseXor BitwiseLeftShift BitwiseRightShift Escape Glob Collate Pow RegexpLike RegexpILike SimilarTo Overlaps
     ArrayContainsAll ArrayContainedBy ArrayOverlaps JSONBContainsTopKey JSONBContainsAllTopKeys
-    JSONBContainsAnyTopKeys JSONBDeleteAtPath JSONBExtract JSONBExtractScalar Filter WithinGroup Distance
+    JSONBContainsAnyTopKeys JSONBPathExists JSONBDeleteAtPath JSONBExtract JSONBExtractScalar Filter WithinGroup
+    Distance
 """)
 _QUERY = "with_ joins laterals where group having windows order limit offset"
 
@@ -67,6 +68,12 @@ NODES: Mapping[str, frozenset[str]] = {
             "JSONExtractScalar": "this expression",
             "MatchAgainst": "this expressions modifier",
             "Introducer": "this expression",
+            "JSONTable": "this path schema",
+            "JSONSchema": "expressions",
+            "JSONColumnDef": "this kind path ordinality",
+            # MariaDB's variables
+            "Parameter": "this",
+            "PropertyEQ": "this expression",
             # functions: those named in `functions`, and those with a grammar of their own
             "Anonymous": "this expressions",
             "Kwarg": "this expression",
@@ -88,7 +95,8 @@ NODES: Mapping[str, frozenset[str]] = {
             "Window": "this partition_by order spec alias over first",
             "WindowSpec": "kind start start_side end end_side exclude",
             # queries
-            "Select": f"{_QUERY} expressions distinct from_",
+            "Select": f"{_QUERY} expressions distinct from_ locks",
+            "Lock": "update key wait expressions",  # of PostgreSQL's queries inside of a write
             "Union": f"{_QUERY} this expression distinct",
             "Intersect": f"{_QUERY} this expression distinct",
             "Except": f"{_QUERY} this expression distinct",
@@ -126,7 +134,7 @@ NODES: Mapping[str, frozenset[str]] = {
             "TruncateTable": "expressions identity option",
             "Drop": "kind tables exists cascade restrict cluster",
             "Create": "this kind expression exists replace unique properties",
-            "Alter": "this kind exists actions",
+            "Alter": "this kind exists actions options",
             "OnProperty": "this",
             "ColumnDef": "this kind constraints exists position",
             "ColumnPosition": "this position",

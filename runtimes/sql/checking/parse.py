@@ -14,8 +14,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from policies.errors import InvalidInput, Unsupported
+from runtimes.sql.checking import upkeep, variables
 from runtimes.sql.checking.catalog_tables import instead
-from runtimes.sql.checking.dialects import GRAMMARS, HEAD, OR_IGNORE, OVERRIDING, TAIL
+from runtimes.sql.checking.dialects import GRAMMARS, HEAD, INTO, OR_IGNORE, OVERRIDING, SET, TAIL, UPKEEP
+from runtimes.sql.checking.nodes import names
 from runtimes.sql.checking.round_trip import compare_brackets, compare_grouping, compare_tree, compare_words
 from runtimes.sql.contract import Dialect
 
@@ -24,7 +26,7 @@ MAX_TOKENS = 40_000
 MAX_DEPTH = 60  # brackets and CASEs within each other
 MAX_CHAIN = 2_000  # operators and set operations of one statement: their tree is that deep
 MAX_STATEMENTS = 50
-_BESIDE = (HEAD, TAIL, OR_IGNORE, OVERRIDING)  # of a tree's meta
+_BESIDE = (HEAD, TAIL, OR_IGNORE, OVERRIDING, SET, INTO, UPKEEP)  # of a tree's meta
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
@@ -96,18 +98,26 @@ def _settled(tokens: list[Token], dialect: Dialect) -> exp.Expr:
 
 def _queried(tokens: list[Token], dialect: Dialect) -> list[Token]:
     """SHOW, DESCRIBE, some PRAGMAs and PostgreSQL's CREATE TABLE … AS TABLE are read as the queries that they are short
-    for, and shown as these. MariaDB's RENAME TABLE of one table is an ALTER TABLE."""
+    for, and shown as these. MariaDB's RENAME TABLE of one table is an ALTER TABLE, and so is CREATE FULLTEXT INDEX."""
     words = [token.text.upper() for token in tokens]
     if dialect is Dialect.MARIADB and words[:2] == ["RENAME", "TABLE"] and len(words) == 5 and words[3] == "TO":
         alter, rename = _tokens("ALTER TABLE RENAME", dialect)[::2]
         return [alter, tokens[1], tokens[2], rename, tokens[4]]
+    full_text = words[:3] == ["CREATE", "FULLTEXT", "INDEX"] and words[4:7:2] == ["ON", "("]
+    if dialect is Dialect.MARIADB and full_text:
+        alter, table, add = _tokens("ALTER TABLE ADD", dialect)
+        return [alter, table, tokens[5], add, tokens[1], tokens[2], tokens[3], *tokens[6:]]
+    if dialect is Dialect.POSTGRESQL and words[:1] == ["TABLE"] and _TABLE.fullmatch(" ".join(map(_shape, tokens))):
+        return [*_tokens("SELECT * FROM", dialect), *tokens[1:]]
     if dialect is Dialect.POSTGRESQL and (made := _AS_TABLE.fullmatch(" ".join(map(_shape, tokens)))):
         at = len(made[1].split())
         return [*tokens[:at], *_tokens("SELECT * FROM", dialect), *tokens[at + 1 :]]
-    query = instead([token.text for token in tokens], dialect) if len(tokens) <= 5 else ""
-    return _tokens(query, dialect) if query else tokens
+    quoted = bool(tokens) and tokens[-1].token_type is TokenType.STRING
+    query = instead([token.text for token in tokens], dialect, quoted=quoted) if len(tokens) <= 5 else ""
+    return _tokens(query, dialect) if query else variables.spelled(tokens, dialect)
 
 
+_TABLE = re.compile(r"TABLE [^\s']+(?: \. [^\s']+)?")
 _AS_TABLE = re.compile(r"(CREATE TABLE (?:IF NOT EXISTS )?\S+(?: \. \S+)? AS) TABLE [^\s']+(?: \. [^\s']+)?")
 
 
@@ -181,18 +191,49 @@ _WORK = {
 }
 
 
+# Settings at the head of scripts: of the connection's encoding, which is UTF-8; of how long to wait, which GoEx limits
+# itself; and of foreign keys, which GoEx keeps.
+_HOLDS_ANYWAY = {
+    Dialect.POSTGRESQL: re.compile(r"SET (?:LOCAL |SESSION )?(?:STATEMENT_TIMEOUT|LOCK_TIMEOUT) (?:=|TO) (?:'|[0-9]+)"),
+    Dialect.MARIADB: re.compile("SET NAMES (?:UTF8MB4)"),
+    Dialect.SQLITE: re.compile(r"PRAGMA FOREIGN_KEYS (?:= (?:ON|1|TRUE|YES)|\( (?:ON|1) \))"),
+}
+
+
 def _bare(statements: list[list[Token]], dialect: Dialect) -> list[list[Token]]:
-    """The statements without BEGIN in front of them all and COMMIT behind them all: GoEx runs them in one transaction
-    anyway. Anywhere else, or one without the other, these mean something else. Raises Unsupported."""
+    """The statements without BEGIN in front of them all and COMMIT behind them all, without savepoints that are
+    released again, and without settings that hold anyway: GoEx runs them in one transaction. Anywhere else, or one
+    without the other, these mean something else. Raises Unsupported."""
+    left = [one for one in statements if not _HOLDS_ANYWAY[dialect].fullmatch(" ".join(map(_shape, one)))]
+    statements = left or statements
     begins, ends, more = _WORK[dialect]
     if len(statements) > 1 and _is(statements[0], begins, more) and _is(statements[-1], ends, more):
-        return statements[1:-1]
+        statements = statements[1:-1]
+    statements = _released(statements)
     if any(_is(one, (*begins, "COMMIT", "ROLLBACK"), more) for one in statements):
         raise Unsupported(
             "BEGIN, COMMIT and ROLLBACK are left to GoEx: it runs all statements of a request in one transaction.",
             next_step="Leave them out, and send what is to be taken back on its own as a request of its own.",
         )
     return statements
+
+
+def _released(statements: list[list[Token]]) -> list[list[Token]]:
+    """The statements without each SAVEPOINT that a later RELEASE ends, where nothing goes back to one."""
+    found: list[list[Token]] = []
+    open_: list[tuple[str, int]] = []  # its name, and how many statements stand before it
+    for statement in statements:
+        words = [token.text.upper() for token in statement]
+        name = words[-1] if statement[-1].token_type is TokenType.VAR else ""
+        if name and words == ["SAVEPOINT", name]:
+            open_.append((name, len(found)))
+        elif name and words in (["RELEASE", name], ["RELEASE", "SAVEPOINT", name]):
+            if not open_ or open_[-1][0] != name or open_[-1][1] == len(found):
+                return statements
+            open_.pop()
+        else:
+            found.append(statement)
+    return statements if open_ else found
 
 
 def _is(statement: list[Token], words: tuple[str, ...], more: tuple[str, ...]) -> bool:
@@ -206,11 +247,15 @@ def _is(statement: list[Token], words: tuple[str, ...], more: tuple[str, ...]) -
 
 
 def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
+    kept = upkeep.taken(tokens, dialect)
+    if kept is not None:
+        return kept
     tokens, head = _explain(tokens, dialect)
-    tokens, ignore = _or_ignore(tokens, dialect)
+    tokens, ignore = _or_ignore(_of_insert(tokens, dialect), dialect)
     tokens, overriding = _overriding(tokens, dialect)
     tokens, replace = _replace(tokens, dialect)
     tokens, tail = _table_options(tokens, dialect)
+    tokens, how, named = variables.taken(tokens, dialect)
     text = " ".join(token.text for token in tokens)
     trees: list[exp.Expr | None] = GRAMMARS[dialect].parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
     if len(trees) != 1 or trees[0] is None:
@@ -236,16 +281,40 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
         if not isinstance(tree, exp.Insert):
             raise _otherwise()
         tree.meta[OVERRIDING] = overriding
+    if how:
+        variables.refuse_more(tree, how, named)
+        tree.meta[how] = named
     if head:
-        if not isinstance(tree, exp.Select | exp.SetOperation):
-            raise Unsupported("EXPLAIN of anything but a query isn't on the list of what GoEx runs.")
+        _refuse_run(tree, head)
         tree.meta[HEAD] = head
     return tree
 
 
+def _of_insert(tokens: list[Token], dialect: Dialect) -> list[Token]:
+    """ON CONFLICT behind the tables of INSERT … SELECT is no condition of a join."""
+    if dialect is Dialect.MARIADB:
+        return tokens
+    words = [token.text.upper() for token in tokens]
+    found = list(tokens)
+    for at, token in enumerate(tokens):
+        if token.token_type is not TokenType.ON or token.text.upper() != "ON":
+            continue
+        if words[at + 1 : at + 3] in _CONFLICTS and tokens[at + 1].token_type is not TokenType.IDENTIFIER:
+            found[at] = Token(
+                TokenType.ELSE, token.text, line=token.line, col=token.col, start=token.start, end=token.end
+            )
+    return found
+
+
+_CONFLICTS = (["CONFLICT", "("], ["CONFLICT", "DO"], ["CONFLICT", "ON"])
+
+
 def _or_ignore(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], bool]:
-    """SQLite's UPDATE OR IGNORE, which leaves a row that a constraint stands against."""
+    """SQLite's UPDATE OR IGNORE and MariaDB's UPDATE IGNORE, which leave a row that a constraint stands against."""
     words = [token.text.upper() for token in tokens[:3]]
+    plain = len(tokens) > 1 and tokens[1].token_type is not TokenType.IDENTIFIER
+    if dialect is Dialect.MARIADB and words[:2] == ["UPDATE", "IGNORE"] and plain:
+        return [tokens[0], *tokens[2:]], True
     if dialect is Dialect.SQLITE and words == ["UPDATE", "OR", "IGNORE"]:
         return [tokens[0], *tokens[3:]], True
     return tokens, False
@@ -262,14 +331,50 @@ def _overriding(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], str
     return [*tokens[:at], *tokens[at + 3 :]], words[at + 1]
 
 
+_PLANNED = {"SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"}  # what EXPLAIN may stand before
+_OPTIONS = names(
+    "ANALYZE VERBOSE COSTS SETTINGS GENERIC_PLAN BUFFERS WAL TIMING SUMMARY FORMAT TEXT XML JSON YAML ON OFF"
+)
+_EXPLAINS = {
+    Dialect.POSTGRESQL: re.compile(r"EXPLAIN( ANALYZE)?( VERBOSE)?"),
+    Dialect.MARIADB: re.compile(
+        r"(EXPLAIN|DESCRIBE|DESC)( EXTENDED| PARTITIONS)?( FORMAT = JSON)?|ANALYZE( FORMAT = JSON)?"
+    ),
+    Dialect.SQLITE: re.compile(r"EXPLAIN( QUERY PLAN)?"),
+}
+
+
 def _explain(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], str]:
-    """EXPLAIN of a query: how the server would read it, and none of its rows. Without ANALYZE, which runs it."""
-    words = [token.text.upper() for token in tokens[:3]]
-    if dialect is Dialect.SQLITE and words == ["EXPLAIN", "QUERY", "PLAN"]:
-        return tokens[3:], "EXPLAIN QUERY PLAN"
-    if words[:1] == ["EXPLAIN"] and tokens[1:2] and tokens[1].token_type in (TokenType.SELECT, TokenType.WITH):
-        return tokens[1:], "EXPLAIN"
+    """EXPLAIN, and MariaDB's ANALYZE of a statement, which runs it, as PostgreSQL's EXPLAIN ANALYZE does."""
+    words = [token.text.upper() for token in tokens[:40]]
+    at = next((place for place, word in enumerate(words) if word in _PLANNED), 0)
+    plain = not any(token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) for token in tokens[:at])
+    said = " ".join(words[:at])
+    if at and plain and _EXPLAINS[dialect].fullmatch(said):
+        return tokens[at:], said
+    if dialect is Dialect.POSTGRESQL and at > 3 and plain and (words[:2], words[at - 1]) == (["EXPLAIN", "("], ")"):
+        options = " ".join(words[2 : at - 1]).split(" , ")
+        if all(1 <= len(one.split()) <= 2 and set(one.split()) <= _OPTIONS for one in options):
+            return tokens[at:], f"EXPLAIN ({', '.join(options)})"
     return tokens, ""
+
+
+def unexplained(sql: str, dialect: Dialect) -> str:
+    """The statement behind an EXPLAIN; any other as it is."""
+    tokens = _split(_tokens(sql, dialect))[0]
+    behind, head = _explain(tokens, dialect)
+    return sql[behind[0].start :] if head else sql
+
+
+def _refuse_run(tree: exp.Expr, head: str) -> None:
+    """EXPLAIN runs no write."""
+    if not isinstance(tree, exp.Query | exp.DML):
+        raise Unsupported("EXPLAIN of anything but a query or a write isn't on the list of what GoEx runs.")
+    if "ANALYZE" in head and tree.find(exp.DML):
+        raise Unsupported(
+            f"{head} of a statement that writes runs it, so it isn't on the list of what GoEx runs.",
+            next_step="Leave ANALYZE out, or send the statement itself.",
+        )
 
 
 def _defaults(assignments: list[exp.Expr]) -> None:
@@ -317,13 +422,24 @@ def _table_options(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], 
 
 
 def _made(tree: exp.Expr, dialect: Dialect) -> str:
+    if kept := tree.meta.get(UPKEEP):
+        return upkeep.written(kept)
+    made: Any = _text(tree, dialect)
+    for how in (SET, INTO):
+        if named := tree.meta.get(how):
+            values = [_text(one, dialect) for one in tree.expressions] if how == SET else []
+            made = variables.written(made, values, how, named)
+    if tree.meta.get(OR_IGNORE):
+        made = str(made).replace("UPDATE ", f"UPDATE {'OR ' if dialect is Dialect.SQLITE else ''}IGNORE ", 1)
+    head, tail = tree.meta.get(HEAD), tree.meta.get(TAIL)
+    return f"{head + ' ' if head else ''}{made}{' ' + tail if tail else ''}"
+
+
+def _text(tree: exp.Expr, dialect: Dialect) -> str:
     made: Any = GRAMMARS[dialect].generate(
         tree, copy=True, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.RAISE
     )
-    if tree.meta.get(OR_IGNORE):
-        made = str(made).replace("UPDATE ", "UPDATE OR IGNORE ", 1)
-    head, tail = tree.meta.get(HEAD), tree.meta.get(TAIL)
-    return f"{head + ' ' if head else ''}{made}{' ' + tail if tail else ''}"
+    return str(made)
 
 
 def _otherwise() -> Unsupported:

@@ -23,6 +23,7 @@ class Found:
     verb: Verb
     table: str
     uses: tuple[Use, ...]
+    others: tuple[str, ...] = ()  # tables that it writes besides
     everywhere: bool = False
     bound: Bound = field(default_factory=Bound)
     returns_rows: bool = False
@@ -36,9 +37,40 @@ def unlock(tree: exp.Expr) -> None:
         tree.set("locks", None)
 
 
+def check_locks(tree: exp.Expr, found: Found) -> None:
+    """Raises Unsupported for a lock on rows of a table that the statement doesn't write: who may read them may not keep
+    others from them, for as long as the action is held."""
+    written = {use.table for use in found.uses if use.verb in ("update", "delete")}
+    for lock in tree.find_all(exp.Lock):
+        query = lock.parent
+        start = query.args.get("from_") if isinstance(query, exp.Select) else None
+        sources = [start.this, *(join.this for join in query.args.get("joins") or ())] if query and start else []
+        named = {one.name.lower() for one in lock.args.get("expressions") or ()}
+        for one in sources:
+            if named and one.alias_or_name.lower() not in named:
+                continue
+            home = str(one.args["db"].name) if isinstance(one, exp.Table) and one.args.get("db") else ""
+            name = one.name if home in ("", "public") else f"{home}.{one.name}"
+            if not isinstance(one, exp.Table) or name not in written:
+                raise refused(
+                    f"A lock on rows of {name[:60] or 'a query'}, which the statement doesn't write,",
+                    "Name the table that it writes: FOR UPDATE OF name.",
+                )
+
+
 def select(tree: exp.Expr, reads: Reads) -> Found:
     reads.query(tree, None, {})
     return Found(verb="select", table="", uses=read_uses(reads), returns_rows=True)
+
+
+def explained(found: Found) -> Found:
+    """What EXPLAIN of it is: a query that names the same columns."""
+    columns: dict[str, tuple[str, ...]] = {}
+    for use in found.uses:
+        known = columns.get(use.table, use.columns)
+        columns[use.table] = tuple(dict.fromkeys((*known, *use.columns))) if known and use.columns else ()
+    uses = tuple(Use(table=name, verb="select", columns=named) for name, named in columns.items())
+    return Found(verb="select", table="", uses=uses, returns_rows=True)
 
 
 def read_uses(reads: Reads) -> tuple[Use, ...]:
@@ -311,50 +343,64 @@ def update(tree: exp.Update, reads: Reads, outer: dict[str, Source] | None = Non
     node = tree.this
     table, name = _target(reads, node)
     joins = list(node.args.get("joins") or ())
+    targets = {name: (table, list(tree.expressions))}
     if joins and reads.dialect is Dialect.MARIADB:
-        table, name = _written(tree, reads, node, joins)
+        targets = _written(tree, reads, node, joins)
+        name, (table, _) = next(iter(targets.items()))
     scope = _scope(reads, *_target(reads, node))
     for join in joins:
         reads.join(join, scope, ctes)
     if tree.args.get("from_"):
         reads.source(tree.args["from_"].this, scope, ctes)
-    columns = _assigned(tree.expressions, table, name, reads, scope, ctes)
+    uses: dict[str, Use] = {}
+    for alias, (one, nodes) in targets.items():
+        columns = _assigned(nodes, one, alias, reads, scope, ctes)
+        if one.name in uses:
+            raise Unsupported(f"The statement writes {one.name} under two names.", next_step=_EACH)
+        uses[one.name] = Use(table=one.name, verb="update", columns=columns)
     reads.expressions([tree.args.get("where"), tree.args.get("order"), tree.args.get("limit")], scope, ctes)
     returns = _returning(tree, reads, scope, ctes)
     others = [tree.args["from_"].this] if tree.args.get("from_") else []
+    bound = row_bounds.of_rows(tree, node, others, table, name, reads)
     return Found(
         verb="update",
         table=table.name,
-        uses=(Use(table=table.name, verb="update", columns=columns), *read_uses(reads)),
+        uses=(*uses.values(), *read_uses(reads)),
+        others=tuple(uses)[1:],
         everywhere=tree.args.get("where") is None,
-        bound=row_bounds.of_rows(tree, node, others, table, name, reads),
+        bound=bound if len(uses) == 1 else Bound(),
         returns_rows=returns,
     )
 
 
-def _written(tree: exp.Update, reads: Reads, node: exp.Table, joins: list[exp.Join]) -> tuple[Table, str]:
-    """The one table of a MariaDB join that its assignments write."""
+_EACH = "Write one statement for each."
+Targets = dict[str, tuple[Table, list[exp.Expr]]]  # by the name that a table has there: what is assigned to it
+
+
+def _written(tree: exp.Update, reads: Reads, node: exp.Table, joins: list[exp.Join]) -> Targets:
+    """The tables of a MariaDB join that its assignments write."""
     tables: dict[str, Table] = {}
     for part in [node, *(join.this for join in joins)]:
         if not isinstance(part, exp.Table) or not isinstance(part.this, exp.Identifier):
             continue
         alias = part.args.get("alias")
         tables[reads.fold(alias.this) if alias is not None else reads.fold(part.this)] = reads.table(part)
-    names = set()
+    found: Targets = {}
     for item in tree.expressions:
         column = item.this
         owner = column.args.get("table") if isinstance(column, exp.Column) else None
         if owner is not None:
-            names.add(reads.fold(owner))
+            name = reads.fold(owner)
         else:
             having = [n for n, t in tables.items() if any(c.name.lower() == reads.fold(column.this) for c in t.columns)]
             if len(having) != 1:
                 raise InvalidInput(f"It isn't clear which table {column.name[:60]} is of.", next_step="Name it.")
-            names.add(having[0])
-    if len(names) != 1 or not names <= set(tables):
-        raise Unsupported("One statement writes one table.", next_step="Write one statement for each.")
-    name = names.pop()
-    return tables[name], name
+            name = having[0]
+        if name not in tables:
+            raise Unsupported(f"{name[:60]} isn't a table that the statement can write.", next_step=_EACH)
+        _writable(tables[name], reads)
+        found.setdefault(name, (tables[name], []))[1].append(item)
+    return found
 
 
 def delete(tree: exp.Delete, reads: Reads, outer: dict[str, Source] | None = None) -> Found:
@@ -365,9 +411,9 @@ def delete(tree: exp.Delete, reads: Reads, outer: dict[str, Source] | None = Non
     if not isinstance(base, exp.Table):
         raise refused("DELETE from that")
     if reads.dialect is Dialect.MARIADB and using:  # DELETE FROM a USING a JOIN b, or USING a, b
-        if base.args.get("joins") or base.args.get("alias"):
-            raise Unsupported("One statement writes one table.", next_step="Write one statement for each.")
-        named, base = [base], using[0]
+        if base.args.get("alias"):
+            raise refused("An alias in front of USING")
+        named, base = [base, *(join.this for join in base.args.get("joins") or ())], using[0]
         for other in using[1:]:
             base.append("joins", exp.Join(this=other))
         tree.set("using", [base])
@@ -377,30 +423,36 @@ def delete(tree: exp.Delete, reads: Reads, outer: dict[str, Source] | None = Non
     reads.source(base, scope, ctes)
     for other in using:
         reads.source(other, scope, ctes)
-    if len(named) > 1:
-        raise Unsupported("One statement writes one table.", next_step="Write one statement for each.")
-    name = reads.fold(named[0].this) if named else next(iter(scope.sources))
-    source = scope.sources.get(name)
-    if source is None or source.table is None:
-        raise InvalidInput(f"The statement has no table {name[:60]}.", next_step="Name one that is in its FROM.")
-    table = source.table
-    _writable(table, reads)
-    if named:
-        named[0].set("db", None)
-        if len(scope.sources) > 1 or base.args.get("alias"):
-            named[0].set("this", exp.to_identifier(_alias_of(base, name, reads), quoted=True))
-        else:
-            reads.table(named[0])
-    if not reads.columns.get(table.name) and table.name not in reads_before:
-        reads.columns.pop(table.name, None)
+    tables: dict[str, tuple[str, Table]] = {}  # by their names: how they are called there
+    for node in named or [None]:
+        name = reads.fold(node.this) if node is not None else next(iter(scope.sources))
+        source = scope.sources.get(name)
+        if source is None or source.table is None:
+            raise InvalidInput(f"The statement has no table {name[:60]}.", next_step="Name one that is in its FROM.")
+        table = source.table
+        _writable(table, reads)
+        if table.name in tables:
+            raise Unsupported(f"The statement writes {table.name} under two names.", next_step=_EACH)
+        tables[table.name] = name, table
+        if node is not None:
+            node.set("db", None)
+            if len(scope.sources) > 1 or base.args.get("alias"):
+                node.set("this", exp.to_identifier(_alias_of(base, name, reads), quoted=True))
+            else:
+                reads.table(node)
+        if not reads.columns.get(table.name) and table.name not in reads_before:
+            reads.columns.pop(table.name, None)
+    name, table = next(iter(tables.values()))
+    bound = row_bounds.of_rows(tree, base, using, table, name, reads)
     reads.expressions([tree.args.get("where"), tree.args.get("order"), tree.args.get("limit")], scope, ctes)
     returns = _returning(tree, reads, scope, ctes)
     return Found(
         verb="delete",
         table=table.name,
-        uses=(Use(table=table.name, verb="delete"), *read_uses(reads)),
+        uses=(*(Use(table=one, verb="delete") for one in tables), *read_uses(reads)),
+        others=tuple(tables)[1:],
         everywhere=tree.args.get("where") is None,
-        bound=row_bounds.of_rows(tree, base, using, table, name, reads),
+        bound=bound if len(tables) == 1 else Bound(),
         returns_rows=returns,
     )
 

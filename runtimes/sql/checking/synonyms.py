@@ -54,6 +54,7 @@ _POSTGRES = (
 _MARIADB = (
     (r"constraint(?= (?:primary|unique|check|foreign) )", ""),  # without a name
     (r"default collate", "collate"),
+    (r"lock in share mode", "for share"),
     (r"(?<!as )((?:tiny|small|medium|big)?int(?:eger)?(?: \( \w+ \))?) signed", r"\1"),
     (r"(convert \( (?:[^\s()]+ )+,) int(?:eger)?(?= \))", r"\1 signed"),
     (r"(convert \( (?:[^\s()]+ )+,) varchar(?= [()])", r"\1 char"),

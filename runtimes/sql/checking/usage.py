@@ -11,7 +11,7 @@ from sqlglot import exp
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.allowlist import refused
 from runtimes.sql.checking.catalog_tables import CATALOG
-from runtimes.sql.checking.functions import DEFINITIONS, ROW_FUNCTIONS, UNIT_FIRST
+from runtimes.sql.checking.functions import CHECKS, PRAGMAS, RECORDS, ROW_FUNCTIONS, UNIT_FIRST
 from runtimes.sql.checking.nodes import UNITS
 from runtimes.sql.contract import Dialect, Schema, Table, Use
 
@@ -161,7 +161,7 @@ class Reads:
         return known
 
     def _select(self, node: exp.Select, parent: Scope | None, ctes: dict[str, Source]) -> tuple[str, ...] | None:
-        if not node.expressions:
+        if not node.expressions and not (self.dialect is Dialect.POSTGRESQL and isinstance(node.parent, exp.Exists)):
             raise InvalidInput("A SELECT names no columns.", next_step="Name some, or *.")
         scope = Scope(parent=parent)
         start = node.args.get("from_")
@@ -229,14 +229,21 @@ class Reads:
     def source(self, node: exp.Expr, scope: Scope, ctes: dict[str, Source]) -> None:
         alias = node.args.get("alias")
         name = self.fold(alias.this) if alias is not None and alias.this is not None else ""
-        named = tuple(self.fold(column) for column in (alias.args.get("columns") or ())) if alias is not None else ()
+        columns_as = (alias.args.get("columns") or ()) if alias is not None else ()
+        named = tuple(self.fold(one.this if isinstance(one, exp.ColumnDef) else one) for one in columns_as)
         if isinstance(node, exp.Table):
             if isinstance(node.this, exp.Anonymous):
                 called = str(node.this.this).lower()
                 if called not in ROW_FUNCTIONS[self.dialect]:
                     raise refused(f"The function {called[:60]} as a table")
+                if called in RECORDS and not named:
+                    raise refused(f"{called} without its columns", "Define them behind it: AS t(a integer, b text).")
                 self.expressions(node.this.expressions, scope, ctes)
                 self._add(scope, name or called, self._rows(called, name, named, node))
+            elif isinstance(node.this, exp.JSONTable):
+                self.expressions([node.this.this], scope, ctes)
+                shown = node.this.args["schema"].expressions
+                self._add(scope, name, Source(tuple(self.fold(one.this) for one in shown)))
             elif node.args.get("db") is None and self.fold(node.this) in ctes:
                 source = ctes[self.fold(node.this)]
                 self._add(scope, name or self.fold(node.this), Source(named or source.columns))
@@ -298,7 +305,10 @@ class Reads:
         """What a function that gives rows offers."""
         ordinal = ("ordinality",) if node.args.get("ordinality") else ()
         columns = (ROW_FUNCTIONS[self.dialect][called] or (name or called,)) + ordinal
-        if self.dialect is Dialect.SQLITE and called.removeprefix("pragma_") in DEFINITIONS:
+        if self.dialect is Dialect.SQLITE and called.removeprefix("pragma_") in CHECKS:
+            for table in self.schema.tables.values():
+                self.everything(table)
+        if self.dialect is Dialect.SQLITE and called.removeprefix("pragma_") in PRAGMAS:
             self.columns.setdefault("sqlite_schema", set()).add("sql")  # read under that name
         return Source((*named, *columns[len(named) :]))
 
@@ -326,7 +336,7 @@ class Reads:
                             self.everything(source.table)
             else:
                 children = list(node.iter_expressions())
-                if isinstance(node, exp.Anonymous) and str(node.this).lower().removeprefix("pragma_") in DEFINITIONS:
+                if isinstance(node, exp.Anonymous) and str(node.this).lower().removeprefix("pragma_") in PRAGMAS:
                     raise refused(f"The function {node.name[:60]} but in FROM")
                 if isinstance(node, exp.Anonymous) and str(node.this).lower() in UNIT_FIRST and children:
                     if not isinstance(children[0], exp.Column | exp.Var) or children[0].name.upper() not in UNITS:
@@ -409,6 +419,9 @@ class Reads:
             if self.fold_column(column.name) == name:
                 self.columns.setdefault(source.table.name, set()).add(column.name)
                 return True
+        if self.dialect is Dialect.POSTGRESQL and name == "ctid" and source.table.kind == "table":
+            self.everything(source.table)  # where a row is, which the server gives to who may read all of it
+            return True
         rows = source.table.kind == "table" or source.table.facts.get("module")
         if self.dialect is not Dialect.SQLITE or name not in _ROWID or not rows:
             return False

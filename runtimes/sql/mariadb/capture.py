@@ -51,27 +51,17 @@ class Capture:
         if step.table is None:
             return self.wire.run(step.statement.sql)
         table = step.table
-        self.statement_tables[table.name] = None
-        self.columns.setdefault(table.name, set()).update(step.columns)
         touched: dict[str, Touched] = {}
-        if whole(step):
-            self._whole(table, touched)
-        elif step.kind in ("update", "delete"):
-            if self.alone and step.kind == "update" and not table.triggers:
-                made = {name for name, form in table.facts["forms"].items() if form[3] == "stored"}
-                self.early = step.columns | made | {str(name) for name in table.facts["moving"]}
-            form = self._form(table)
-            most = self.most + SPARE
-            for sql in step.reach({alias: form.ended(alias) for alias in step.aliases}):
-                bounded = sql.endswith(LIMIT)
-                sql = sql.removesuffix(LIMIT) + (f" LIMIT {most + 1}" if bounded else "")
-                self._meet(table, select(self.wire, form, sql, most, LOCK), touched)
+        for part in step.parts:
+            self._reach(part, touched)
         event: Verb = "delete" if step.kind in ("delete", "replace") else "update"
-        self.verbs.setdefault(table.name, set()).add(
-            "insert" if step.kind in ("insert", "upsert", "replace") else event
-        )
-        if step.kind in ("update", "delete") or (whole(step) and step.kind in ("upsert", "replace")):
-            self._follow(table, event, step.columns, touched, self.wire)
+        for part in step.parts:
+            assert part.table is not None
+            self.verbs.setdefault(part.table.name, set()).add(
+                "insert" if step.kind in ("insert", "upsert", "replace") else event
+            )
+            if step.kind in ("update", "delete") or (whole(step) and step.kind in ("upsert", "replace")):
+                self._follow(part.table, event, part.columns, touched, self.wire)
         if step.kind in ("insert", "upsert", "replace") and not whole(step):
             if step.kind != "insert":
                 self._wholes_below(table, event, step.columns, touched)
@@ -84,6 +74,25 @@ class Capture:
         if self._rows() > self.most:
             raise rows.too_many(self.most)
         return did
+
+    def _reach(self, step: Step, touched: dict[str, Touched]) -> None:
+        """Lock and read the rows of its table that a statement may reach, where these are known before it runs."""
+        table = step.table
+        assert table is not None
+        self.statement_tables[table.name] = None
+        self.columns.setdefault(table.name, set()).update(step.columns)
+        if whole(step):
+            self._whole(table, touched)
+        elif step.kind in ("update", "delete"):
+            if self.alone and step.kind == "update" and not table.triggers:
+                made = {name for name, form in table.facts["forms"].items() if form[3] == "stored"}
+                self.early = step.columns | made | {str(name) for name in table.facts["moving"]}
+            form = self._form(table)
+            most = self.most + SPARE
+            for sql in step.reach({alias: form.ended(alias) for alias in step.aliases}):
+                bounded = sql.endswith(LIMIT)
+                sql = sql.removesuffix(LIMIT) + (f" LIMIT {most + 1}" if bounded else "")
+                self._meet(table, select(self.wire, form, sql, most, LOCK), touched)
 
     def _insert(self, step: Step, table: Table) -> tuple[Did, list[str]]:
         """Run an INSERT or REPLACE; how many rows it changed or took out, and the lines of the rows that it put in or
@@ -296,9 +305,13 @@ class Capture:
         name = step.table.name
         if touched.get(name, Touched()).whole:
             return
-        found = written.get(name, Counts())
-        cascaded = any(child.name == name for child, _ in cascades(self.schema, step.table, "delete", frozenset()))
-        cascaded = cascaded or (step.kind in ("delete", "replace") and len(written) > 1)
+        own = {part.table.name: part.table for part in step.parts if part.table is not None}
+        found = Counts()
+        for one in own:
+            found.add(written.get(one, Counts()))
+        below = (cascades(self.schema, table, "delete", frozenset()) for table in own.values())
+        cascaded = any(child.name in own for children in below for child, _ in children)
+        cascaded = cascaded or (step.kind in ("delete", "replace") and len(written) > len(own))
         kept = self.kept[name]
         if step.kind == "update":
             well = did.changed == found.changed and not found.added and not found.gone

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -26,7 +27,7 @@ BACKUP = "Leave it to somebody with a backup."
 _MISSING = 1146
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
 _NAME = r"`(?:[^`]|``)*`"
-_KEY = re.compile(
+LINK = re.compile(
     rf"  CONSTRAINT (?P<name>{_NAME}) FOREIGN KEY \((?P<columns>{_NAME}(?:, {_NAME})*)\)"
     rf" REFERENCES (?P<parent>{_NAME}) \((?P<parents>{_NAME}(?:, {_NAME})*)\)(?P<rest>.*)"
 )
@@ -38,8 +39,9 @@ class NotText(Unsupported):
     """A definition that holds bytes that aren't text: a default of a column of bytes."""
 
 
-def shown(wire: Wire, name: str) -> str:
-    """The definition as the server writes it, without the counter; "": there is none. Raises NotText."""
+def shown(wire: Wire, name: str, *, counts: bool = False) -> str:
+    """The definition as the server writes it, with the value of AUTO_INCREMENT where that `counts`; "": there is none.
+    Raises NotText."""
     try:
         ((_, written, *_),) = wire.undecoded(f"SHOW CREATE TABLE {quoted(name)}")
     except ServerError as error:
@@ -47,17 +49,23 @@ def shown(wire: Wire, name: str) -> str:
             return ""
         raise
     try:
-        return _COUNTER.sub("", written.decode())
+        return written.decode() if counts else _COUNTER.sub("", written.decode())
     except UnicodeDecodeError:
         raise NotText(f"{name} has a default that isn't text.", next_step=BACKUP) from None
 
 
+def counter_back(wire: Wire, table: str) -> str:
+    """What sets AUTO_INCREMENT to what it is now."""
+    found = _COUNTER.search(shown(wire, table, counts=True).rpartition("\n")[2])
+    return f"ALTER TABLE {quoted(table)} AUTO_INCREMENT = {found[0].partition('=')[2] if found else 1}"
+
+
 def same(one: str, other: str) -> bool:
     """Whether two definitions are one; the order of foreign keys, which the server chooses, says nothing."""
-    return bool(one) == bool(other) and _parted(one) == _parted(other)
+    return bool(one) == bool(other) and parted(one) == parted(other)
 
 
-def _parted(definition: str) -> tuple[list[str], list[str]]:
+def parted(definition: str) -> tuple[list[str], list[str]]:
     """The lines of a definition that are foreign keys, and the others, without the commas between them."""
     lines = [line.removesuffix(",") for line in definition.split("\n")]
     keys = [line for line in lines if _FOREIGN_KEY.match(line)]
@@ -73,24 +81,85 @@ def tried(wire: Wire, tree: exp.Expr, table: str, undo: str) -> str:
     with copied(wire, table, tree):
         before = shown(wire, COPY)
         indexes = _full_text(shown(wire, table)) if not _full_text(before) else []
-        stands = _parted(_with_full_text(_of_table(before, table), indexes))[1] == _parted(shown(wire, table))[1]
+        stands = parted(_with_full_text(_of_table(before, table), indexes))[1] == parted(shown(wire, table))[1]
         wire.run(write(of_copy(tree, table), Dialect.MARIADB))
         # MyISAM has shorter keys than InnoDB, and only warns.
         stands = stands and not (_MYISAM in before and wire.rows("SHOW WARNINGS"))
         between = shown(wire, COPY)
-        wire.run(
-            undo.replace(f"ALTER TABLE {quoted(table)}", f"ALTER TABLE {quoted(COPY)}", 1).replace(
-                f" ON {quoted(table)}", f" ON {quoted(COPY)}", 1
-            )
-        )
+        wire.run(on_copy(undo, table))
         back = shown(wire, COPY) == before
     if not back or not stands:
-        raise Unsupported(f"{table} wouldn't be defined exactly as it was after an undo.", next_step=BACKUP)
-    keys, _ = _parted(shown(wire, table))
+        raise not_as_it_was(table)
+    keys, _ = parted(shown(wire, table))
     action = tree.args["actions"][0] if isinstance(tree, exp.Alter) else None
     if isinstance(action, exp.RenameColumn):
         keys = [_with_column(line, table, action.this.name, action.args["to"].name) for line in keys]
     return "\n".join([_with_full_text(_of_table(between, table), indexes), *keys])
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a copy was at one moment: its definition as the table's own would be, without foreign keys, and of each
+    column its type, collation, nullability, and the rest that SHOW COLUMNS calls "extra"."""
+
+    definition: str
+    columns: dict[str, tuple[str, str, str, str]]
+
+
+def seen(wire: Wire, tree: exp.Expr, table: str, undo: Sequence[str] = ()) -> list[Seen]:
+    """Run a statement, and the ones that take it back, on an empty copy: what it is before, between, and after each.
+    Raises Unsupported, also where the copy isn't defined as its table."""
+    with copied(wire, table, tree):
+        before, own = shown(wire, COPY), shown(wire, table)
+        indexes = _full_text(own) if not _full_text(before) else []
+        stands = parted(_with_full_text(_of_table(before, table), indexes))[1] == parted(own)[1]
+        found = [_seen(wire, table, indexes)]
+        for text in (run_on_copy(tree, table, own), *(on_copy(one, table) for one in undo)):
+            if text:
+                wire.run(text)
+            # MyISAM has shorter keys than InnoDB, and only warns.
+            stands = stands and not (_MYISAM in before and wire.rows("SHOW WARNINGS"))
+            found.append(_seen(wire, table, indexes))
+    if not stands:
+        raise not_as_it_was(table)
+    return found
+
+
+def not_as_it_was(table: str) -> Unsupported:
+    return Unsupported(f"{table} wouldn't be defined exactly as it was after an undo.", next_step=BACKUP)
+
+
+def _seen(wire: Wire, table: str, indexes: list[str]) -> Seen:
+    columns = {
+        str(name): (str(kind), str(collation or ""), str(nullable), str(extra).upper())
+        for name, kind, collation, nullable, _, _, extra, *_ in wire.rows(f"SHOW FULL COLUMNS FROM {quoted(COPY)}")
+    }
+    return Seen(_with_full_text(_of_table(shown(wire, COPY), table), indexes), columns)
+
+
+def run_on_copy(tree: exp.Expr, table: str, definition: str) -> str:
+    """The statement with the copy in the table's place, without the foreign keys that it drops, which no copy has; "":
+    it does nothing else."""
+    tree = of_copy(tree, table)
+    if isinstance(tree, exp.Alter):
+        links = {line.lower().split("`")[1] for line in parted(definition)[0]}
+        left = [one for one in tree.args.get("actions") or () if not _drops_link(one, links)]
+        tree.set("actions", left or None)
+        if not left and not tree.args.get("options"):
+            return ""
+    return write(tree, Dialect.MARIADB)
+
+
+def _drops_link(action: exp.Expr, links: set[str]) -> bool:
+    kind = str(action.args.get("kind")).upper() if isinstance(action, exp.Drop) else ""
+    return kind == "FOREIGN KEY" or (kind == "CONSTRAINT" and action.args["tables"][0].name.lower() in links)
+
+
+def on_copy(undo: str, table: str) -> str:
+    """What takes a statement back, with the copy in the table's place."""
+    return undo.replace(f"ALTER TABLE {quoted(table)}", f"ALTER TABLE {quoted(COPY)}", 1).replace(
+        f" ON {quoted(table)}", f" ON {quoted(COPY)}", 1
+    )
 
 
 @contextlib.contextmanager
@@ -112,14 +181,15 @@ def copied(wire: Wire, table: str, tree: exp.Expr) -> Iterator[None]:
 
 def _copying(definition: str, table: str, tree: exp.Expr) -> str:
     """InnoDB has no temporary table with a full-text index: it is left out where the statement names nothing of it.
-    MyISAM has one."""
+    MyISAM has one, and makes the index of a foreign key, which it else leaves out."""
     indexes = _full_text(definition)
-    if not indexes:
+    makes = _makes_full_text(tree) or tree.find(exp.Reference) is not None
+    if not indexes and not makes:
         return f"CREATE TEMPORARY TABLE {quoted(COPY)} LIKE {quoted(table)}"
-    _, lines = _parted(definition)
+    _, lines = parted(definition)
     held = {name.lower() for line in indexes for name in re.findall(_NAME, line)}
     engine = "MyISAM"
-    if not _makes_full_text(tree) and not held & {quoted(one.name).lower() for one in tree.find_all(exp.Identifier)}:
+    if not makes and not held & {quoted(one.name).lower() for one in tree.find_all(exp.Identifier)}:
         engine, lines = "InnoDB", [line for line in lines if line not in indexes]
     head = lines[0].replace(f"CREATE TABLE {quoted(table)}", f"CREATE TEMPORARY TABLE {quoted(COPY)}", 1)
     parts = ",\n".join(lines[1:-1])
@@ -131,7 +201,7 @@ def _makes_full_text(tree: exp.Expr) -> bool:
 
 
 def _full_text(definition: str) -> list[str]:
-    return [line for line in _parted(definition)[1] if line.startswith("  FULLTEXT KEY ")]
+    return [line for line in parted(definition)[1] if line.startswith("  FULLTEXT KEY ")]
 
 
 def _with_full_text(definition: str, indexes: list[str]) -> str:
@@ -173,14 +243,14 @@ def untried(wire: Wire, tree: exp.Expr, table: str, schema: Schema) -> str:
     action = tree.args["actions"][0] if isinstance(tree, exp.Alter) else None
     if isinstance(action, exp.AlterRename):
         old = tree.this.name
-        keys, rest = _parted(shown(wire, old))
+        keys, rest = parted(shown(wire, old))
         return "\n".join([*rest, *(_with_table(line, old, table) for line in keys)]).replace(
             quoted(old), quoted(table), 1
         )
     if isinstance(action, exp.AddConstraint):
         before = shown(wire, table)
         columns = [column.name for column in schema.tables[table].columns]
-        added = _keys(action.expressions, table, columns, schema)
+        added = foreign_keys(action.expressions, table, columns, schema)
         return "\n".join([before, *added]) if added else ""
     if not isinstance(tree, exp.Create) or str(tree.args.get("kind")).upper() != "TABLE":
         return ""
@@ -216,7 +286,7 @@ def _made_with_keys(wire: Wire, tree: exp.Create, table: str, schema: Schema) ->
     if not isinstance(tree.this, exp.Schema):
         return ""
     columns = [node.name for node in tree.this.expressions if isinstance(node, exp.ColumnDef)]
-    keys = _keys(tree.this.expressions, table, columns, schema)
+    keys = foreign_keys(tree.this.expressions, table, columns, schema)
     if not keys:
         return ""
     try:
@@ -251,7 +321,7 @@ def of_view(wire: Wire, sql: str, name: str, scratch: str) -> str:
 # ---- the lines of foreign keys
 
 
-def _keys(nodes: Sequence[exp.Expr], table: str, columns: Sequence[str], schema: Schema) -> list[str]:
+def foreign_keys(nodes: Sequence[exp.Expr], table: str, columns: Sequence[str], schema: Schema) -> list[str]:
     """The lines of the foreign keys among the parts of a definition; []: there are none, or one isn't understood."""
     found: list[str] = []
     unnamed = 0
@@ -315,18 +385,18 @@ def _listed(names: Sequence[str], columns: Sequence[str]) -> str:
 
 def _with_table(line: str, old: str, new: str) -> str:
     """A foreign key of a table that is renamed: names that the server gave go with it, and so does a key to itself."""
-    found = _KEY.fullmatch(line)
+    found = LINK.fullmatch(line)
     if found is None:
         return line
     number = re.fullmatch(rf"`{re.escape(quoted(old)[1:-1])}(_ibfk_\d+)`", found["name"])
     name = f"`{quoted(new)[1:-1]}{number[1]}`" if number else found["name"]
     parent = quoted(new) if found["parent"] == quoted(old) else found["parent"]
-    return _written(name, found["columns"], parent, found["parents"], found["rest"])
+    return link(name, found["columns"], parent, found["parents"], found["rest"])
 
 
 def _with_column(line: str, table: str, old: str, new: str) -> str:
     """A foreign key of a table of which a column is renamed."""
-    found = _KEY.fullmatch(line)
+    found = LINK.fullmatch(line)
     if found is None:
         return line
 
@@ -334,8 +404,8 @@ def _with_column(line: str, table: str, old: str, new: str) -> str:
         return re.sub(_NAME, lambda one: quoted(new) if one[0].lower() == quoted(old).lower() else one[0], names)
 
     parents = renamed(found["parents"]) if found["parent"] == quoted(table) else found["parents"]
-    return _written(found["name"], renamed(found["columns"]), found["parent"], parents, found["rest"])
+    return link(found["name"], renamed(found["columns"]), found["parent"], parents, found["rest"])
 
 
-def _written(name: str, columns: str, parent: str, parents: str, rest: str) -> str:
+def link(name: str, columns: str, parent: str, parents: str, rest: str) -> str:
     return f"  CONSTRAINT {name} FOREIGN KEY ({columns}) REFERENCES {parent} ({parents}){rest}"

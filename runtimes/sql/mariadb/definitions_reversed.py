@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from sqlglot import exp
 
 from policies.errors import Unsupported
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Schema, Statement, Table
+from runtimes.sql.mariadb import definitions_altered as altered
+from runtimes.sql.mariadb import definitions_filled, definitions_kept, definitions_whole
 from runtimes.sql.mariadb import definitions_foreseen as foreseen
 from runtimes.sql.mariadb.column_room import beyond
 from runtimes.sql.mariadb.definitions_foreseen import BACKUP, shown
@@ -31,26 +34,86 @@ class Definition:
     expected: str = ""  # the definition that it is going to leave; "": not known, or not yet
     was: str = ""  # the name that a table has before it is renamed; "": it isn't
     view: bool = False  # it makes one: what it leaves can be foreseen afterwards alone
+    counts: bool = False  # it sets AUTO_INCREMENT, which says nothing of a definition else
     planned_on: str = ""  # the definition that it changes; "": there is none yet
     widens: bool = False  # a column gets room for more, so only triggers that write into it stand on that
     unknown: str = ""  # a SELECT that gives a row where one is there that undo couldn't put back ("": never)
     names: tuple[str, ...] = ()  # that undo takes away, a table's own first; (): none that others can stand on
+    keeps: Literal["", "rows", "dropped", "made"] = ""  # the table's rows, which undo brings back or compares
+    late: str = ""  # what takes it back once the values of `fills` are there
+    on_copy: tuple[str, str] = ("", "")  # `undo` and `late` of a copy, which has no foreign keys
+    between: str = ""  # the definition until then
+    forth: str = ""  # what leads back from there to what the statement left
+    fills: tuple[str, ...] = ()  # columns whose values undo may have to bring back
 
 
-def planned(wire: Wire, schema: Schema, only: Statement) -> Definition:
-    """How a statement that stands alone is taken back. Raises Unsupported."""
+def planned(wire: Wire, schema: Schema, only: Statement, more: tuple[Statement, ...] = ()) -> Definition:
+    """How a statement that stands alone is taken back, or with those that fill its table. Raises Unsupported."""
     verb = only.verb.upper()
     (tree,) = read(only.sql, Dialect.MARIADB)
     alters = not isinstance(tree, exp.Create) or str(tree.args.get("kind")).upper() == "INDEX"
     planned_on = shown(wire, only.table) if alters else ""
-    found = _inverse(wire, tree, only, schema)
+    refused = Unsupported(f"MariaDB commits {verb} at once, and it can't be taken back exactly.", next_step=BACKUP)
+    try:
+        found = None if more and alters else _inverse(wire, tree, only, schema, bool(more))
+        if found is not None:
+            found = replace(found, planned_on=planned_on)
+            refuse_unknown(wire, found)
+            if found.keeps or found.counts:
+                return found
+            if found.tried:
+                return replace(found, expected=foreseen.tried(wire, tree, found.table, found.undo))
+            return replace(found, expected=foreseen.untried(wire, tree, found.table, schema))
+    except foreseen.NotText:
+        raise
+    except Unsupported as error:
+        refused = error
+    found = _altered(wire, tree, only, schema, more)
     if found is None:
-        raise Unsupported(f"MariaDB commits {verb} at once, and it can't be taken back exactly.", next_step=BACKUP)
+        raise refused
     found = replace(found, planned_on=planned_on)
     refuse_unknown(wire, found)
-    if found.tried:
-        return replace(found, expected=foreseen.tried(wire, tree, found.table, found.undo))
-    return replace(found, expected=foreseen.untried(wire, tree, found.table, schema))
+    return found
+
+
+def _altered(
+    wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema, more: tuple[Statement, ...]
+) -> Definition | None:
+    """An ALTER that has no opposite statement of its own: back by the difference of the definitions. Raises
+    Unsupported."""
+    table = schema.tables.get(statement.table)
+    if table is None or not _ours(table) or statement.verb == "create":
+        return None
+    if isinstance(tree, exp.Drop) and str(tree.args.get("kind")).upper() != "INDEX":
+        return None
+    written = definitions_filled.columns(table, schema, more) if more else frozenset[str]()
+    found = altered.inverse(wire, tree, table, schema, _plain, written)
+    if found is None:
+        return None
+    if found.keeps:
+        definitions_kept.refuse_many(wire, table.name)
+        definitions_kept.refuse(table, schema, found.fills if found.dropped else ())
+    return Definition(
+        table.name,
+        found.undo,
+        found.lost,
+        True,
+        expected=found.expected,
+        widens=set(found.names[1:]) <= {column.name for column in table.columns},
+        unknown=found.unknown,
+        names=found.names,
+        keeps="rows" if found.keeps else "",
+        late=found.late,
+        on_copy=found.tried,
+        between=found.between,
+        forth=found.forth,
+        fills=found.fills,
+    )
+
+
+def _ours(table: Table) -> bool:
+    other = table.kind != "table" or table.facts["versioned"] or table.facts["partitioned"]
+    return table.facts["engine"] == "InnoDB" and not other
 
 
 def refuse_unknown(wire: Wire, found: Definition) -> None:
@@ -59,12 +122,14 @@ def refuse_unknown(wire: Wire, found: Definition) -> None:
         raise Unsupported(f"{found.table} holds values that undo couldn't put back.", next_step=BACKUP)
 
 
-def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema) -> Definition | None:
+def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema, filled: bool) -> Definition | None:
     name = statement.table
     if isinstance(tree, exp.Create) and statement.verb == "create":
-        return _created(tree, name, schema)
+        return _created(tree, name, schema, filled)
     table = schema.tables[name]
-    if table.facts["engine"] != "InnoDB" or table.facts["versioned"] or table.facts["partitioned"]:
+    if isinstance(tree, exp.Drop) and statement.verb == "drop" and str(tree.args["kind"]).upper() == "TABLE":
+        return _dropped(wire, table, schema)
+    if not _ours(table):
         return None
     if isinstance(tree, exp.Create):
         index = tree.this
@@ -78,6 +143,8 @@ def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema) -
         return _without_index(wire, tree, name)
     if not isinstance(tree, exp.Alter):
         return None
+    if tree.args.get("options"):
+        return _counted(tree, table)
     added = _added(tree.args["actions"], table)
     if added is not None or len(tree.args["actions"]) != 1:
         return added
@@ -100,6 +167,28 @@ def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema) -
     if isinstance(action, exp.Drop) and str(action.args.get("kind")).upper() == "INDEX":
         return _without_index(wire, action, name)
     return None
+
+
+def _dropped(wire: Wire, table: Table, schema: Schema) -> Definition | None:
+    """A table that goes with its rows."""
+    if not _ours(table):
+        return None
+    if table.triggers:
+        raise Unsupported(
+            f"{table.name} has triggers, which would go with it, and can't be put back as they were.",
+            next_step=f"Use DELETE FROM {table.name}, or leave it to somebody with a backup.",
+        )
+    definitions_whole.refuse(wire, table, schema)
+    return Definition(table.name, "", "", True, keeps="dropped")
+
+
+def _counted(tree: exp.Alter, table: Table) -> Definition | None:
+    """Another value of AUTO_INCREMENT, and nothing else."""
+    (option, *more) = tree.args["options"]
+    counter = any(column.counter for column in table.columns)
+    if more or tree.args.get("actions") or not isinstance(option, exp.AutoIncrementProperty) or not counter:
+        return None
+    return Definition(table.name, "", "", True, counts=True)
 
 
 def _without_index(wire: Wire, drop: exp.Drop, table: str) -> Definition | None:
@@ -163,17 +252,9 @@ def _defaulted(wire: Wire, action: exp.AlterColumn, table: Table, schema: Schema
         return None
     was = next(one for one in table.columns if one.name.lower() == action.name.lower())
     line = _column_line(wire, table.name, was.name)
-    if was.generated or not line or was.name.lower() in _linked_columns(table, schema):
+    if was.generated or not line or was.name.lower() in altered.linked_columns(table, schema):
         return None
     return Definition(table.name, f"ALTER TABLE {quoted(table.name)} MODIFY COLUMN {line}", "", True, True)
-
-
-def _linked_columns(table: Table, schema: Schema) -> set[str]:
-    """The columns of its foreign keys, and those that others' point to, in lower case."""
-    keys = [key for one in schema.tables.values() for key in one.foreign_keys]
-    found = {column.lower() for key in table.foreign_keys for column in key.columns}
-    parents = [key for key in keys if key.parent.lower() == table.name.lower()]
-    return found | {column.lower() for key in parents for column in key.parent_columns}
 
 
 def _linked(action: exp.AddConstraint, table: Table) -> Definition | None:
@@ -204,7 +285,7 @@ def _widened(wire: Wire, tree: exp.Alter, column: exp.ColumnDef, table: Table, s
     long as none of its values changes: of the same collation, and no NULL of it becomes another value."""
     was = next(one for one in table.columns if one.name.lower() == column.name.lower())
     line = _column_line(wire, table.name, was.name)
-    if was.generated or not line or table.triggers or was.name.lower() in _linked_columns(table, schema):
+    if was.generated or not line or table.triggers or was.name.lower() in altered.linked_columns(table, schema):
         return None
     kind, collation, nullable = _written(wire, tree, table.name, was.name)
     lost = beyond(was.type, kind, quoted(was.name))
@@ -242,7 +323,7 @@ def _written(wire: Wire, tree: exp.Expr, table: str, column: str) -> tuple[str, 
     return "", "", ""
 
 
-def _created(tree: exp.Create, name: str, schema: Schema) -> Definition | None:
+def _created(tree: exp.Create, name: str, schema: Schema, filled: bool) -> Definition | None:
     kind = str(tree.args.get("kind")).upper()
     _free(name, schema)
     if tree.args.get("replace"):
@@ -252,8 +333,12 @@ def _created(tree: exp.Create, name: str, schema: Schema) -> Definition | None:
     engine, like = tree.find(exp.EngineProperty), tree.find(exp.LikeProperty)
     if like is not None and schema.tables[like.this.name].facts["engine"] != "InnoDB":
         return None
-    if tree.args.get("expression") is not None or (engine is not None and engine.name.upper() != "INNODB"):
+    if engine is not None and engine.name.upper() != "INNODB":
         return None
+    if tree.args.get("expression") is not None or filled:
+        if tree.find(exp.Reference) is not None:
+            return None
+        return Definition(name, "", "", True, names=(name,), keeps="made")
     return Definition(name, f"DROP TABLE {quoted(name)}", f"SELECT 1 FROM {quoted(name)} LIMIT 1", True, names=(name,))
 
 

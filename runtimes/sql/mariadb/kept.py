@@ -20,6 +20,12 @@ class Counts:
     gone: int = 0
     same: int = 0
 
+    def add(self, other: Counts) -> None:
+        self.added += other.added
+        self.changed += other.changed
+        self.gone += other.gone
+        self.same += other.same
+
 
 @dataclass(frozen=True, slots=True)
 class Changed:

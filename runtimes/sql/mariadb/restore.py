@@ -207,7 +207,7 @@ def restore(wire: Wire, image: Image, schema: Schema) -> None:
             _delete(wire, rows, [key for key, line in rows.expect.items() if line and rows.want.get(key) is not None])
         for rows in image:
             _refuse_taken(wire, rows, schema.tables[rows.form.table])
-            _insert(wire, rows)
+            insert(wire, rows.form, (line for line in rows.want.values() if line is not None))
         wire.run("SET SESSION foreign_key_checks = 1")
         _check(wire, image, counts, schema)
     except ServerError as error:
@@ -294,14 +294,12 @@ def _delete(wire: Wire, rows: Rows, keys: list[str]) -> None:
         raise _meanwhile()
 
 
-def _insert(wire: Wire, rows: Rows) -> None:
-    form = rows.form
+def insert(wire: Wire, form: Form, lines: Iterable[str]) -> None:
+    """Put whole rows into the table of that form."""
     head = f"INSERT INTO {quoted(form.table)} ({','.join(quoted(name) for name in form.written)}) VALUES "
     waiting: list[str] = []
     size = 0
-    for line in rows.want.values():
-        if line is None:
-            continue
+    for line in lines:
         values = form.values(line)
         if waiting and (size + len(values) > 2**20 or len(waiting) >= 1000):
             wire.run(head + ",".join(waiting))

@@ -4,7 +4,8 @@
 key, else a unique key without NULL; [] none), `forms` (column: [data type, character set, collation, kind of
 generation]), `uniques` (name: [[column, prefix length], …]), `moving` (columns with ON
 UPDATE CURRENT_TIMESTAMP), `triggers` ([timing, event, name, body, sql_mode]),
-`digest` (of all that this table is), `shape` (a digest of it without indexes and foreign keys).
+`view` (of a view: definition, CHECK OPTION, whether it can be written), `digest` (of all that this table is), `shape`
+(a digest of it without indexes and foreign keys).
 """
 
 # ruff: noqa: S608 (names are quoted, and values are literals made of recorded bytes)
@@ -13,9 +14,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 from policies.jsonvalue import canonical
+from runtimes.sql.checking.views import VIEW
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
 from runtimes.sql.mariadb.errors import string
 from runtimes.sql.mariadb.wire import Wire
@@ -68,6 +71,14 @@ def read(wire: Wire) -> Schema:
             f" WHERE constraint_schema = {database} ORDER BY table_name, constraint_name"
         )
     )
+    views = _by_table(
+        wire.rows(
+            "SELECT table_name, view_definition, check_option, is_updatable FROM information_schema.views"
+            f" WHERE table_schema = {database}"
+        )
+        if any(str(one[1]) == "VIEW" for one in tables)
+        else ()
+    )
     found: dict[str, Table] = {}
     for name, kind, engine, options, collation in tables:
         found[name] = _table(
@@ -80,6 +91,10 @@ def read(wire: Wire) -> Schema:
             checks[name],
             wire.place.database,
         )
+        for definition, option, writable in views[name]:
+            if definition:  # else the user may not see it
+                facts = {**found[name].facts, VIEW: [str(definition), str(option), str(writable)]}
+                found[name] = replace(found[name], facts=facts)
     wire.triggered = frozenset((name, one[1]) for name, table in found.items() for one in table.facts["triggers"])
     digests = {name: table.facts["digest"] for name, table in found.items()}
     return Schema(

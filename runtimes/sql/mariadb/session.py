@@ -31,6 +31,7 @@ from runtimes.sql.contract import (
 )
 from runtimes.sql.mariadb import definitions, errors, held, privileges, records, restore, schema, settle
 from runtimes.sql.mariadb.records import Note
+from runtimes.sql.mariadb.steps import explains_write
 from runtimes.sql.mariadb.survey import Looked, refuse, survey
 from runtimes.sql.mariadb.wire import ServerError, Wire
 from runtimes.sql.mariadb.work import Work
@@ -95,7 +96,8 @@ class MariaDbSession:
 
     def _read(self, job: Job) -> Ran:
         with self._wire.deadline():
-            self._wire.run("START TRANSACTION READ ONLY")
+            writing = any(explains_write(one) for one in job.program.statements)  # it is rolled back all the same
+            self._wire.run("START TRANSACTION" if writing else "START TRANSACTION READ ONLY")
             try:
                 now, looked = self._planned(job)
                 work = Work(self._wire, now, looked, job)

@@ -34,6 +34,11 @@ class Step:
     moves_keys: bool = False  # it may assign columns that name a row
     froms: tuple[tuple[str, str, str], ...] = ()  # (alias, text before, text after)
     returning: bool = False
+    others: tuple[Step, ...] = ()  # the same statement, as far as it writes other tables
+
+    @property
+    def parts(self) -> tuple[Step, ...]:
+        return self, *self.others
 
     def reach(self, line: dict[str, str]) -> list[str]:
         return [f"{before}{line[alias]}{after}" for alias, before, after in self.froms]
@@ -45,6 +50,12 @@ class Step:
 
 def steps(statements: tuple[Statement, ...], schema: Schema) -> list[Step]:
     return [_step(statement, schema) for statement in statements]
+
+
+def explains_write(statement: Statement) -> bool:
+    """Whether it is EXPLAIN of a write, which the server doesn't do where only reading is allowed."""
+    head = statement.sql.partition(" ")[0]
+    return head in ("EXPLAIN", "DESCRIBE", "DESC") and isinstance(read(statement.sql, Dialect.MARIADB)[0], exp.DML)
 
 
 def _step(statement: Statement, schema: Schema) -> Step:
@@ -68,35 +79,39 @@ def _step(statement: Statement, schema: Schema) -> Step:
         replaces = "delete" in verbs
         kind: Kind = "replace" if replaces else "upsert" if tree.args.get("conflict") is not None else "insert"
         return Step(statement=statement, kind=kind, table=table, columns=columns, moves_keys=moves, returning=returning)
-    if isinstance(tree, exp.Update):
+    if isinstance(tree, exp.Update | exp.Delete):
+        changed: Kind = "update" if isinstance(tree, exp.Update) else "delete"
+        (base,) = tree.args.get("using") or [tree.this]
         return Step(
             statement=statement,
-            kind="update",
+            kind=changed,
             table=table,
             columns=columns,
             moves_keys=moves,
-            froms=_froms(tree, tree.this, table),
+            froms=_froms(tree, base, table),
             returning=returning,
-        )
-    if isinstance(tree, exp.Delete):
-        (base,) = tree.args.get("using") or [tree.this]
-        return Step(
-            statement=statement, kind="delete", table=table, froms=_froms(tree, base, table), returning=returning
+            others=tuple(_step(replace(statement, table=name, others=()), schema) for name in statement.others),
         )
     raise Unsupported(f"{type(tree).__name__.upper()} can't be taken back in MariaDB.")
 
 
 def _alone(table: Table, schema: Schema) -> bool:
-    """Whether DELETE does to its rows what TRUNCATE, which commits at once, does: no trigger, and no key to it."""
+    """Whether DELETE does to its rows what TRUNCATE, which commits at once, does: fires nothing, and no key to it."""
     pointed = any(key.parent == table.name for one in schema.tables.values() for key in one.foreign_keys)
-    return not (table.triggers or pointed)
+    return not (pointed or any(event == "DELETE" for _, event, *_ in table.facts["triggers"]))
 
 
 def _froms(tree: exp.Expr, base: exp.Expr, table: Table) -> tuple[tuple[str, str, str], ...]:
     """For each place where the table stands in the statement: the SELECT of what it reaches there, in two halves."""
     where, order, limit = (tree.args.get(part) for part in ("where", "order", "limit"))
     chosen = [base, where, order, limit, tree.args.get("with_"), *(tree.args.get("joins") or ())]
+    assigned = {str(node.this.name).lower() for node in tree.find_all(exp.PropertyEQ)}
     for node in (node for part in chosen if isinstance(part, exp.Expr) for node in part.walk()):
+        if isinstance(node, exp.Parameter) and str(node.name).lower() in assigned:
+            raise Unsupported(
+                f"Which rows this writes depends on @{node.name[:60]}, which it sets: they can't be kept beforehand.",
+                next_step="Set the variable in a statement before it.",
+            )
         if isinstance(node, exp.Func) and _named(node) in _VARIES:
             raise Unsupported(
                 f"Which rows this writes depends on {_named(node)}(), so they can't be kept beforehand.",

@@ -17,12 +17,12 @@ from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.checking.functions import FUNCTIONS, MARIADB_GEOMETRIES, MARIADB_SINCE
 from runtimes.sql.checking.nodes import names
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
-from runtimes.sql.mariadb import definitions, privileges, routines
+from runtimes.sql.mariadb import definitions, privileges, routines, several
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
 from runtimes.sql.mariadb.definitions_reversed import Definition, planned
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.rows import Form
-from runtimes.sql.mariadb.steps import Step, steps
+from runtimes.sql.mariadb.steps import Step, explains_write, steps
 from runtimes.sql.mariadb.wire import ServerError, Wire
 
 _HOLD = "Use --policy versioning: it is held until you commit or undo it."
@@ -123,13 +123,22 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
     """Raises Unsupported for what couldn't be taken back as that policy promises."""
     routines.refuse(wire, schema, program)
     definitions.refuse(program.statements, policy)
-    found = Looked(steps(program.statements, schema))
-    writing = [step for step in found.steps if step.kind != "select"]
+    first, *rest = program.statements
+    filled = tuple(rest) if definitions.is_filled(program.statements) else ()  # they run with the definition
+    found = Looked(steps((first,) if filled else program.statements, schema))
+    writing = [part for step in found.steps if step.kind != "select" for part in step.parts]
     read = {use.table for one in program.statements for use in one.uses}
     for step in writing:
         if step.kind == "ddl":
             _refuse_truncate(step)
-            found.definition = planned(wire, schema, step.statement)
+            found.definition = planned(wire, schema, step.statement, filled)
+            if found.definition.keeps == "made":
+                routines.refuse_views(wire, schema, read)
+            if found.definition.keeps and step.table is not None and not rights.may(step.table.name, "TRIGGER"):
+                raise privileges.no_trigger_right(wire.place, step.table.name)
+            fired = step.table is not None and any(event == "UPDATE" for _, event, *_ in step.table.facts["triggers"])
+            if found.definition.fills and fired and step.table is not None:  # they are rehearsed, and rolled back
+                _refuse_triggers_held(wire, schema, step.table, Looked([]))
             found.tables[step.statement.table] = None
             return found
         assert step.table is not None
@@ -148,7 +157,7 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
                 raise
             found.exact = False
             found.notes.append(f"Redo after an undo isn't there for this: {error.message}")
-    if writing:
+    if writing or any(explains_write(one) for one in program.statements):
         routines.refuse_views(wire, schema, read)
     return found
 
@@ -199,6 +208,7 @@ def _refuse_reversal(wire: Wire, schema: Schema, step: Step, writes: int) -> Non
     """What can't be followed row by row."""
     table = step.table
     assert table is not None
+    several.refuse(schema, step)
     for one, _ in _closure(schema, step):
         if one.facts["versioned"]:
             raise Unsupported(f"{one.name} keeps the history of its rows, which undo would write to.", next_step=_HOLD)
@@ -363,7 +373,12 @@ def survey(
     reached = _reached(looked.steps, schema, sizes, sizes.counted)
     if looked.definition is not None:
         only = program.statements[0]
-        reached = [Reached(table=only.table, verb=only.verb, rows=0)]
+        number = _kept(sizes, program, looked.definition)
+        sized = [Reached(table=only.table, verb=only.verb, rows=number)]
+        reached = list(sized)
+        columns = {name for one in program.statements[1:] for use in one.uses for name in use.columns}
+        if only.verb == "alter" and columns:
+            reached.append(Reached(table=only.table, verb="update", rows=number, columns=tuple(sorted(columns))))
     counters = {
         f"{step.table.name}.{column.name}": None
         for step in looked.steps
@@ -384,10 +399,19 @@ def survey(
     )
 
 
+def _kept(sizes: Sizes, program: Program, definition: Definition) -> int:
+    """How many rows a definition loses, changes or makes."""
+    first, *filling = program.statements
+    if definition.keeps != "made":
+        return sizes.of(first.table) if definition.keeps else 0
+    own = first.most if first.most is not None else sizes.of_sources(first) if not filling or first.sources else 0
+    return own + sum(sizes.at_most(one) for one in filling)
+
+
 def _reached(steps: list[Step], schema: Schema, sizes: _Sizes, count: Callable[[Statement], int]) -> list[Reached]:
     reached: list[Reached] = []
     more: dict[str, int] = {}
-    for step in steps:
+    for step in (part for one in steps for part in one.parts):
         if step.table is None or step.kind == "ddl":
             continue
         table, name = step.table, step.table.name

@@ -25,7 +25,7 @@ class Work:
 
     def __init__(self, wire: Wire, now: Schema, looked: Looked, job: Job) -> None:
         self._wire, self._looked, self._job = wire, looked, job
-        alone = sum(step.kind != "select" for step in looked.steps) == 1
+        alone = sum(step.kind != "select" for step in looked.steps for _ in step.parts) == 1
         self.capture = Capture(wire, now, most=job.rows, alone=alone) if looked.exact else None
         self.results: list[Result] = []
         self.counters: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Work:
             for step in self._looked.steps:
                 self._job.progress(f"{step.statement.verb} {step.statement.table}".rstrip())
                 did = self._one(step)
-                if step.kind == "select" or step.returning:
+                if step.returning or (step.kind == "select" and step.statement.returns_rows):
                     self.results.append(_result(did, self._job.limits))
                 if step.kind in ("insert", "upsert", "replace") and step.table is not None:
                     for column in step.table.columns:
@@ -63,6 +63,8 @@ class Work:
         self.counters = tuple(counters)
 
     def _one(self, step: Step) -> Did:
+        if step.kind == "select" and not step.statement.returns_rows:  # it sets variables
+            return self._wire.run(step.statement.sql)
         if step.kind == "select":
             return self._wire.limited(step.statement.sql, self._job.limits.result_rows)
         if self.capture is not None:

@@ -389,6 +389,8 @@ def catching(statement: Statement, number: int) -> Catching | None:
         return Catching("", _returning(statement, _name(tree.this), number, "b"), "b")
     if not isinstance(tree, exp.Update) or any(tree.args.get(part) for part in ("from_", "with_", "order", "limit")):
         return None
+    if tree.find(exp.Lock):  # SKIP LOCKED may find other rows a moment later
+        return None
     chosen = rows_of(tree)
     if _VOLATILE.search(chosen) or tree.this.args.get("joins"):
         return None

@@ -11,7 +11,8 @@ from contextlib import suppress
 
 from policies.errors import GoexError, InvalidInput, Unsupported
 from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
-from runtimes.sql.contract import Policy, Program, Reached, Statement, Survey, Verb
+from runtimes.sql.checking.parse import unexplained
+from runtimes.sql.contract import Dialect, Policy, Program, Reached, Statement, Survey, Verb
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.reach import Why
 from runtimes.sql.postgres.relations import Catalog, literal
@@ -47,7 +48,8 @@ def _read(link: Link, statement: Statement) -> None:
     """Raises InvalidInput for what the server can't run: names, types and values of its text are looked at."""
     link.do("SAVEPOINT goex_read")
     try:
-        link.do(f"PREPARE goex_read AS {statement.sql.removeprefix('EXPLAIN ')}", prepares=True)
+        sql = unexplained(statement.sql, Dialect.POSTGRESQL) if statement.sql.startswith("EXPLAIN ") else statement.sql
+        link.do(f"PREPARE goex_read AS {sql}", prepares=True)
         link.do("DEALLOCATE goex_read")
     except InvalidInput:
         raise

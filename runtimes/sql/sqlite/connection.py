@@ -21,7 +21,7 @@ import apsw
 
 from policies.errors import Conflict, GoexError, InvalidInput
 from runtimes.open_files import OPEN_FILES, beside
-from runtimes.sql.checking.functions import DEFINITIONS
+from runtimes.sql.checking.functions import FILE_NUMBERS, PRAGMAS, SETS
 from runtimes.sql.contract import Limits, Statement
 from runtimes.sql.sqlite import location
 from runtimes.sql.sqlite.errors import while_running
@@ -189,6 +189,8 @@ class Connection:
         own = {(use.verb, use.table.casefold()) for use in statement.uses}
         follow = {(verb, table.casefold()) for verb, table in cascades}
         defines: set[int] = _DEFINING.get(statement.verb, set())
+        explained = statement.sql.startswith("EXPLAIN ")  # prepared, and never run
+        analyzes = statement.verb == "alter" and statement.sql.partition(" ")[0] == "ANALYZE"
 
         def allowed(code: int, first: str | None, second: str | None, base: str | None, inside: str | None) -> bool:
             if code == apsw.SQLITE_ALTER_TABLE:  # told as: database, table, column
@@ -199,6 +201,14 @@ class Connection:
                 return True
             if code == apsw.SQLITE_FUNCTION:
                 return (second or "").casefold() not in _NO_FUNCTIONS
+            if code in _WRITING and explained:
+                return True
+            if analyzes and (first or "").startswith("sqlite_stat") and code in (*_WRITING, apsw.SQLITE_CREATE_TABLE):
+                return True
+            if code == apsw.SQLITE_ANALYZE:
+                return analyzes
+            if code == apsw.SQLITE_PRAGMA and first in FILE_NUMBERS and second is not None:
+                return statement.verb == "alter" and statement.sql == f"PRAGMA {first} = {second}"
             if code in _WRITING:
                 if inside is not None or first in _CATALOG:
                     return first not in _CATALOG or bool(defines)
@@ -207,7 +217,7 @@ class Connection:
                 own_table = defines and (statement.verb, wanted[1]) in own
                 return wanted in own or wanted in follow or bool(own_table)
             if code == apsw.SQLITE_PRAGMA:  # full-text indexes look at the first one
-                return (first == "data_version" and second is None) or first in DEFINITIONS
+                return first in ({*PRAGMAS, "data_version"} if second is None else PRAGMAS.keys() - SETS)
             return code in defines
 
         with self._authorized(allowed):
@@ -237,7 +247,7 @@ class Connection:
             if code == apsw.SQLITE_FUNCTION:
                 return (second or "").casefold() not in _NO_FUNCTIONS
             if code == apsw.SQLITE_PRAGMA:
-                return first in DEFINITIONS
+                return first in PRAGMAS.keys() - SETS
             return code in (apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE)
 
         with self._authorized(allowed):

@@ -6,7 +6,7 @@ import math
 
 import apsw
 
-from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
+from policies.errors import Conflict, ExitStatus, GoexError, InvalidInput, Unavailable, Unsupported
 from policies.jsonvalue import JsonValue
 from runtimes.sql.contract import FOREIGN_KEY, Doubtful
 
@@ -14,6 +14,13 @@ Value = None | int | float | str | bytes
 Row = tuple[Value, ...]
 
 _LONG = 200  # characters of a value that a person sees
+
+
+class NoDatabase(Unavailable):
+    """The file isn't a database at all, which waiting doesn't mend: another one was named, or put in its place."""
+
+    code = "invalid"
+    exit_status = ExitStatus.USAGE
 
 
 def quoted(name: str) -> str:
@@ -81,10 +88,12 @@ def while_running(error: apsw.Error) -> GoexError:
         return Unsupported("The database can't be written to.", next_step="Check the file's mode.")
     if isinstance(error, apsw.FullError):
         return Unavailable("The disk is full. Nothing was changed.", next_step="Make room, then try again.")
-    if isinstance(error, apsw.NotADBError | apsw.CorruptError):
+    if isinstance(error, apsw.NotADBError):
+        return NoDatabase("The file isn't a SQLite database.", next_step="Name a database's file.")
+    if isinstance(error, apsw.CorruptError):
         return Unavailable(
             "The file isn't a whole SQLite database.",
-            next_step='Name the right file, or see what is wrong with it: sqlite3 FILE "PRAGMA integrity_check"',
+            next_step='See what is wrong with it: sqlite3 FILE "PRAGMA integrity_check"',
         )
     if isinstance(error, apsw.IOError | apsw.CantOpenError):
         return Unavailable("The file can't be read or written.", next_step="Look at the disk, then try again.")

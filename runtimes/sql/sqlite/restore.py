@@ -14,6 +14,7 @@ from typing import Any
 
 import apsw
 
+from policies.display_text import counted
 from runtimes.sql.contract import RowChange
 from runtimes.sql.records import damaged
 from runtimes.sql.sqlite.errors import Row, Value, key_words, quoted, shown
@@ -170,7 +171,7 @@ def compare(
         else:
             lines.append(f"{_which(shape, change)} {_how(shape, wanted, found)}")
     if lines:
-        raise Mismatch((*lines, *((f"and {left} more rows",) if left else ())))
+        raise Mismatch((*lines, *((f"and {counted(left, 'more row')}",) if left else ())))
 
 
 def put_back(

@@ -337,7 +337,7 @@ class SqliteSession:
                         marker.begin()
                         moved = self._put_back(kept, changes, verb)
                         if moved:
-                            said = f"{moved} rows have another rowid than they had: that is another row's now."
+                            said = f"Rows with another rowid than they had, which is another row's now: {moved}."
                             ran = replace(ran, notes=(*ran.notes, said))
                         self._commit(job, note, verb, marker)
                 if image is not None and not ready:

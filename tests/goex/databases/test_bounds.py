@@ -112,6 +112,78 @@ def test_what_a_rule_forbids_is_not_done_again_either(ruled: Shop) -> None:
     assert len(ruled.orders()) == 4
 
 
+@pytest.mark.promise(13)
+@pytest.mark.parametrize(
+    ("statement", "condition"),
+    [
+        ("UPDATE orders SET status = 'gone'", 'context.risk == Risk::"delete"'),
+        (
+            "UPDATE orders SET status = 'secret' WHERE id = 1",
+            'context.arguments has statement && context.arguments.statement like "*secret*"',
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["sql", "redo"])
+def test_statements_are_done_again_as_what_they_were_asked_for(
+    ruled: Shop, statement: str, condition: str, kind: str
+) -> None:
+    done = ruled.run(statement)
+    before = ruled.orders()
+    assert not ruled.client.revert(done.action.id).approve().HasField("problem")
+    rule = f'@id("no") forbid (principal, action == Action::"{kind}", resource) when {{ {condition} }};'
+    apply(ruled.client.daemon, rule)
+    refused = ruled.client.revert(done.action.id, "redo").ended()
+    assert refused.problem.code == "denied" and "Rule no" in refused.problem.message
+    assert ruled.orders() != before
+    apply(ruled.client.daemon, "")
+    assert not ruled.client.revert(done.action.id, "redo").approve().HasField("problem")
+    assert ruled.orders() == before
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize(
+    "rest",
+    [
+        ') when { context.databases.contains("shop") };',
+        ') when { context.tables.contains("orders") };',
+        ") when { context.bounds has rows && context.bounds.rows > 0 };",
+        ' in Service::"db");',
+        ' == Method::"db.update");',
+        ' in Service::"db") when { context.account == "shop" && context.risk_level > 1 };',
+        ' == Method::"db.update") when { context.arguments has statement };',
+    ],
+)
+def test_commits_are_held_to_rules_about_what_they_are_of(ruled: Shop, rest: str) -> None:
+    ids = [ruled.run(f"UPDATE orders SET status = 'x' WHERE id = {id}").action.id for id in (1, 2)]
+    apply(ruled.client.daemon, f'@id("kept") forbid (principal, action == Action::"commit", resource{rest}')
+    for target, also in ((ids[1], ()), (ids[1], ids[:1]), (ids[0], ids[1:])):
+        refused = ruled.client.revert(target, "commit", also=also).ended()
+        assert refused.problem.code == "denied" and "kept" in refused.problem.message
+    apply(
+        ruled.client.daemon,
+        '@id("dropped") permit (principal, action == Action::"commit", resource in Service::"db");',
+    )
+    assert ruled.client.revert(ids[1], "commit", also=ids[:1]).approve().action.state == "done", "no permit of these"
+
+
+@pytest.mark.promise(13)
+def test_an_agent_s_commits_are_confined_as_each_is(ruled: Shop) -> None:
+    daemon = ruled.client.daemon
+    token = daemon.add_agent("mason")
+    ids = [
+        ruled.run(f"UPDATE orders SET status = 'x' WHERE id = {id}", token=token).action.id for id in (1, 2)
+    ]  # fmt: skip
+    for bounds, says in (
+        ('databases = ["other"]', "isn't one of the databases"),
+        ('tables = ["customers"]', "isn't one of the tables"),
+    ):
+        daemon.configure(f"[confine]\n{bounds}\n")
+        daemon.restart()
+        for also in ((), ids[:1]):
+            refused = Client(daemon).revert(ids[1], "commit", also=also, token=token).ended()
+            assert refused.problem.code == "denied" and says in refused.problem.message
+
+
 def test_rules_are_tried_on_cases_of_statements(ruled: Shop) -> None:
     daemon = ruled.client.daemon
     apply(

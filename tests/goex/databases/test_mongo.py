@@ -13,6 +13,7 @@ import pytest
 from pymongo import MongoClient
 
 from goex.rpc import goex_pb2 as pb
+from tests.goex.daemon.test_rules import apply
 from tests.services.nx import Nx, find_binary
 from tests.support.daemon import Daemon
 from tests.support.entries import Asked, Client, changes, results
@@ -79,6 +80,32 @@ def test_do_undo_redo_commit(client: Client, orders: Any) -> None:
     assert all_of(orders) == after
     client.revert(asked.action_id, "commit").approve()
     assert all_of(orders) == after
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize(
+    ("verb", "head"),
+    [
+        ("redo", 'action == Action::"mongo", resource)'),
+        ("redo", 'action == Action::"redo", resource)'),
+        ("commit", 'action == Action::"commit", resource == Method::"db.update")'),
+    ],
+)
+def test_operations_are_brought_back_and_kept_as_what_they_were_asked_for(
+    client: Client, orders: Any, verb: str, head: str
+) -> None:
+    asked = ask(client, PAID.replace('{"open": true}', "{}"))  # of all: as deleting
+    assert asked.approve().action.state == "done"
+    if verb == "redo":
+        client.revert(asked.action_id).approve()
+    before = all_of(orders)
+    apply(client.daemon, f'@id("no") forbid (principal, {head} when {{ context.risk == Risk::"delete" }};')
+    try:
+        refused = client.revert(asked.action_id, verb).ended()
+    finally:
+        apply(client.daemon, "")
+    assert refused.problem.code == "denied" and "Rule no" in refused.problem.message
+    assert all_of(orders) == before
 
 
 def test_somebody_elses_change_is_a_conflict_and_stays(client: Client, orders: Any) -> None:

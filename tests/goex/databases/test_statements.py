@@ -72,6 +72,26 @@ def test_a_write_without_where_counts_as_deleting_and_says_so(shop: Shop) -> Non
     asked.leave()
 
 
+def test_upkeep_of_a_file_is_asked_for_and_taken_back(shop: Shop) -> None:
+    asked = shop.sql("ANALYZE orders; PRAGMA user_version = 7")
+    question = asked.question()
+    assert {need.scope for need in question.needs} == {"orders:alter", "sqlite_schema:alter"}
+    decide(shop.client.daemon, question)
+    done = asked.finished()
+    assert results(shop.run("PRAGMA user_version"))[0]["rows"] == [[7]]
+    assert not shop.client.revert(done.action.id).approve().HasField("problem")
+    assert results(shop.run("PRAGMA user_version"))[0]["rows"] == [[0]]
+
+
+def test_explain_of_a_write_asks_for_reading_alone(shop: Shop) -> None:
+    before = shop.orders()
+    asked = shop.sql("EXPLAIN QUERY PLAN DELETE FROM orders WHERE customer = 1")
+    question = asked.question()
+    assert {need.scope for need in question.needs} == {"orders:select"} and not question.presence
+    decide(shop.client.daemon, question)
+    assert results(asked.finished())[0]["rows"] and shop.orders() == before
+
+
 def test_an_undo_is_refused_when_somebody_changed_a_row_since(shop: Shop) -> None:
     done = shop.run("UPDATE orders SET status = 'sent' WHERE id = 1")
     shop.change("UPDATE orders SET total = 6 WHERE id = 1")

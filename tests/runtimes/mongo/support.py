@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from policies.accounts import Account
-from policies.action_json import plan_from_json, plan_to_json
 from policies.actions import Mongo, Outcome, Plan, Revert
 from policies.databases import SERVICE, Address
 from policies.jsonvalue import canonical, parse
+from policies.typed_json import from_json, to_json
 from runtimes.base import Context, Settlement
 from runtimes.mongo.backend import Backend
 from runtimes.mongo.extjson import read
@@ -99,7 +99,7 @@ class Ground:
         action = Mongo(database=self.account.name, operations=operations)
         made = await self.runtime.assess(action, self.context(id, leased=False))
         # As the journal keeps it: canonical JSON, which sorts keys.
-        return plan_from_json(parse(canonical(plan_to_json(made))))
+        return from_json(Plan, parse(canonical(to_json(made))), "It")
 
     async def do(self, *operations: str, id: str = "a-1") -> Outcome:
         plan = self.plans[id] = await self.plan(*operations, id=id)
@@ -113,7 +113,7 @@ class Ground:
         revert = Revert(verb=verb, target=id)
         target = self.context(id, leased=False)
         plan = await self.runtime.assess_revert(revert, self.plans[id], target)
-        plan = plan_from_json(parse(canonical(plan_to_json(plan))))
+        plan = from_json(Plan, parse(canonical(to_json(plan))), "It")
         return await self.runtime.execute_revert(revert, plan, self.plans[id], target, self.context("r-1"))
 
     async def rerun(self, verb: Any, id: str = "a-1") -> Outcome:

@@ -181,6 +181,25 @@ EXPLAIN SELECT * FROM orders WHERE id = 1
 SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'
 MERGE INTO orders USING users ON orders.user_id = users.id WHEN MATCHED THEN DELETE
 MERGE INTO orders o USING users u ON o.id = u.id WHEN MATCHED AND o.total > 5 THEN UPDATE SET status = 'paid' WHEN NOT MATCHED THEN DO NOTHING
+EXPLAIN (COSTS OFF) UPDATE orders SET total = 1 WHERE id = 1
+EXPLAIN DELETE FROM orders
+EXPLAIN (COSTS OFF, FORMAT JSON) INSERT INTO users (id, name) VALUES (1, 'x') ON CONFLICT (id) DO NOTHING
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) SELECT id FROM orders WHERE total > 5
+EXPLAIN VERBOSE WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d
+INSERT INTO archive (id, status) SELECT users.id, 'y' FROM users CROSS JOIN orders ON CONFLICT (id) DO NOTHING
+INSERT INTO archive (id, status) SELECT x.id, x.s FROM jsonb_to_recordset('[{"id":30,"s":"x"},{"id":31}]') AS x(id int, s text)
+SELECT x."A", o.id FROM orders o, json_to_record('{"A":1}') AS x("A" int)
+SELECT ARRAY(SELECT id FROM orders ORDER BY id)
+DELETE FROM orders a USING orders b WHERE a.ctid < b.ctid AND a.status = b.status
+DELETE FROM orders WHERE ctid NOT IN (SELECT min(ctid) FROM orders GROUP BY status)
+TABLE users
+VALUES (1, 'a'), (2, 'b')
+WITH t(a, b) AS (VALUES (1, 'paid'), (2, 'new')) UPDATE orders SET total = t.a FROM t WHERE t.a = orders.id
+SELECT id FROM users WHERE NOT EXISTS (SELECT FROM orders WHERE orders.user_id = users.id)
+SELECT id FROM orders WHERE extra @? '$.a'
+INSERT INTO archive (id, status) SELECT u.id, 'y' FROM users u JOIN orders o ON o.user_id = u.id ON CONFLICT DO NOTHING
+UPDATE orders SET total = 1 WHERE id = (SELECT id FROM orders WHERE total > 1 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id
+WITH n AS (SELECT o.id FROM orders o FOR NO KEY UPDATE OF o SKIP LOCKED) DELETE FROM orders WHERE id IN (SELECT id FROM n)
 WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d
 WITH d AS (UPDATE users SET name = 'x' RETURNING id) DELETE FROM orders WHERE id IN (SELECT id FROM d)
 """
@@ -217,6 +236,26 @@ UPDATE orders o JOIN users u ON o.user_id = u.id SET o.status = 'paid' WHERE u.n
 UPDATE orders o LEFT JOIN users u ON o.user_id = u.id SET o.total = 0, o.status = u.name WHERE u.id IS NULL
 UPDATE users u JOIN orders o ON o.user_id = u.id SET u.email = NULL WHERE o.total > 100
 UPDATE orders, users SET orders.status = 'x' WHERE users.id = orders.user_id
+UPDATE orders o JOIN users u ON o.user_id = u.id SET o.status = u.name, u.email = 'x', o.total = 5 WHERE u.id = 1
+UPDATE orders, users SET total = 1, name = 'x' WHERE users.id = orders.user_id
+DELETE o, u FROM orders o JOIN users u ON o.user_id = u.id WHERE u.name = 'Ann'
+DELETE FROM orders, users USING orders LEFT JOIN users ON orders.user_id = users.id WHERE orders.id > 2
+SET @x = 1
+SET @x := (SELECT MAX(id) FROM orders), @y = 'a;b'
+SELECT id, status FROM orders WHERE id = 1 INTO @x, @y
+SELECT id INTO @x FROM orders WHERE id = 1
+SELECT (@n := id + 1) AS n FROM orders
+UPDATE IGNORE archive SET id = id + 11
+SELECT id FROM orders LOCK IN SHARE MODE
+SHOW TABLES LIKE 'o%'
+INSERT INTO archive (id, status) SELECT t.id, t.s FROM JSON_TABLE('[{"id": 30, "s": "x"}, {"id": 31}]', '$[*]' COLUMNS (id INT PATH '$.id', s VARCHAR(20) PATH '$.s')) AS t
+SELECT o.id, t.n, t.a FROM orders o, JSON_TABLE(o.extra, '$' COLUMNS (n FOR ORDINALITY, a TEXT PATH '$.a')) AS t
+EXPLAIN UPDATE orders SET total = 1 WHERE id = 1
+EXPLAIN DELETE o FROM orders o JOIN users u ON u.id = o.user_id
+EXPLAIN REPLACE INTO users (id, name) VALUES (1, 'x')
+EXPLAIN EXTENDED SELECT * FROM orders
+DESC SELECT * FROM orders
+ANALYZE SELECT id FROM orders
 UPDATE orders SET status = 'x' WHERE total > 1 ORDER BY id DESC LIMIT 3
 UPDATE orders SET placed = NOW() - INTERVAL 1 DAY, total = DEFAULT WHERE id = 1
 DELETE FROM orders WHERE total > 1 ORDER BY id LIMIT 3
@@ -298,6 +337,11 @@ CREATE INDEX by_name ON users (lower(name))
 DROP INDEX orders_status
 EXPLAIN SELECT * FROM orders
 EXPLAIN QUERY PLAN SELECT * FROM orders WHERE id = 1
+WITH t(a, b) AS (VALUES (1, 'x'), (2, 'y')) UPDATE orders SET status = (SELECT b FROM t WHERE a = orders.id) WHERE id IN (SELECT a FROM t)
+VALUES (1, 'a'), (2, 'b')
+EXPLAIN QUERY PLAN UPDATE OR IGNORE orders SET total = 1 WHERE id = 1
+EXPLAIN QUERY PLAN DELETE FROM orders WHERE id IN (SELECT id FROM archive)
+INSERT INTO users (id, name) VALUES (7, hex(zeroblob(4))) RETURNING length(randomblob(16))
 SELECT name, sql FROM sqlite_master WHERE type = 'table'
 SELECT name, type FROM pragma_table_info('orders')
 SELECT m.name, p."notnull" FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS p WHERE m.type = 'table'
@@ -305,5 +349,15 @@ PRAGMA table_info(orders)
 PRAGMA table_info('orders')
 PRAGMA index_list(orders)
 PRAGMA foreign_key_list(orders)
+ANALYZE
+ANALYZE orders
+REINDEX orders_status
+PRAGMA user_version = 5
+PRAGMA integrity_check
+PRAGMA quick_check
+PRAGMA foreign_key_check
+PRAGMA foreign_key_check(orders)
+PRAGMA user_version
+PRAGMA table_list
 UPDATE OR IGNORE orders SET id = 2 WHERE id = 1
 """

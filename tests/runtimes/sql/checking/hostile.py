@@ -34,9 +34,16 @@ EXECUTE p
 PREPARE p AS SELECT 1
 DEALLOCATE p
 SET x = 1
-EXPLAIN DELETE FROM orders
 EXPLAIN ANALYZE DELETE FROM orders
-ANALYZE orders
+EXPLAIN CREATE TABLE x AS SELECT 1
+EXPLAIN EXECUTE p
+EXPLAIN DROP TABLE orders
+SAVEPOINT a; UPDATE orders SET total = 1; ROLLBACK TO a; RELEASE a
+SAVEPOINT a; UPDATE orders SET total = 1; RELEASE b
+SAVEPOINT a; SAVEPOINT b; SELECT 1; RELEASE a; RELEASE b
+SAVEPOINT a; RELEASE a
+SAVEPOINT a; UPDATE orders SET total = 1
+SET @@x = 1
 VACUUM
 LOCK TABLE orders
 SELECT * FROM orders FOR UPDATE NOWAIT
@@ -117,6 +124,9 @@ SELECT 1; /*! DROP TABLE users */
 """
 
 POSTGRESQL = """
+ANALYZE orders
+ANALYZE
+REINDEX TABLE orders
 CREATE TABLE t AS TABLE pg_authid
 CREATE TABLE IF NOT EXISTS public.t AS TABLE pg_authid
 CREATE TABLE t AS TABLE 'orders'
@@ -197,7 +207,6 @@ SELECT id FROM orders ORDER BY (SELECT g.pg_sleep FROM generate_series(1, 1) AS 
 SELECT (o).lower FROM orders AS o
 SELECT (o).* FROM orders AS o
 SELECT o.row_to_json FROM orders AS o
-SELECT ctid FROM orders
 SELECT xmin, tableoid FROM orders
 SELECT 1 OPERATOR(pg_catalog.+) 1
 SELECT 1 OPERATOR(evil.+) 1
@@ -333,9 +342,33 @@ SELECT INTERVAL '1 day' * pg_sleep(1)
 SELECT 'x'::xml
 SELECT CAST('x' AS users)
 SELECT CAST('x' AS evil.thing)
-EXPLAIN ANALYZE SELECT * FROM orders
-EXPLAIN (ANALYZE) SELECT * FROM orders
-EXPLAIN UPDATE orders SET total = 1
+EXPLAIN (ANALYZE) UPDATE orders SET total = 1
+EXPLAIN (COSTS OFF, ANALYZE ON) DELETE FROM orders
+EXPLAIN (ANALYZE OFF) DELETE FROM orders
+EXPLAIN ANALYZE VERBOSE WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d
+EXPLAIN ANALYZE MERGE INTO orders USING users ON orders.user_id = users.id WHEN MATCHED THEN DELETE
+EXPLAIN (ANALYZE) SELECT pg_sleep(1)
+SELECT * FROM jsonb_to_recordset('[]')
+SELECT * FROM jsonb_to_record('{}') AS x(a regclass)
+SELECT ARRAY(SELECT pg_sleep(1))
+SELECT ARRAY(1, 2)
+SELECT ctid FROM v
+SELECT xmin FROM orders
+UPDATE orders SET ctid = '(0,1)'
+TABLE pg_authid
+EXPLAIN (SERIALIZE) SELECT 1
+SET @x = 1
+INSERT INTO orders (status) VALUES ('x'); SELECT currval('orders_' || 'id_seq')
+INSERT INTO orders (status) VALUES ('x'); SELECT pg_get_serial_sequence('orders', 'id')
+INSERT INTO orders (status) VALUES ('x'); SELECT currval(pg_get_serial_sequence(status, 'id')) FROM orders
+INSERT INTO orders (status) VALUES ('x'); SELECT setval('orders_id_seq', 5)
+UPDATE orders SET total = 1; SELECT lastval()
+WITH n AS (SELECT id FROM orders FOR UPDATE SKIP LOCKED) SELECT * FROM n
+UPDATE orders SET total = 1 WHERE user_id IN (SELECT id FROM users FOR UPDATE)
+UPDATE orders SET total = 1 WHERE id IN (SELECT o.id FROM orders o JOIN users u ON u.id = o.user_id FOR UPDATE)
+UPDATE orders SET total = 1 WHERE id IN (SELECT x.id FROM (SELECT id FROM orders) x FOR UPDATE)
+INSERT INTO archive (id) SELECT id FROM users FOR UPDATE
+WITH n AS (SELECT id FROM stock.items FOR UPDATE) UPDATE orders SET total = 1 WHERE id IN (SELECT id FROM n)
 SELECT * FROM orders FOR UPDATE SKIP LOCKED
 SELECT * FROM (WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d) x
 WITH a AS (WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d) SELECT * FROM a
@@ -350,6 +383,7 @@ DESCRIBE orders
 """
 
 MARIADB = """
+ANALYZE orders
 SELECT LOAD_FILE('/etc/passwd')
 SELECT `LOAD_FILE`('/etc/passwd')
 SELECT load_file(0x2f6574632f706173737764)
@@ -366,7 +400,42 @@ SELECT SCHEMA()
 SELECT VERSION()
 SELECT @@version
 SELECT @@global.secure_file_priv
-SELECT @x := 1
+SET @goex_read = 'x'
+SET @GoEx = 1
+SET @x = @y
+SET @x = @x + 1
+SELECT @x
+SET @x = 1, GLOBAL max_connections = 1
+SET @x = 1, @@sql_mode = ''
+SET @x = 1, sql_mode = ''
+SET @x = SLEEP(1)
+SET @x = LAST_INSERT_ID()
+SET @x = 1 FROM users
+SET @x = 5 y
+SET @x = *
+SET @x = 1; CREATE TABLE t (a int DEFAULT (@x))
+SET @x = 1; CREATE VIEW w AS SELECT @x AS a
+SET @x = 'SELECT 1'; PREPARE p FROM @x
+SET @x = 'SELECT 1'; EXECUTE IMMEDIATE @x
+SELECT id := 1 FROM orders
+SELECT 1 INTO @goex_read
+SELECT * FROM JSON_TABLE(LOAD_FILE('/etc/passwd'), '$' COLUMNS (a TEXT PATH '$')) t
+SELECT * FROM JSON_TABLE((SELECT extra FROM mysql.user), '$' COLUMNS (a TEXT PATH '$')) t
+SELECT t.b FROM JSON_TABLE('[]', '$' COLUMNS (a TEXT PATH '$')) t
+SELECT nothing FROM orders, JSON_TABLE('[]', '$' COLUMNS (a TEXT PATH '$')) t
+UPDATE JSON_TABLE('[]', '$' COLUMNS (a TEXT PATH '$')) t SET a = 1
+SHOW TABLES LIKE users
+SELECT 1 INTO x
+SELECT id FROM users WHERE id IN (SELECT 1 INTO @x)
+ANALYZE UPDATE orders SET total = 1
+ANALYZE TABLE orders
+ANALYZE FORMAT=JSON DELETE FROM orders
+EXPLAIN FOR CONNECTION 5
+DELETE o, b FROM orders o JOIN orders b ON b.id = o.user_id
+UPDATE orders o JOIN orders b ON b.id = o.user_id SET o.total = 1, b.total = 2
+DELETE orders, nowhere FROM orders JOIN users ON users.id = orders.user_id
+DELETE users, t FROM users JOIN (SELECT 1 AS a) t
+UPDATE orders SET total = 1 WHERE id = (SELECT id FROM users LIMIT 1 FOR UPDATE)
 SELECT CONNECTION_ID()
 SELECT LAST_INSERT_ID(5)
 SELECT LAST_INSERT_ID()
@@ -390,8 +459,7 @@ SELECT sys_exec('id')
 SELECT * FROM orders INTO OUTFILE '/tmp/x'
 SELECT * FROM orders INTO DUMPFILE '/tmp/x'
 SELECT * INTO OUTFILE '/tmp/x' FROM orders
-SELECT id INTO @x FROM orders
-SELECT * FROM orders LOCK IN SHARE MODE
+SELECT * FROM (SELECT * FROM orders LOCK IN SHARE MODE) x
 SELECT * FROM orders PROCEDURE ANALYSE()
 SELECT * FROM mysql.user
 SELECT mysql.user.host FROM orders
@@ -478,11 +546,7 @@ INSERT DELAYED INTO orders (id) VALUES (1)
 INSERT INTO orders (id) VALUES (1) ON DUPLICATE KEY UPDATE status = SLEEP(1)
 INSERT INTO mysql.user (user) VALUES ('eve')
 REPLACE INTO mysql.user (user) VALUES ('eve')
-UPDATE orders o JOIN users u ON o.user_id = u.id SET o.status = 'x', u.name = 'y'
-UPDATE orders, users SET orders.status = 'x', users.name = 'y'
 UPDATE orders o JOIN users u ON o.user_id = u.id SET id = 1
-DELETE o, u FROM orders o JOIN users u ON o.user_id = u.id
-DELETE FROM orders, users USING orders JOIN users ON orders.user_id = users.id
 DELETE mysql.user FROM mysql.user
 DELETE x FROM orders o JOIN users u ON o.user_id = u.id
 UPDATE LOW_PRIORITY mysql.user SET host = 'x'
@@ -529,8 +593,6 @@ PRAGMA journal_mode = OFF
 PRAGMA optimize
 PRAGMA foreign_keys = OFF
 VACUUM INTO '/tmp/x'
-REINDEX
-REINDEX orders
 SELECT load_extension('x')
 SELECT writefile('/tmp/x', 'y')
 SELECT readfile('/etc/passwd')
@@ -538,6 +600,10 @@ SELECT edit('x')
 SELECT fts3_tokenizer('x')
 SELECT zeroblob(1000000000)
 SELECT randomblob(1000000000)
+SELECT randomblob(id) FROM orders
+SELECT @x
+SET @x = 1
+EXPLAIN QUERY PLAN VACUUM
 SELECT printf('%.1000000000d', 1)
 SELECT format('%1000000000d', 1)
 SELECT printf('%*d', 1000000000, 1)
@@ -564,6 +630,14 @@ PRAGMA writable_schema(1)
 PRAGMA journal_mode(off)
 PRAGMA temp.table_info(orders)
 PRAGMA table_info(orders) x
+PRAGMA user_version = -5
+PRAGMA schema_version = 5
+ANALYZE main.orders
+ANALYZE sqlite_schema
+REINDEX BINARY
+PRAGMA user_version(5)
+PRAGMA integrity_check = 5
+SELECT pragma_integrity_check()
 PRAGMA foreign_keys = 0
 SELECT * FROM dbstat
 SELECT * FROM generate_series(1, 10)
@@ -583,7 +657,6 @@ ALTER TABLE sqlite_master RENAME TO x
 BEGIN IMMEDIATE
 END
 END TRANSACTION
-ANALYZE
 INSERT OR ROLLBACK INTO orders (id) VALUES (1)
 UPDATE OR ROLLBACK orders SET id = 1
 UPDATE orders SET rowid = 5
@@ -604,7 +677,6 @@ CREATE TABLE t (x DEFAULT (load_extension('x')))
 CREATE TABLE t (x GENERATED ALWAYS AS (readfile('x')))
 SELECT unistr_x('x')
 SELECT x'zz'
-EXPLAIN DELETE FROM orders
 DELETE FROM sqlite_master
 UPDATE OR REPLACE orders SET id = 1
 UPDATE OR IGNORE nowhere SET id = 1

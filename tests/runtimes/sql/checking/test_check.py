@@ -91,7 +91,16 @@ def test_half_a_transaction_is_refused_with_what_to_do_instead(dialect: Dialect,
     assert "Leave them out" in refused.value.next_step
 
 
-@pytest.mark.parametrize(("dialect", "call"), [(M, "LAST_INSERT_ID()"), (S, "last_insert_rowid()")])
+@pytest.mark.parametrize(
+    ("dialect", "call"),
+    [
+        (M, "LAST_INSERT_ID()"),
+        (S, "last_insert_rowid()"),
+        (P, "lastval()"),
+        (P, "currval('orders_id_seq')"),
+        (P, "currval(pg_get_serial_sequence('orders', 'id'))"),
+    ],
+)
 def test_the_last_key_is_known_behind_an_insert_of_the_same_program(dialect: Dialect, call: str) -> None:
     text = f"INSERT INTO orders (status) VALUES ('x'); INSERT INTO archive (id) VALUES ({call})"
     first, second = check(text, shop(dialect), database="shop").statements
@@ -99,6 +108,62 @@ def test_the_last_key_is_known_behind_an_insert_of_the_same_program(dialect: Dia
     with pytest.raises(Unsupported, match="anything but an INSERT before it") as refused:
         check(f"SELECT {call}", shop(dialect), database="shop")
     assert "follows the INSERT" in refused.value.next_step
+
+
+@DIALECTS
+def test_explain_reads_what_the_statement_names_and_writes_nothing(dialect: Dialect) -> None:
+    statement = one("EXPLAIN UPDATE orders SET total = 1 WHERE user_id IN (SELECT id FROM users)", dialect)
+    assert (statement.verb, statement.table, statement.returns_rows) == ("select", "", True)
+    assert statement.sql.startswith("EXPLAIN UPDATE") and not statement.everywhere and not statement.count_sql
+    assert {(use.table, use.verb) for use in statement.uses} == {("orders", "select"), ("users", "select")}
+    deleted = one("EXPLAIN DELETE FROM orders", dialect)
+    assert [(use.table, use.verb, use.columns) for use in deleted.uses] == [("orders", "select", ())]
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect"),
+    [
+        ("EXPLAIN (ANALYZE, BUFFERS) DELETE FROM orders", P),
+        ("EXPLAIN ANALYZE WITH d AS (DELETE FROM orders RETURNING id) SELECT * FROM d", P),
+        ("ANALYZE DELETE FROM orders", M),
+    ],
+)
+def test_what_would_run_a_write_while_it_is_explained_is_refused(text: str, dialect: Dialect) -> None:
+    with pytest.raises(Unsupported, match="of a statement that writes runs it") as refused:
+        one(text, dialect)
+    assert "Leave ANALYZE out" in refused.value.next_step
+
+
+def test_a_variable_is_read_where_the_same_program_has_set_it() -> None:
+    text = "SET @a := (SELECT id FROM users WHERE id = 1), @B = 2; UPDATE orders SET total = @b WHERE user_id = @A"
+    first, second = check(text, shop(M), database="shop").statements
+    assert first.sql == "SET @a = (SELECT id FROM `users` WHERE id = 1), @B = 2"
+    assert (first.verb, first.returns_rows, first.uses[0].table) == ("select", False, "users")
+    assert second.verb == "update" and second.most is None and not second.count_sql
+    text = "SELECT id, name INTO @a, @b FROM users WHERE id = 1; SELECT @a, @b"
+    into, _ = check(text, shop(M), database="shop").statements
+    assert into.sql.endswith("INTO @a, @b") and not into.returns_rows
+    with pytest.raises(InvalidInput, match="@c isn't set in this request") as refused:
+        check("SET @a = 1; DELETE FROM orders WHERE id = @c", shop(M), database="shop")
+    assert "SET @c" in refused.value.next_step
+
+
+def test_what_one_statement_writes_of_two_tables_is_said_of_each() -> None:
+    statement = one("DELETE o, u FROM orders o JOIN users u ON u.id = o.user_id", M)
+    assert (statement.table, statement.others, statement.everywhere) == ("orders", ("users",), True)
+    assert [use.table for use in statement.uses if use.verb == "delete"] == ["orders", "users"]
+    statement = one("UPDATE orders o JOIN users u ON u.id = o.user_id SET o.total = 1, u.name = 'x' WHERE u.id = 1", M)
+    written = [(use.table, use.columns) for use in statement.uses if use.verb == "update"]
+    assert written == [("orders", ("total",)), ("users", ("name",))]
+    assert statement.most is None  # the key is that of one of them
+
+
+@DIALECTS
+def test_savepoints_that_are_released_are_left_out(dialect: Dialect) -> None:
+    text = "SAVEPOINT a; UPDATE orders SET total = 1; SAVEPOINT b; DELETE FROM users; RELEASE b; RELEASE SAVEPOINT a"
+    assert [one.verb for one in check(text, shop(dialect), database="shop").statements] == ["update", "delete"]
+    with pytest.raises((Unsupported, InvalidInput)):
+        check(text.replace("RELEASE b", "ROLLBACK TO b"), shop(dialect), database="shop")
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,18 @@ FORMS = {
     "delete, then insert": (MUSIC, "DELETE p FROM PlaylistTrack p JOIN Track t ON t.TrackId = p.TrackId WHERE"
                             " t.Milliseconds = 0; INSERT INTO PlaylistTrack VALUES (2, 4); UPDATE Track t JOIN"
                             " PlaylistTrack p ON p.TrackId = t.TrackId SET t.Milliseconds = p.PlaylistId"),
+    "two tables": (RENTALS, "UPDATE rental r JOIN customer c ON c.customer_id = r.customer_id SET r.returned ="
+                   " '2006-01-01', c.active = 0, c.name = CONCAT(c.name, r.rental_id) WHERE c.city_id IS NOT NULL"),
+    "two tables, whose rows go with others": (RENTALS, "UPDATE inventory, film SET inventory.film_id = NULL, rating ="
+                                              " 'R' WHERE film.film_id = inventory.film_id AND title <> 'ACE'"),
+    "delete of two": (RENTALS, "DELETE p, r FROM payment p JOIN rental r ON r.rental_id = p.rental_id"
+                      " WHERE r.customer_id = 1"),
+    "delete of two, one of them by a cascade": (RENTALS, "DELETE i, r FROM inventory i LEFT JOIN rental r"
+                                                " ON r.inventory_id = i.inventory_id WHERE i.film_id = 1"),
+    "delete of three": (RENTALS, "DELETE FROM payment, rental, inventory USING payment RIGHT JOIN rental USING"
+                        " (rental_id) RIGHT JOIN inventory USING (inventory_id) WHERE inventory.inventory_id > 2"),
+    "delete of two, an outer join": (STAFF, "DELETE e, s FROM employees e LEFT JOIN salaries s USING (emp_no)"
+                                     " WHERE e.emp_no > 2"),
     "nothing": (MUSIC, "UPDATE Track t JOIN Album a ON a.AlbumId = t.AlbumId SET t.Name = 'x' WHERE a.AlbumId = 99"),
 }  # fmt: skip
 
@@ -167,13 +179,14 @@ def test_a_join_is_taken_back_and_done_again(base: Base, form: str, policy: str)
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("UPDATE film, inventory SET film.length = 1, inventory.film_id = 2", "writes one table"),
-        ("UPDATE film f JOIN inventory i ON i.film_id = f.film_id SET f.length = 1, i.film_id = 2", "writes one table"),
-        ("DELETE p, r FROM payment p JOIN rental r ON r.rental_id = p.rental_id", "writes one table"),
+        ("UPDATE film a JOIN film b ON b.film_id = a.film_id + 1 SET a.length = 1, b.length = 2", "under two names"),
+        ("DELETE a, b FROM film a JOIN film b ON b.film_id = a.film_id + 1", "under two names"),
+        ("UPDATE country y JOIN city t USING (country_id) SET y.country_id = 9, t.city = 'x'", "told apart"),
+        ("DELETE r, s FROM rental r CROSS JOIN (SELECT 1 AS one) s", "no table s"),
         ("DELETE p FROM payment p JOIN rental r ON r.rental_id = p.rental_id LIMIT 1", "MariaDB doesn't take this"),
         ("UPDATE film f JOIN inventory i ON RAND() < 0.5 SET f.length = 1", "depends on RAND"),
         ("UPDATE film f JOIN inventory i ON i.film_id = f.film_id SET film_id = 1", "which table"),
-        ("UPDATE film f CROSS JOIN (SELECT 1 AS one) s SET s.one = 2", "one table"),
+        ("UPDATE film f CROSS JOIN (SELECT 1 AS one) s SET s.one = 2", "isn't a table"),
     ],
 )
 def test_what_a_join_cant_do_is_said_before_it_is_asked(base: Base, sql: str, said: str) -> None:

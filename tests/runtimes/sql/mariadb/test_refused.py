@@ -35,12 +35,10 @@ def test_rows_that_do_not_roll_back(base: Base, engine: str, policy: Policy) -> 
         ("ALTER TABLE t ADD COLUMN b INT", "versioning"),
         ("DROP TABLE t", "versioning"),
         ("TRUNCATE TABLE up", "versioning"),
-        # What tests/contracts/test_sql_accepted.py takes back under reversal stands alone, and loses no rows.
-        ("DROP TABLE t", "reversal"),
+        # What tests/contracts/test_sql_accepted.py takes back under reversal stands alone.
         ("TRUNCATE TABLE up", "reversal"),
-        ("CREATE TABLE n AS SELECT * FROM t", "reversal"),
         ("CREATE TABLE n (id INT PRIMARY KEY); INSERT INTO t VALUES (2)", "reversal"),
-        ("ALTER TABLE t ADD COLUMN b INT, DROP COLUMN a", "reversal"),
+        ("ALTER TABLE t ADD COLUMN b INT; UPDATE up SET id = 1", "reversal"),
     ],
 )
 def test_definitions_commit_at_once(base: Base, sql: str, policy: Policy) -> None:
@@ -55,7 +53,10 @@ def test_definitions_commit_at_once(base: Base, sql: str, policy: Policy) -> Non
 
 
 def test_views_and_sequences_are_not_written(base: Base) -> None:
-    base.run("CREATE TABLE t (id INT PRIMARY KEY); CREATE VIEW v AS SELECT * FROM t; CREATE SEQUENCE s")
+    base.run(
+        "CREATE TABLE t (id INT PRIMARY KEY); CREATE VIEW v AS SELECT id, COUNT(*) AS n FROM t GROUP BY id;"
+        " CREATE SEQUENCE s"
+    )
     for name in ("v", "s"):
         with pytest.raises((Unsupported, InvalidInput)):
             base.survey(f"DELETE FROM {name}")

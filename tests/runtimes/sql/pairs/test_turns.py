@@ -22,19 +22,19 @@ async def test_the_persons_pair_waits_for_no_agents(monkeypatch: pytest.MonkeyPa
         under_way.append(action)
         if action.startswith("slow"):
             await lasts.wait()
-        return SimpleNamespace(ok=True, to_json=lambda: {"proof": action})
+        return trial.Proof(ok=True, key=action, changed=1, seeds=1, image_id="", lines=())
 
     monkeypatch.setattr(trial, "prove", prove)
     monkeypatch.setattr(trial, "pair_key", lambda action, undo, schema: action)
     made: Any = Pairs(sandbox=None, failed=SimpleNamespace(has=lambda key: False))  # type: ignore[arg-type]
 
     async def ask(action: str, agent: str) -> Any:
-        return await made.proven(action, "", None, "a-1", agent)
+        return (await made.proven(action, "", None, "a-1", agent))["key"]
 
     agents = [asyncio.create_task(ask(f"slow {number}", f"agent-{number}")) for number in range(3)]
     await until_async(lambda: under_way)
-    assert await asyncio.wait_for(ask("quick", PERSON), 60) == {"proof": "quick"}
+    assert await asyncio.wait_for(ask("quick", PERSON), 60) == "quick"
     assert under_way == ["slow 0", "quick"], "of all agents one is tried at once"
     lasts.set()
-    assert await asyncio.gather(*agents) == [{"proof": f"slow {number}"} for number in range(3)]
-    assert await ask("slow 1", PERSON) == {"proof": "slow 1"} and under_way.count("slow 1") == 1, "it is remembered"
+    assert await asyncio.gather(*agents) == [f"slow {number}" for number in range(3)]
+    assert await ask("slow 1", PERSON) == "slow 1" and under_way.count("slow 1") == 1, "it is remembered"
