@@ -59,8 +59,9 @@ class Named:
 
     @property
     def stems(self) -> frozenset[str]:
-        """The stems of `words`, as `Index.find` takes them."""
-        return frozenset(stem(word) for word in self.words)
+        """The stems of `words` and of their parts ("setlist.fm"), as `Index.find` takes them."""
+        parts = (part for word in self.words for part in re.split(r"[^a-z0-9]+", word) if len(part) > 1)
+        return frozenset(stem(word) for word in (*self.words, *parts))
 
 
 class ServiceNames:

@@ -49,7 +49,7 @@ _HTTP = {"get": "read", "head": "read", "put": "update", "patch": "update", "del
 _KIN = 0.7  # how much a word of the same meaning counts
 _PAIR = 0.6
 _RESPELLED = 0.9  # how much a word counts that is what a slip of the keyboard was meant to be
-_UNHEARD = 4.0  # how rare a word counts that no method says
+_UNHEARD = 1.5  # how rare a word counts that no method says
 _OBJECT = 3  # words that may stand between a verb and its particle
 POLITE = frozenset(
     ("please", "pls", "kindly", "now", "just", "can", "could", "would", "you", "i", "want", "need", "to", "lets")
@@ -128,7 +128,7 @@ def query(text: str, names: Collection[str] = ()) -> Query:
     marked = list(plainly(marked_words(text)))
     named = any(word.startswith("<") and word != "<quoted>" for word, _ in marked)
     plain = [word for word, quoted in marked if not quoted and not word.startswith("<") and not word.endswith("/")]
-    deeds, kin = _deeds(), _kin()
+    deeds, kin, fillers = _deeds(), _kin(), lexicon.kin().fillers
     concepts: list[Concept] = []
     deed, before = "", ""
     lists = ends = False
@@ -154,6 +154,11 @@ def query(text: str, names: Collection[str] = ()) -> Query:
         if word in _PARTS:
             thing += thing == 1
         if word in STOP or word == "?" or stemmed in names:
+            before = ""
+            continue
+        if word in fillers:
+            if before:  # "check out": `checkout`
+                concepts.append(Concept(before + stemmed, {stem(before + stemmed): 1.0}, False, _PAIR, thing == 1))
             before = ""
             continue
         said = {stemmed: 1.0, **kin.get(stemmed, {})}

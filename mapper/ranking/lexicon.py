@@ -50,14 +50,16 @@ class GeneralLexicon:
 @dataclass(frozen=True, slots=True)
 class Kin:
     """What holds for any API: verbs by what they do, and words that are used for the same thing. `ends`: verbs that
-    end something; `phrases`: verbs of several words by what they mean; `spoken`: nouns that are verbs, too; `synonyms`:
-    what people say, with what documents call it, which doesn't hold the other way round."""
+    end something; `fillers`: words that a request for anything may have; `phrases`: verbs of several words by what they
+    mean; `spoken`: nouns that are verbs, too; `synonyms`: what people say, with what documents call it, which doesn't
+    hold the other way round."""
 
     deeds: Mapping[str, tuple[str, ...]]
     groups: tuple[tuple[str, ...], ...]
     ends: tuple[str, ...] = ()
     phrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     spoken: frozenset[str] = frozenset()
+    fillers: frozenset[str] = frozenset()
     synonyms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -72,6 +74,7 @@ def kin() -> Kin:
         tuple(kin.get("ends", ())),
         _lists(found.get("phrases", {})),
         frozenset(kin.get("spoken", ())),
+        frozenset(kin.get("fillers", ())),
         _lists(_read("synonyms").get("synonyms", {})),
     )
 
