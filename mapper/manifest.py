@@ -41,6 +41,9 @@
     guard = { method = "messages.get", arguments = { … }, expect = [{ path = "$.text", equals = "$request.text" }] }
 
 An expectation is `{ path, equals | not_equals | contains | lacks | exists | absent, says }` or `{ status = [404] }`.
+An object that a list `lacks` stands for each item that has its fields. Where a service answers a call
+that makes something with what was there already, the undo has `after`, which reads the list of `pre` again, the path
+`made` of that list, and `fields`, the arguments that a new item shows: `$made` is then the one item that is new.
 `probe` stands beside `undo` and has the form of `guard`. A reference that ends in `?` may lead nowhere. A parameter
 goes into the path where the path names it, else into the query (GET, DELETE) or the body, unless its first word says
 `query`, `repeat`, `body`, `header` or `mail`; one in the path is required or has a default. With `mail = "raw"` the

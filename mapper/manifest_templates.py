@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
-from mapper.templates import Reference, Source, may_be_left_out, references
+from mapper.templates import Reference, Source, may_be_left_out, parse, references
 from mapper.toml_tables import Table
 from policies.errors import InvalidInput
 from policies.jsonvalue import steps
@@ -41,6 +41,15 @@ def read(
     made: UndoTemplate | None = None
     pre = _optional(method, methods, undo, "pre", _BEFORE)
     after = _AFTER if pre is not None else tuple(source for source in _AFTER if source != "pre")
+    made_at, fields = undo.take("made", str, ""), undo.texts("fields")
+    then = _optional(method, methods, undo, "after", _BEFORE)
+    if bool(made_at) != (then is not None) or (made_at and pre is None):
+        undo.fail("what is new in a list is told by pre and after, which read it, and made, its path", "made")
+    if made_at:
+        checked(undo, ("made",), lambda: steps(made_at))
+        after = (*after, "made")
+    if bool(fields) != bool(made_at) or not set(fields) <= set(method.parameters["required"]):
+        undo.fail("names arguments that are always there, by which what is new is known", "fields")
     if has_undo:
         if method.risk is Risk.READ:
             undo.fail("a read has nothing to take back")
@@ -70,6 +79,9 @@ def read(
             note=undo.take("note", str, ""),
             restores=restores,
             answered=answered,
+            fields=fields,
+            after=then,
+            made=made_at,
         )
         _check_restores(method, methods, made, undo)
         undo.done()
@@ -173,8 +185,17 @@ def _check_references(
         if reference.source == "request" and method is not None:
             name = steps(reference.path)[0]
             if reference.optional and name in method.parameters["properties"]:
-                if not may_be_left_out(value):
-                    table.fail(f"{reference} can be left out only where it is the whole value", *keys)
+                if not _whole(reference, value):
+                    table.fail(f"{reference} can be left out only where it is the whole value, or a field's", *keys)
                 continue
             if name not in method.parameters["required"] and name not in method.defaults:
                 table.fail(f"{reference}: {method.name} has no such argument that is always there", *keys)
+
+
+def _whole(reference: Reference, value: Any) -> bool:
+    """Whether `reference` is `value`, or the value of a field in it."""
+    if isinstance(value, Mapping):
+        return any(_whole(reference, child) for child in value.values())
+    if isinstance(value, list | tuple):
+        return any(_whole(reference, child) for child in value if not isinstance(child, str))
+    return may_be_left_out(value) and parse(value) == reference

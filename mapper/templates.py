@@ -75,9 +75,17 @@ def parse(value: JsonValue) -> Literal | Reference:
 
 
 def substitute(value: JsonValue, lookup: Callable[[Reference], Any]) -> Any:
-    """`value` with each reference replaced by what `lookup` gives for it, and each literal by its value."""
+    """`value` with each reference replaced by what `lookup` gives for it, and each literal by its value. A field that
+    is what the request needn't have is left out where `lookup` raises MissingValue for it."""
     if isinstance(value, Mapping):
-        return {key: substitute(child, lookup) for key, child in value.items()}
+        made = {}
+        for key, child in value.items():
+            try:
+                made[key] = substitute(child, lookup)
+            except MissingValue:
+                if not may_be_left_out(child):
+                    raise
+        return made
     if isinstance(value, list | tuple):
         return [substitute(child, lookup) for child in value]
     leaf = parse(value)

@@ -15,8 +15,19 @@ from policies.lookalikes import END, ISOLATE, alike, bare, isolated
 # Zl and Zp line and paragraph separators: none of these has a look of its own that a person could read.
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
-# Letters that draw nothing, or that fill space, though their category says "letter" or "symbol".
-_BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
+# What draws nothing, or fills space, though its category says "letter", "mark" or "symbol": Unicode's property
+# Default_Ignorable_Code_Point, which holds for what isn't assigned yet, too (without the selectors below), and signs
+# that are blank by what they are. By number, for what is assigned depends on the version of Python.
+_BLANK = frozenset(
+    "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2065"
+    "\u2800\ufffc\U0001d159\U00016fe4\U00013441\U00013442\U0001da7f\U0001da80"
+) | frozenset(map(chr, (*range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000))))
+# Marks that draw nothing themselves: by these a script stacks its letters, by those it changes the sign before them.
+_STACKING = frozenset(
+    "\u1039\u17d2\u1a60\u1bab\u2d7f\uaaf6\U00010a3f\U0001107f\U00011133\U000113d0\U0001193e\U00011a47\U00011a99"
+    "\U00011d45\U00011d97\U00011f42"
+)
+_CHANGING = frozenset(map(chr, (0x13440, 0x1BC9D, *range(0x1DA9B, 0x1DAA0), *range(0x1DAA1, 0x1DAB0))))
 
 _LAST_BEFORE_MARKS = "\u02ff"  # no combining mark has a smaller code point
 
@@ -26,6 +37,12 @@ _EMOJI_OR_TEXT, _KEYCAP, _ALSO_EMOJI = "\ufe0f\ufe0e", "\u20e3", "\u203c\u2049\u
 
 # More combining marks in a row than any living orthography needs would paint over neighbouring lines.
 _MOST_MARKS = 4
+
+
+def counted(number: int, noun: str) -> str:
+    """The number and its noun, as in `1 record`, `1,000 records` and `2 libraries`."""
+    several = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeou" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else several}"
 
 
 def escape(text: str, *, newlines: bool = False) -> str:
@@ -55,7 +72,9 @@ def _escaped(text: str, newlines: bool) -> str:
             shown.append(char)
         elif (
             category in _HIDDEN
-            or char in _BLANK_LETTERS
+            or char in _BLANK
+            or (char in _STACKING and not (_is_beside(text, place, -1) and _is_beside(text, place, 1)))
+            or (char in _CHANGING and not _is_beside(text, place, -1))
             or (category == "Zs" and char != " ")
             or marks > _MOST_MARKS
             or (char in _SELECTORS and not _selects(text, place))
@@ -73,7 +92,16 @@ def _selects(text: str, place: int) -> bool:
     before = text[place - 1]
     if before in "#*0123456789":
         return text[place + 1 : place + 2] == _KEYCAP
-    return before in _ALSO_EMOJI or (unicodedata.category(before) == "So" and before not in _BLANK_LETTERS)
+    return before in _ALSO_EMOJI or (unicodedata.category(before) == "So" and before not in _BLANK)
+
+
+def _is_beside(text: str, place: int, step: int) -> bool:
+    """Whether what stands before or behind the mark there is drawn, and of the mark's own script."""
+    beside = text[place + step : place + step + 1] if place + step >= 0 else ""
+    if not beside or beside in _STACKING or beside in _CHANGING or beside in _BLANK:
+        return False
+    scripts = (unicodedata.name(char, "").split()[:1] for char in (text[place], beside))
+    return next(scripts) == next(scripts) != []
 
 
 def _told_apart(line: str) -> str:
@@ -90,7 +118,7 @@ def _plain(text: str) -> bool:
     if not text.isprintable():  # the hidden categories, and every space but U+0020
         return False
     distinct = set(text)
-    return distinct.isdisjoint(_BLANK_LETTERS) and not any(
+    return distinct.isdisjoint(_BLANK) and not any(
         unicodedata.category(char) in ("Mn", "Me") for char in distinct if char > _LAST_BEFORE_MARKS
     )
 

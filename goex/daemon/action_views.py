@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from goex.daemon import code_scope_text, database_scope_text
 from goex.daemon.code_scope_text import is_code
 from goex.daemon.database_scope_text import is_database
@@ -55,12 +57,23 @@ def action_view(row: ActionRow, plan: Plan | None = None) -> pb.ActionView:
         updated=row.updated,
         intent=row.intent,
         target=row.target,
-        can_undo=takes_back and row.state in REVERTIBLE["undo"],
+        can_undo=takes_back and row.state in REVERTIBLE["undo"] and not is_left(row),
         can_redo=takes_back and row.kind != "code" and row.state in REVERTIBLE["redo"],
         risk=plan.risk.word if plan else "",
         session=row.session,
         held_until=held_until(row),
     )
+
+
+def is_left(row: ActionRow) -> bool:
+    """Whether what was answered showed that an action's undo doesn't hold."""
+    if '"left":' not in row.outcome:
+        return False
+    try:
+        found = json.loads(row.outcome)
+    except ValueError:  # which verifying tells
+        return False
+    return isinstance(found, dict) and found.get("left") is True
 
 
 def without_texts(view: pb.ActionView) -> None:

@@ -36,6 +36,7 @@ from goex.engine.core import Principal, Request
 from goex.engine.engine import Engine
 from goex.engine.events import Approval, Asked, Event, Finished, Mapped, Printed, Progressed, Stepped
 from goex.engine.keys import KeyTaken, KeyUnknown
+from goex.engine.peers import sees_our_files
 from goex.engine.quota import Exhausted
 from goex.journal.actions import ActionRow
 from goex.journal.states import UNDER_WAY, State
@@ -43,6 +44,7 @@ from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.actions import Action, ApiCalls, Revert
 from policies.errors import GoexError, InvalidInput
+from policies.grants import ANONYMOUS
 from policies.jsonvalue import canonical, parse
 from policies.stages import earlier_actions, with_earlier
 
@@ -214,7 +216,7 @@ class ActionsService(rpc.ActionsServicer):
 
     @unary
     async def Judge(self, request: pb.JudgeRequest, context: Any) -> pb.JudgeReply:
-        principal = self._callers.principal(context)
+        peer, principal = self._callers.peer(context), self._callers.principal(context)
         core = self._engine.core
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
         with core.quotas.doing(principal.agent, principal.session):
@@ -222,7 +224,8 @@ class ActionsService(rpc.ActionsServicer):
             from runtimes.code.reader import Reader
 
             self._reader = self._reader or Reader()
-            return await judged(core, self._reader, request, principal)
+            looks = principal.agent != ANONYMOUS and sees_our_files(peer)
+            return await judged(core, self._reader, request, principal, looks=looks)
 
     @unary
     async def Preview(self, request: pb.PreviewRequest, context: Any) -> pb.DryRunReply:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from goex.daemon.action_views import held_until, log_row
+from goex.daemon.action_views import held_until, is_left, log_row
 from goex.engine.reverts import REVERTIBLE
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Row
@@ -15,7 +15,7 @@ from goex.journal.story import Decided, Exchanged, Story, UsedGrant
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import goex_pb2 as pb
 from policies.actions import UndoClass
-from policies.display_text import shorten
+from policies.display_text import counted, shorten
 from policies.jsonvalue import canonical
 from policies.services import Risk
 
@@ -46,7 +46,7 @@ def logged(row: ActionRow, decided: Decided, reverts: tuple[ActionRow, ...]) -> 
         decided=decided_view(decided),
         outcome=_ended(row),
         undo_class=undo_class,
-        can_undo=takes_back and row.state in REVERTIBLE["undo"],
+        can_undo=takes_back and row.state in REVERTIBLE["undo"] and not is_left(row),
         can_redo=takes_back and row.kind != "code" and row.state in REVERTIBLE["redo"],
         taken_back_by=undone[-1] if undone and row.state is State.UNDONE else "",
         target=row.target,
@@ -144,7 +144,8 @@ def runs(row: ActionRow) -> str:
         return f"{request.get('language', 'program')} for {services or 'no service'}: {program}"
     if row.kind == "task":
         named = [f"{each.get('service')}.{each.get('method')}" for each in _objects(request.get("allows"))]
-        return f"{json.dumps(str(request.get('title', '')), ensure_ascii=False)}: {', '.join(named)}"
+        title = str(request.get("title", ""))
+        return f"{f'{json.dumps(title, ensure_ascii=False)}: ' if title else 'task: '}{', '.join(named)}"
     if row.kind in ("sql", "mongo"):
         said = "; ".join(map(str, _list(request.get("operations")))) or request.get("statements", "")
         return f"{request.get('database', '')}: {_one_line(said)}"
@@ -173,7 +174,7 @@ def _ended(row: ActionRow) -> str:
     """The last word on it: why it didn't end well, else the outcome's summary."""
     said = _object(row.problem).get("message") or _object(row.outcome).get("summary") or ""
     text, cut = shorten(" ".join(str(said).split()), LONGEST_OUTCOME)
-    return f"{text}… ({cut} more characters)" if cut else text
+    return f"{text}… ({counted(cut, 'more character')})" if cut else text
 
 
 def _verb(row: ActionRow) -> str:

@@ -1,6 +1,7 @@
 """What the rules say of a tool that an agent's client would run by itself, outside of GoEx: for `goex hook`.
 
-Rules: nothing is begun or asked, and of the disk only what is mounted where, and where links lead, is looked at. What
+Rules: nothing is begun or asked, and of the disk only what is mounted where, and where links lead, is looked at: links
+only for an agent that could look there itself, since verdicts tell others what GoEx's user alone may see. What
 forbids a program in a folder, or wants it asked, holds for the client's own tools there, too, by whichever path a link
 or a mount makes it reached; a permit holds only where its head names `Action::"tool"`, since one of GoEx's actions runs
 in a container and can be taken back, and this isn't and can't. What isn't known is never permitted.
@@ -52,8 +53,11 @@ _INSTEAD = (
 )
 
 
-async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal: Principal) -> pb.JudgeReply:
-    """The verdict on one use of a tool. Raises InvalidInput; JournalLocked; Unavailable."""
+async def judged(
+    core: Core, reader: Reader, request: pb.JudgeRequest, principal: Principal, *, looks: bool
+) -> pb.JudgeReply:
+    """The verdict on one use of a tool. Without `looks` it rests on the words of the request alone, and where a place
+    leads isn't known. Raises InvalidInput; JournalLocked; Unavailable."""
     _check(request)
     core.rules.require_read()
     shell = FolderShell()
@@ -67,7 +71,7 @@ async def judged(core: Core, reader: Reader, request: pb.JudgeRequest, principal
             shell = replace(shell, within=False, names_all=False, paths=(*theirs, *shell.paths))
         core.check_named(principal)  # the agent may have been removed meanwhile, and rules name it
     situation = core.rules.counts.situation(principal.agent, principal.session)
-    places = await _found(request, shell, principal.agent)
+    places = await _found(request, shell, principal.agent, looks=looks)
     worked_on = {place: also for place, also in places.asked.items() if place not in places.ran}
     refused = _bounds(core, request, principal, worked_on, situation)
     if refused is not None and refused.verdict == "forbid":
@@ -130,15 +134,15 @@ class _Places:
     unknown: bool
 
 
-async def _found(request: pb.JudgeRequest, shell: FolderShell, agent: str) -> _Places:
-    """The places that a use of a tool names, and where they lead."""
+async def _found(request: pb.JudgeRequest, shell: FolderShell, agent: str, *, looks: bool) -> _Places:
+    """The places that a use of a tool names, and where they lead, as far as that is looked at."""
     asked = (*request.paths, *shell.paths) or (request.folder,)
     if shell.paths:
         asked = (request.folder, *asked)
     words, globs, runs = (tuple(map(_shallow, each)) for each in (shell.words, shell.globs, shell.runs))
     paths = tuple(path for path in dict.fromkeys(map(_shallow, (*asked, *words))) if path not in globs)
     there = dict[str, bool]()
-    looked = await _looked(paths, agent, globs, there)
+    looked = await _looked(paths, agent, globs, there) if looks else {}
     home = looked.get(_shallow(request.folder), ("", False))[0]
     inside = request.folder.rstrip("/") + "/"
     guesses = [word for word in words if not f"{posixpath.normpath(word)}/".startswith(inside)]
@@ -155,10 +159,10 @@ async def _found(request: pb.JudgeRequest, shell: FolderShell, agent: str) -> _P
     # What a word names in its folder is permitted as that, and may be forbidden by itself; so may what a text names
     # elsewhere, where that is there, or could be made.
     named = dict.fromkeys(word for word in words if there.get(word) and word not in places and word not in guesses)
-    hidden = [guess for guess in guesses if not looked.get(guess, ("", True))[1]]
+    hidden = [guess for guess in guesses if not looked.get(guess, ("", looks))[1]]
     guessed = [guess for guess in guesses if (guess in there or guess in hidden) and guess not in places]
     for guess in guessed:
-        named |= dict.fromkeys((guess, _shallow(looked[guess][0])))
+        named |= dict.fromkeys((guess, _shallow(looked.get(guess, (guess, False))[0])))
     budget = _MOST_PARTS
     within = list[str]()
     for place in (*places, *named):

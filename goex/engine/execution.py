@@ -27,6 +27,7 @@ from policies.errors import Conflict, ExitStatus, GoexError
 from policies.grants import PERSON
 from policies.jsonvalue import JsonValue
 from policies.services import Risk
+from policies.typed_json import to_json
 from runtimes.base import Context, Runtime
 
 log = logging.getLogger("goex.engine")
@@ -119,10 +120,10 @@ class Running:
         event = Event.FINISH if outcome.ok else Event.PART if outcome.touched else Event.FAIL
         problem = None
         if not outcome.ok:
-            next_step = outcome.next_step or (_after_part(row.id, plan) if outcome.touched else "")
-            problem = Problem(
-                code="failed", message=outcome.summary, next_step=next_step, details=outcome.details
-            ).to_json()
+            next_step = outcome.next_step or (_after_part(row.id, plan) if outcome.touched and not outcome.left else "")
+            problem = to_json(
+                Problem(code="failed", message=outcome.summary, next_step=next_step, details=outcome.details)
+            )
         with self.core.journal.transaction() as transaction:
             row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)
             self.reverting.step_target(transaction, plan, event, row.id)

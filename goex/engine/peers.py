@@ -8,6 +8,7 @@ for a few minutes, and never without a terminal.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -94,6 +95,18 @@ def ended(process: str) -> bool:
     pid, started, boot = process.split(" ")
     stat = _stat(int(pid)) if boot == _boot() else None
     return stat is None or stat[1][0] in ("Z", "X") or stat[1][19] != started
+
+
+def sees_our_files(peer: Peer) -> bool:
+    """Whether a peer is of this process's user and finds at each path what this process finds there. Not for a process
+    that is gone, or that /proc doesn't show."""
+    if peer.uid != os.geteuid() or not peer.process or ended(peer.process):
+        return False
+    own, theirs = Path("/proc/self"), Path(f"/proc/{peer.pid}")
+    try:
+        return all((own / name).stat()[1:3] == (theirs / name).stat()[1:3] for name in ("root", "ns/mnt"))
+    except OSError:
+        return False
 
 
 def _boot() -> str:

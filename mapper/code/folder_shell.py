@@ -16,6 +16,8 @@ from functools import partial
 from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING
 
+from mapper.code import shell_commands as commands
+from mapper.code.sed_scripts import PLAIN_SED, read_sed
 from mapper.code.shell_names import ADDRESS, FILE_ADDRESS, MOST_LETTERS, OPTION, names, program_of
 from mapper.code.shell_words import CUT_OTHERWISE, Folders, Placing, Word, goes_to, moved, text, word
 
@@ -28,16 +30,6 @@ _MOST_WORDS = 256
 _MOST_FOLDERS = 8  # that the words of one command count from
 _LONGEST_NAME = 255  # bytes of a file's name
 _DEEPEST = 4  # programs in the quotes of others
-_READING = frozenset({
-    "basename", "cat", "cmp", "comm", "cut", "date", "diff", "dirname", "du", "echo", "egrep", "expr", "false",
-    "fgrep", "file", "find", "fold", "grep", "head", "join", "ls", "md5sum", "nl", "od", "paste", "printf", "pwd",
-    "readlink", "rev", "sed", "seq", "sha256sum", "sort", "stat", "tac", "tail", "test", "tr", "true", "tsort",
-    "uniq", "wc", "xargs", "[", "cd", "exit", "set"
-})  # fmt: skip
-_CHANGING = frozenset({
-    "chmod", "cp", "dd", "gzip", "gunzip", "install", "ln", "mkdir", "mktemp", "mv", "rm", "rmdir", "shred",
-    "split", "tar", "tee", "touch", "truncate", "unlink"
-})  # fmt: skip
 _OUTSIDE = re.compile(
     r"(?:^(?:-[A-Za-z0-9]+)?|[=:,@\s'\"])(?:/(?!dev/null\b)|~)|(?:^(?:-[A-Za-z0-9]+)?|[/=:,@])\.\.(?:/|$)"
 )
@@ -45,8 +37,6 @@ _OUTSIDE = re.compile(
 _HIDING = re.compile(r"(?:^|[=:,@;])~[^/=:,@;]|(?:^|[=:,@;])(?:/|~|\.\.).*[*?\[{]|[*?\[{].*/\.\.(?:/|$)", re.DOTALL)
 _TOP = re.compile(r":(?:/|\([^)]*top)")
 _SHOWN_HIDING = re.compile(r"\[|\{(?!\}$|\d+\})|\\[^;()!{}*?.+^$|<>&#'\",:=@-]", re.DOTALL)
-_SED_FILE = re.compile(r"(?:^|[^A-Za-z])[gpIiMme\d]*[rRwW]\s*(?:[/~]|(?:\S*/)?\.\.(?:/|$))")
-_SED_SCRIPT = re.compile(r"s/[^/]*/[^/]*/[gpIi0-9]*")
 # Their first argument is a pattern or a program, where none but such options stand before it.
 _NONE = re.compile(r"(?!)")
 _PATTERNS = {
@@ -59,30 +49,10 @@ _ELSEWHERE = frozenset({
     "cd", "pushd", "popd", "chdir", "eval", "source", "env", "sudo", "su", "doas", "chroot",
     "alias", "shopt",  # by which another word is a `cd`
 })  # fmt: skip
-# What these are given isn't run by a shell of this machine.
-_RUN_NONE = (_READING - {"xargs", "find"}) | _CHANGING | frozenset({
-    "git", "gh", "glab", "hg", "rg", "ag", "ack", "which", "type", "whereis", "man", "apt", "apt-get", "brew", "dnf",
-    "apk", "pip", "pip3", "docker", "podman", "kubectl", "ssh", "scp", "rsync", "curl", "wget", "jq", "awk", "gawk",
-    "python", "python3", "node", "make", "cargo", "go", "pytest", "tsc", "eslint", "ruff", "mypy", "psql", "less",
-    "ps", "pgrep", "kill", "pkill", "systemctl", "journalctl", "printenv"
-})  # fmt: skip
-# Others may give to another program what stands behind `--`.
-_ENDS_OPTIONS = (_READING - {"xargs", "find"}) | _CHANGING | {"rg", "ag"}
-_SEPARATED = frozenset({"cut", "sort", "join", "paste", "awk", "gawk", "mawk"})
-_SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "ash", "fish"})
-_WITH_SHELL = frozenset({"flock", "script"})  # which give one what stands behind -c
-_COPIES = frozenset({"cp", "mv", "ln", "install", "scp", "rsync"})
 _REMOTE_NAME = re.compile(r"-[A-Za-z0-9#]*O[A-Za-z0-9#]*|--remote-name(?:-all)?")
-_JOINED = frozenset({"watch", "parallel"})  # their words are a program together
-_EACH_RUN = frozenset({"hyperfine"})  # and here each is one
 _SHELL_PROGRAM = re.compile(r"-[A-Za-z]*?c(.*)|--(?:init-)?command(?:=(.*))?", re.DOTALL)
 _GIT_RUNS = re.compile(r"(?:--exec|-x|run|foreach|alias\.\S+|--[a-z]+-filter)")
 _GIT_RUNS_VALUE = re.compile(r"(?:--exec=|-x(?=.)|--[a-z]+-filter=|[\w.-]+=(?=!|.*\s))", re.DOTALL)
-_TEXTS = frozenset(
-    {"echo", "printf", "grep", "egrep", "fgrep", "rg", "gh", "glab", "docker", "podman", "kubectl", "ssh"}
-)  # what they are given is text
-_DATA = frozenset({"cat", "tee"})  # and this, of a here-document
-_GIT_TEXTS = frozenset({"commit", "tag", "stash", "merge", "notes"})
 _FOLDERS = ("directory", "chdir", "cwd", "dir", "prefix", "project-directory", "work-tree", "git-dir", "rootdir")
 _FOLDER = re.compile(r"--?(?:ch|cd|base|work|working|.*-)?(?:dir|directory|cwd|root|wd)")
 _SHORT_FOLDER = {
@@ -256,28 +226,26 @@ class _Reading:
         texts = [each.text if each is not None else "" for each in words]
         full = called.text if called is not None else ""
         name = full.rpartition("/")[2]
-        self._changes = self._changes or full in _CHANGING
-        self._within = self._within and full in _READING | _CHANGING and full != "xargs"
+        self._changes = self._changes or full in commands.CHANGING
+        self._within = self._within and full in commands.READING | commands.CHANGING and full != "xargs"
         if "/" in full:
             self._runs |= {self._path(each, full): None for each in folders}
             self._texts.add(field.children[0].id)
             self._not_options.add(field.children[0].id)
         if called is None or re.search(r"[*?{]|\[.", called.shown) or self._goes_elsewhere(node, name, texts):
             self._names_all = False
+        if commands.evaluates(name, texts):
+            self._names_all = self._within = False
         if "--" in texts:
             at = texts.index("--")
             # An option before it may have it for its value.
             is_value = re.match(r"-[^-]*[A-Za-z]$|--[^=]+$", texts[at - 1] if at else "") is not None
-            behind = self._not_options if full in _ENDS_OPTIONS and not is_value else self._plain
+            behind = self._not_options if full in commands.ENDS_OPTIONS and not is_value else self._plain
             behind.update(each.id for each in nodes[at + 1 :])
         self._programs_of |= dict.fromkeys((each.id for each in nodes), program_of(full, texts))
-        if name == "sed":
-            self._changes = self._changes or any(each.startswith(("-i", "--in-place")) for each in texts)
-            self._within = self._within and not any(_SED_FILE.search(each) for each in texts)
-            # Commands and a flag, which take the rest of their line.
-            rests = [said[at.end() :] for said in texts for at in re.finditer("[rRwW]", said)]
-            files = [each.partition("\n")[0].strip() for each in rests]
-            self._words |= {self._path(each, file): None for each in folders for file in files if file}
+        runs = [name, *(posixpath.basename(each) for each in texts if name not in commands.RUN_NONE or name == "sed")]
+        if "sed" in runs:
+            self._sed(texts[runs.index("sed") :], folders)
         if name in ("find", "xargs"):
             self._changes = self._changes or (name == "find" and "-delete" in texts)
             # What it runs is an argument.
@@ -286,15 +254,28 @@ class _Reading:
         first = next((at for at, each in enumerate(texts) if not _PATTERNS.get(name, _NONE).fullmatch(each)), None)
         if name in _PATTERNS and first is not None and (found := words[first]) is not None and found.quoted:
             self._scripts.update([nodes[first].id] * (not found.text.startswith("-")))
-        if name in _SEPARATED:
+        if name in commands.SEPARATED:
             separators = ("-d/", "-t/", "-F/")
             self._scripts.update(each.id for each, said in zip(nodes, texts, strict=True) if said in separators)
-        if name in _TEXTS or (name == "git" and not _GIT_TEXTS.isdisjoint(texts) and "-c" not in texts):
+        if (name in commands.TEXTS and not commands.evaluates(name, texts)) or (
+            name == "git" and not commands.GIT_TEXTS.isdisjoint(texts) and "-c" not in texts
+        ):
             self._texts.update(each.id for each in nodes)
         self._other_folders(name, nodes, texts, folders)
         places = self._from.get(nodes[0].id, folders) if nodes else folders
         self._made(name, words, places)
         self._programs(name, texts, places)
+
+    def _sed(self, texts: list[str], folders: Folders) -> None:
+        """What a sed with these words is known to do."""
+        read = read_sed(texts)
+        self._changes = self._changes or read.changes
+        self._within = self._within and not (read.outside or read.runs or read.unknown)
+        self._names_all = self._names_all and not read.unknown
+        self._words |= {self._path(each, file): None for each in folders for file in read.files}
+        self._waiting += [(each, folders, self._depth + 1) for each in read.runs]
+        for each in texts if read.unknown else ():
+            self._mentions(each.replace("\\/", "/"), folders)
 
     def _goes_elsewhere(self, node: Node, name: str, texts: list[str]) -> bool:
         """Whether the words of this or of a later command count from a folder that isn't known."""
@@ -310,7 +291,7 @@ class _Reading:
         first = next((each for each in texts if not each.startswith("-")), "")
         if first == "." and name in ("builtin", "command", "time", "exec", "noglob", "nocorrect"):
             return True
-        return name not in _RUN_NONE and any(re.sub("^/.*/", "", each) in _ELSEWHERE for each in texts)
+        return name not in commands.RUN_NONE and any(re.sub("^/.*/", "", each) in _ELSEWHERE for each in texts)
 
     def _other_folders(self, name: str, nodes: list[Node], texts: list[str], folders: Folders) -> None:
         """Let the words count from the folder that an option names, too."""
@@ -342,7 +323,7 @@ class _Reading:
         plain = [each for each in words if each is not None and not each.text.startswith("-")]
         texts = [each.text if each is not None else "" for each in words]
         found = list[tuple[str, Word]]()  # a folder, and what it puts there
-        if name in _COPIES:
+        if name in commands.COPIES:
             to = ["."] if len(plain) == 1 else [each.text for each in plain[-1:]]
             if name not in ("rsync", "scp"):
                 to += [each for option, each in pairwise(texts) if re.match("-[A-Za-z]*t$|--t[a-z-]*$", option)]
@@ -375,22 +356,27 @@ class _Reading:
         elif name == "trap":
             self._waiting += [(each, folders, self._depth + 1) for each in texts[:1]]
             self._later.update(texts[:1])
-        elif name in _SHELLS | _WITH_SHELL:
+        elif name in commands.SHELLS | commands.WITH_SHELL:
             self._shell(texts, folders)
         elif name == "git":
             self._git_programs(texts, folders)
-        elif name in _JOINED | _EACH_RUN:
+        elif name in commands.JOINED | commands.EACH_RUN:
             plain = [each for each in texts if not each.startswith("-")]
-            programs = plain if name in _EACH_RUN else [" ".join(plain)]
+            if name == "parallel" and (not plain or not commands.SHELLS.isdisjoint(plain)):
+                self._names_all = self._within = False  # it runs what it reads
+            programs = plain if name in commands.EACH_RUN else [" ".join(plain)]
             self._waiting += [(each, folders, self._depth + 1) for each in programs]
         elif name in ("npx", "npm", "pnpm"):
             programs = [each for option, each in pairwise(texts) if option in ("-c", "--call")]
             programs += [each.partition("=")[2] for each in texts if each.startswith("--call=")]
             self._waiting += [(each, folders, self._depth + 1) for each in programs]
-        elif name not in _RUN_NONE:
-            for at, each in enumerate(texts):
-                if re.sub("^/.*/", "", each) in _SHELLS:
-                    self._shell(texts[at + 1 :], folders)
+        elif name not in commands.RUN_NONE:
+            called = [name, *(re.sub("^/.*/", "", each) for each in texts)]
+            for at, each in enumerate(called):
+                if each in commands.SHELLS:
+                    self._shell(texts[at:], folders)
+                    if "xargs" in called[:at]:  # what it reads is a program, or a part of one
+                        self._names_all = self._within = False
 
     def _git_programs(self, texts: list[str], folders: Folders) -> None:
         """Wait to read what git gives a shell, or runs itself."""
@@ -415,6 +401,8 @@ class _Reading:
         # A name that another option takes may stand before it, and some take it in the option's word.
         behind = [each for each in texts[at + 1 :] if not each.startswith(("-", "+"))]
         behind += [value for each in options if each is not None for value in each.groups() if value]
+        if any("{}" in each for each in behind):  # which another program fills
+            self._names_all = self._within = False
         self._waiting += [(each, folders, self._depth + 1) for each in behind]
 
     def _here_document(self, node: Node, folders: Folders) -> None:
@@ -428,7 +416,7 @@ class _Reading:
         alone = start is None or start.parent is None or start.parent.type != "pipeline"
         alone = alone and node.parent is not None and all(each.type != "pipeline" for each in node.parent.children)
         name = text(command.child_by_field_name("name")) if command is not None and command.type == "command" else ""
-        if not (alone and name in _DATA):
+        if not (alone and name in commands.DATA):
             self._mentions(body, folders)
         if start is not None and "xargs" in text(start.parent if not alone else start):
             self._words |= {self._path(folder, each): None for each in body.split() for folder in folders}
@@ -440,11 +428,13 @@ class _Reading:
         self._sets_home = self._sets_home or re.match(r"HOME(?:[=+\[]|$)", said) is not None
         self._names_all = self._names_all and not _SHOWN_HIDING.search(found.shown)
         is_script = node.id in self._scripts
+        if found.quoted and commands.SUBSCRIPT.search(said) and _is_variable_s(node):
+            self._names_all = self._within = False  # arithmetic may run it
         if found.quoted:
             self._quoted.append((said, folders))
             if node.id not in self._texts:
                 self._mentions(said, folders)
-        if is_script and _SED_SCRIPT.fullmatch(said):
+        if is_script and PLAIN_SED.fullmatch(said):
             return
         masked = ADDRESS.sub("_", said)
         masked = said if ".." in said else masked
@@ -491,6 +481,16 @@ class _Reading:
             path = each.rstrip(".,:!?)]}")
             if path != "/dev/null":
                 self._words |= {self._path(folder, path): None for folder in folders}
+
+
+def _is_variable_s(node: Node) -> bool:
+    """Whether a word is, or becomes, the name or the value of a variable."""
+    around = node.parent
+    while around is not None and around.type not in ("command", "program", "compound_statement"):
+        if around.type in ("variable_assignment", "declaration_command", "unset_command", "test_command"):
+            return True
+        around = around.parent
+    return False
 
 
 def _within(path: str, folder: str) -> bool:

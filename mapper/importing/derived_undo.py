@@ -147,6 +147,7 @@ def _create(known: Evidence, op: Op) -> UndoTemplate | None:
         verify=verify,
         source="derived",
         unless=op.asked(id) if chosen and not named else "",
+        created=201 in op.codes,
     )
 
 

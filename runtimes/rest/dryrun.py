@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from policies.actions import Plan
-from policies.display_text import escape, shorten
+from policies.display_text import counted, escape, shorten
 from policies.jsonvalue import canonical
 from policies.media_types import FORM, JSON, MULTIPART, OCTETS
 from runtimes.base import DryKind, DryLine, DryRun
@@ -19,7 +19,7 @@ from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.gateway.response_values import scalar
 from runtimes.gateway.urls import encode_path, encode_query
 from runtimes.rest.plan_text import reference, spoken
-from runtimes.rest.planner import PlannedUndo
+from runtimes.rest.planner import read_undos
 from runtimes.rest.references import refs_in
 from runtimes.rest.steps import Step
 
@@ -56,8 +56,7 @@ def dry_run(steps: Sequence[Step], *, undo: Sequence[Step] = ()) -> DryRun:
 
 def undo_of(plan: Plan) -> tuple[Step, ...]:
     """The requests that take calls back, as the plan of these promises them: their values by where they come from."""
-    undos = [PlannedUndo.from_json(each) for each in plan.undo["calls"]]
-    return tuple(step for undo in reversed(undos) for step in undo.steps)
+    return tuple(step for undo in reversed(read_undos(plan.undo["calls"])) for step in undo.steps)
 
 
 def dry_undo(plan: Plan) -> DryRun:
@@ -132,4 +131,4 @@ def _hole(ref: Ref) -> str:
 
 def _line(kind: DryKind, text: str) -> DryLine:
     shown, cut = shorten(escape(text), MOST_OF_A_BODY)
-    return DryLine(kind, f"{shown}… ({cut} more characters)" if cut else shown)
+    return DryLine(kind, f"{shown}… ({counted(cut, 'more character')})" if cut else shown)

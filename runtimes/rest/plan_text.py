@@ -17,6 +17,7 @@ from policies.graphql import operation_of, paths_of
 from policies.jsonpath import is_filter
 from policies.reversions import Standing
 from policies.services import Service
+from policies.typed_json import from_json
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.rest.planner import PlannedCall, PlannedCalls
 from runtimes.rest.steps import Step
@@ -61,7 +62,8 @@ def call_lines(calls: PlannedCalls) -> tuple[str, ...]:
 
 def payload_lines(plan: Plan) -> tuple[str, ...]:
     """The calls of a plan with every argument: what is sent, without what is read before and what takes it back."""
-    steps = [step for step in map(Step.from_json, plan.resolved.get("steps", ())) if step.role == "call"]
+    planned = from_json(tuple[Step, ...], plan.resolved.get("steps", []), "The requests of this plan")
+    steps = [step for step in planned if step.role == "call"]
     numbers = [f"{number}. " for number in range(1, len(steps) + 1)] if len(steps) > 1 else [""]
     return tuple(line for number, step in zip(numbers, steps, strict=True) for line in step_lines(step, before=number))
 

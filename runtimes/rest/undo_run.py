@@ -14,20 +14,20 @@ from dataclasses import replace
 
 from mapper.catalog import Catalog
 from policies.actions import ApiCalls, Outcome, Plan
-from policies.display_text import escape
+from policies.display_text import counted, escape
 from policies.errors import Conflict, GoexError
 from policies.reversions import ReversionSet
 from policies.services import Risk
 from runtimes.base import Context
 from runtimes.gateway.plan import Ref
 from runtimes.rest.outcomes import forward, said_of, why_not
-from runtimes.rest.planner import PlannedUndo
+from runtimes.rest.planner import read_undos
 from runtimes.rest.records import CallRecord
 from runtimes.rest.references import refs_in
 from runtimes.rest.requests import bind
 from runtimes.rest.run import Report, Runner, wanted_paths
 from runtimes.rest.steps import Step
-from runtimes.rest.undo import check_promise, difference, differing, planned_steps
+from runtimes.rest.undo import check_promise, difference, differing, planned_steps, why_left
 from runtimes.rest.verdicts import record_uses, uses_of
 
 
@@ -59,7 +59,7 @@ async def undo(
     if pending:
         report = await runner.run(pending, context, own, context.records, answered=note_undone)
     failing = next((step for step in pending if not own.done(step.id)), None)
-    undos = [PlannedUndo.from_json(each) for each in done.undo or plan.undo["calls"]]
+    undos = read_undos(done.undo or plan.undo["calls"])
     record_uses(uses_of(context.action_id, undos, steps, own, failing, runner.catalog), reversions)
     if failing is None:
         return Outcome(
@@ -105,7 +105,7 @@ async def redo(runner: Runner, revert_plan: Plan, own: CallRecord, target: Conte
     if pending:
         wanted = wanted_paths(revert_plan.resolved, revert_plan.undo)
         report = await runner.run(pending, context, own, context.records, wanted=wanted, answered=keep, leaving=leaving)
-    outcome = forward(steps, own, report, runner.catalog)
+    outcome = forward(steps, own, report, runner.catalog, left=why_left(revert_plan, own))
     try:
         keep()
     except GoexError as error:
@@ -171,7 +171,8 @@ def _lost(steps: Sequence[Step], lost: Step, done: CallRecord) -> Outcome:
     calls = tuple(dict.fromkeys(step.call for step in steps))
     back = [call for call in calls if call in done.undone]
     said = f"{lost.method_id} was sent, and it isn't known whether it happened: sent again, it could do it twice."
-    return Outcome(ok=False, summary=escape(f"{len(back)} of {len(calls)} calls were taken back. {said}"), touched=True)
+    summary = f"{len(back)} of {counted(len(calls), 'call')} {'was' if len(calls) == 1 else 'were'} taken back. {said}"
+    return Outcome(ok=False, summary=escape(summary), touched=True)
 
 
 def _mark_undone(call: int, done: CallRecord, target: Context) -> None:
@@ -254,7 +255,7 @@ def _failed(
         said = f"{failing.method_id} {why}."
     calls = tuple(dict.fromkeys(step.call for step in steps))
     back = [call for call in calls if call in done.undone]
-    summary = f"{len(back)} of {len(calls)} calls were taken back. {said}"
+    summary = f"{len(back)} of {counted(len(calls), 'call')} {'was' if len(calls) == 1 else 'were'} taken back. {said}"
     return Outcome(
         ok=False,
         summary=escape(summary),

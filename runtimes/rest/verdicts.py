@@ -17,7 +17,7 @@ from enum import Enum
 from typing import Any
 
 from mapper.catalog import Catalog
-from policies.display_text import escape, shorten
+from policies.display_text import counted, escape, shorten
 from policies.graphql import answers_well
 from policies.jsonvalue import JsonValue, MissingValue, canonical, find
 from policies.reversions import Result, ReversionSet, Use
@@ -85,7 +85,7 @@ def _difference(expect: Expect, status: int, body: JsonValue) -> str:
 
 def _shown(value: JsonValue) -> str:
     text, cut = shorten(json.dumps(value, ensure_ascii=False), 300)
-    return f"{text}… ({cut} more characters)" if cut else text
+    return f"{text}… ({counted(cut, 'more character')})" if cut else text
 
 
 _NOBODY = Answer(status=0, well=True, failed="", body=None, text="It happened: a probe found it, its answer is lost.")

@@ -194,6 +194,9 @@ BAD = [
     ('id = "$response.id" } }]', 'id = "$request.nothing?" } }]', "always there"),
     ('id = "$response.id" } }]', 'id = "$response.?" } }]', "isn't a path"),
     ('equals = "$request.text", says', 'lacks = ["$request.tags?"], says', "only where it is the whole value"),
+    ('equals = "$request.text", says', 'lacks = [{ a = ["$request.tags?"] }], says', "it is the whole value"),
+    ('note = "Others', 'made = "$.items"\nnote = "Others', "is told by pre and after"),
+    ('note = "Others', 'fields = ["text"]\nnote = "Others', "names arguments that are always there"),
     ('channel = "@channel"\ntext', 'channel = "string"\ntext', "required: end its type with '!', or give it a default"),
     ("fixed = {", "fixed_query = { text = 'x' }\nfixed = {", "is a parameter, so it can't be fixed"),
     ("fixed = {", "fixed_query = { nonce = 'x' }\nfixed = {", "is a parameter, so it can't be fixed"),
@@ -256,6 +259,8 @@ def test_what_a_manifest_may_say_beyond_that() -> None:
     assert send.parameters["required"] == ["text"] and send.defaults["channel"] == "GENERAL"
     assert send.locations["wait"] == "query" and send.defaults["wait"] is True and send.locations["nonce"] == "body"
     assert send.undo.guard.expect[0].op == "lacks"
+    fields = GOOD.replace('equals = "$request.text", says', 'lacks = [{ a = "$request.tags?", b = 1 }], says')
+    assert load(fields).methods["messages.send"].undo.guard.expect[0].value == [{"a": "$request.tags?", "b": 1}]
 
 
 def test_a_letter_is_made_of_its_parts_alone() -> None:

@@ -179,6 +179,8 @@ def test_joining(ann: Person, ben: Person, room: str) -> None:
 
 def test_inviting_and_kicking(ann: Person, ben: Person, room: str) -> None:
     sources = ann.act("rooms.invite", roomId=room, user_id=ben.id)
+    with pytest.raises(AssertionError):
+        ann.act("rooms.invite", roomId=room, user_id=ben.id)  # an open invitation: undo would withdraw that one
     ann.take_back("rooms.invite", sources)
     accepted = ann.act("rooms.invite", roomId=room, user_id=ben.id)
     ben.act("rooms.join", roomId=room)

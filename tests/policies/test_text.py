@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.display_text import escape, shorten
+from policies.display_text import counted, escape, shorten
 from policies.lookalikes import END, ISOLATE, bare, right_to_left
 
 TRICKS = {
@@ -46,7 +48,25 @@ TRICKS = {
     "a NUL": "a\0b",
     "a soft hyphen": "a\u00adb",
     "a stack of marks": "a" + "\u0300" * 30,
+    "a musical null notehead": "a\U0001d159b",
+    "a Khitan filler": "a\U00016fe4b",
+    "an object replacement": "a\ufffcb",
+    "a Burmese stacker among other letters": "a\u1039b",
+    "one behind a Burmese letter": "\u1000\u1039b",
+    "two of them": "\u1000\u1039\u1039\u1000",
+    "a Khmer stacker at the end": "\u1780\u17d2",
+    "a Tifinagh joiner": "a\u2d7fb",
+    "a Brahmi joiner": "a\U0001107fb",
+    "a Duployan selector": "a\U0001bc9db",
+    "a SignWriting modifier": "a\U0001da9bb",
 }
+# Of Default_Ignorable_Code_Point, and blank by what they are: assigned in this Python's Unicode, or in a later one.
+DRAWN_NOT = (
+    0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0x200B, 0x2010),
+    *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0x2800, 0x3164, *range(0xFE00, 0xFE10), 0xFEFF, 0xFFA0,
+    *range(0xFFF0, 0xFFF9), 0xFFFC, 0x13441, 0x13442, 0x16FE4, *range(0x1BCA0, 0x1BCA4), 0x1D159,
+    *range(0x1D173, 0x1D17B), *range(0xE0000, 0xE1000),
+)  # fmt: skip
 
 
 @pytest.mark.promise(8)
@@ -63,6 +83,23 @@ def test_plain_text_stays_as_it_is() -> None:
         assert escape(text) == text
 
 
+def test_what_stacks_letters_of_its_script_stays() -> None:
+    for text in ("မင်္ဂလာပါ", "ភាសាខ្មែរ", "ᨲ᩠ᩅᩫ᩠ᨾᩮᩬᩥᨦ"):
+        assert escape(text) == text
+
+
+@pytest.mark.promise(8)
+@pytest.mark.parametrize("category", ["", "Lo"])
+def test_what_draws_nothing_is_shown_by_its_number(category: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a `category`: as a later version of Unicode may have assigned what this one hasn't."""
+    known = unicodedata.category
+    if category:
+        later = {chr(code) for code in DRAWN_NOT if known(chr(code)) == "Cn"}
+        monkeypatch.setattr(unicodedata, "category", lambda char: category if char in later else known(char))
+    text = [f"a{chr(code)}b" for code in DRAWN_NOT]
+    assert [each for each in text if "\\u{" not in escape(each)] == []
+
+
 def test_newlines_stay_only_where_they_are_asked_for() -> None:
     assert escape("a\n\tb", newlines=True) == "a\n\tb"
     assert "\n" not in escape("a\n\tb")
@@ -73,6 +110,14 @@ def test_what_is_shown_is_printable_and_escaping_twice_changes_nothing(text: str
     shown = escape(text)
     assert all(char.isprintable() for char in bare(shown))
     assert escape(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("noun", "one", "several"),
+    [("row", "1 row", "2,000 rows"), ("library", "1 library", "2,000 libraries"), ("day", "1 day", "2,000 days")],
+)
+def test_a_noun_agrees_with_its_number(noun: str, one: str, several: str) -> None:
+    assert (counted(1, noun), counted(2000, noun)) == (one, several)
 
 
 def test_what_was_cut_is_counted() -> None:

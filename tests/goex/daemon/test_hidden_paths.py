@@ -56,6 +56,8 @@ async def verdict(
     path: str = "",
     tool: str = "Bash",
     home: str = "/home/me",
+    agent: str = "claude",
+    looks: bool = True,
 ) -> str:
     counts = SimpleNamespace(situation=lambda agent, session: Situation(), until=lambda agent, session: None)
     book = RuleBook.of({"a.cedar": rules})
@@ -71,7 +73,8 @@ async def verdict(
     if path:
         request = pb.JudgeRequest(tool="Write", kind="write", folder=folder, paths=[path])
     reader: Any = HereReader()
-    return (await judged(core, reader, request, Principal(agent="claude", session="s", source=""))).verdict
+    asks = Principal(agent=agent, session="s", source="")
+    return (await judged(core, reader, request, asks, looks=looks)).verdict
 
 
 @pytest.fixture(autouse=True)

@@ -218,6 +218,20 @@ WITHIN = [
     "DATABASE_URL=sqlite:///{kept}/db pytest", "DATABASE_URL=sqlite:///link pytest",
 ]  # fmt: skip
 
+# Programs that no word is: what they name isn't known.
+RUN = [
+    "printf -v 'a[$(cat ../kept/passwd >&2)]' x", 'printf -v "a[\\$(cat ../kept/passwd >&2)]" x',
+    "printf -v 'a[`cat x`]' y", "printf '-va[$(x)]' y", "builtin printf -v 'a[$(x)]' y", "command test -v 'a[$(x)]'",
+    "test -v 'a[$(x)]'", "[ -v 'a[$(x)]' ]", "[[ -v 'a[$(x)]' ]]", "[[ 'a[$(x)]' -eq 1 ]]", "unset 'a[$(x)]'",
+    "export 'a[$(x)]=1'", "declare -i x='a[$(x)]'", "read 'a[$(x)]' < f", "let 'a[$(x)]=1'", "x='a[$(x)]'; ((x))",
+    "sed 's/.*/cat ..\\/kept\\/passwd/e' f", "sed '1e cat ../kept/passwd' f", "sed 1e f", "sed 's,a,b,eg' f",
+    "sed -e p -e 's/.*/cat \\x2e\\x2e\\x2fkept/e' f", "find . -name f | xargs sed -n 's/a/b/e'", "sed '1e cat link' f",
+    "timeout 5 sed 's/a/b/e' f", "sed '1e cat $(x)' f",
+    "echo 'cat ../kept/passwd' | xargs -I{} sh -c '{}'", "echo 'cat ../kept/passwd' | xargs -I X bash -c X",
+    "echo x | timeout 5 xargs sh -c", "echo x | xargs sh", "find . -exec sh -c 'cat {}' \\;", "parallel sh -c '{}' < f",
+    "parallel < f", "parallel -j 4 bash -c < f", "parallel 'sh -c {}' < f",
+]  # fmt: skip
+
 
 # Where it isn't known whether it is a path, nothing has to be permitted, but what is forbidden is.
 NAMED = [
@@ -233,6 +247,16 @@ NAMED = [
 @pytest.mark.promise(14)
 @pytest.mark.parametrize("command", REACHED)
 async def test_what_is_kept_is_never_permitted(command: str, project: tuple[Path, Path]) -> None:
+    kept, folder = project
+    command = placed(command, kept, folder)
+    assert await verdict(command, folder=str(folder), rules=but(kept)) not in ("permit", "instead")
+    confined = Confinement(folders=(str(folder),))
+    assert await verdict(command, confined, folder=str(folder), rules=ALL) in ("ask", "forbid")
+
+
+@pytest.mark.promise(14)
+@pytest.mark.parametrize("command", RUN)
+async def test_a_program_that_no_word_is_is_never_permitted(command: str, project: tuple[Path, Path]) -> None:
     kept, folder = project
     command = placed(command, kept, folder)
     assert await verdict(command, folder=str(folder), rules=but(kept)) not in ("permit", "instead")

@@ -281,3 +281,24 @@ def _quietly(journey: Journey) -> None:
 def _settled(daemon: Daemon, id: str) -> str:
     journey = Journey(daemon, pb.ActionId(id=id), person=True)
     return journey.finished().action.state
+
+
+def test_what_a_call_only_found_stays_and_undo_is_not_offered(fresh: Daemon, notes: Notes) -> None:
+    """The document says 201 of what is made; the service finds a note of that title, and answers 200 with it."""
+
+    def finds(hit: Hit) -> tuple[int, Any] | None:
+        return (200, notes.notes["n1"]) if (hit.method, hit.path) == ("POST", "/notes") else None
+
+    made = change(fresh, "POST /notes", {"body": {"title": "new", "text": "t"}})
+    offered = done(fresh, made)
+    assert offered.action.state == "done" and offered.action.can_undo
+    notes.override = finds
+    before = notes.state()
+    found = done(fresh, change(fresh, "POST /notes", {"body": {"title": "one", "text": "t"}}))
+    assert found.action.state == "done" and not found.action.can_undo
+    assert "may have been there before" in json.loads(found.action.outcome_json)["summary"]
+    refused = Journey(fresh, undo(found.action.id), person=True).finished()
+    assert refused.action.state == "failed" and "may have been there before" in refused.problem.message
+    assert notes.state() == before
+    shown = fresh.goex("show", found.action.id)
+    assert "goex undo" not in shown.stdout + shown.stderr

@@ -329,9 +329,9 @@ async def test_no_rule_permits_a_tool_to_an_agent_that_was_removed_while_its_pro
             return FolderShell()
 
     with pytest.raises(Denied, match="was removed"):
-        await judged(desk.core, RemovingReader(), request, desk.asker())
+        await judged(desk.core, RemovingReader(), request, desk.asker(), looks=True)
     desk.core.grant_store.add_agent("bot", by="the person")
-    assert (await judged(desk.core, Reader(), request, desk.asker())).verdict == "permit"  # the control
+    assert (await judged(desk.core, Reader(), request, desk.asker(), looks=True)).verdict == "permit"  # the control
 
 
 class LingeringRuntime(HeldRuntime):

@@ -179,7 +179,7 @@ DONE: list[tuple[str, JsonObject, Change]] = [
         {**ON, "name": "t2"},
         lambda s: [c.update(message_count=9) for c in s["channels"].values()],
     ),
-    ("discord.join_thread", {"channel_id": dc.THREAD}, None),
+    ("discord.join_thread", {"channel_id": dc.THREAD}, lambda s: s["channels"][dc.THREAD]["members"].clear()),
     ("discord.update_guild_member", {**KIM, "nick": "Kimmy"}, lambda s: s["members"][dc.MEMBER].update(nick="Y")),
     (
         "discord.add_guild_member_role",
@@ -275,6 +275,7 @@ FIRST: dict[str, tuple[str, JsonObject]] = {
 }
 NOTICED: dict[str, Change] = {
     "discord.delete_pin": lambda s: s["messages"][dc.MESSAGE].update(pinned=True),
+    "discord.leave_thread": lambda s: s["channels"][dc.THREAD]["members"].append(dc.BOT),
     "dropbox.files.tags.remove": lambda s: s["tags"].update({"/Plan.txt": ["urgent"]}),
 }
 

@@ -21,7 +21,7 @@ import pytest
 
 from mapper.catalog import Catalog
 from policies.actions import Plan, Revert, UndoClass
-from policies.errors import InvalidInput
+from policies.errors import InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from policies.services import Risk
 from runtimes.gateway.plan import Exchange
@@ -200,8 +200,14 @@ def test_every_undoable_method_is_tried() -> None:
         ("google_drive.files.trash", {"fileId": "trashed1"}),
         ("google_drive.files.untrash", FILE),
         ("google_calendar.calendarList.insert", {"id": gc.TEAM}),
+        ("google_calendar.acl.insert", {"role": "writer", "scope": {"type": "user", "value": BO}}),
+        (
+            "google_drive.permissions.create",
+            {**FILE, "role": "writer", "type": "user", "emailAddress": BO, "domain": None},
+        ),
         ("discord.add_guild_member_role", {**KIM, "role_id": dc.ROLE}),
         ("discord.delete_pin", ON),
+        ("discord.leave_thread", {"channel_id": dc.THREAD}),
         ("discord.ban_user_from_guild", {**HERE, "user_id": dc.BANNED}),
         ("spotify.save_library_items", {"uris": [sp.SONG, f"spotify:playlist:{sp.LIST}"]}),
         ("spotify.remove_library_items", {"uris": [sp.SONG]}),
@@ -216,6 +222,63 @@ def test_what_is_so_already_is_not_done(
     with pytest.raises(AssertionError, match="pre-0"):
         Sender(server, tmp_path).act(method, arguments)
     assert server.state() == before
+
+
+@pytest.mark.parametrize(
+    ("first", "method", "arguments"),
+    [
+        ("discord.join_thread", "discord.join_thread", {"channel_id": dc.THREAD}),
+        (
+            "google_drive.permissions.create",
+            "google_drive.permissions.create",
+            {**FILE, "role": "reader", "type": "anyone"},
+        ),
+        ("google_calendar.acl.insert", "google_calendar.acl.insert", {"role": "reader", "scope": {"type": "default"}}),
+    ],
+)
+def test_what_was_done_before_is_not_done_again(
+    servers: dict[str, Api], tmp_path: Path, first: str, method: str, arguments: JsonObject
+) -> None:
+    server = fresh(servers[method.partition(".")[0]])
+    sender = Sender(server, tmp_path)
+    sender.act(first, arguments)
+    before = server.state()
+    with pytest.raises(AssertionError, match="pre-0"):
+        sender.act(method, {**arguments, **({"role": "writer"} if "role" in arguments else {})})
+    assert server.state() == before
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        (
+            "google_calendar.acl.insert",
+            {"role": "writer", "scope": {"type": "user", "value": BO.title()}},
+        ),
+        ("google_drive.permissions.create", {**FILE, "role": "writer", "type": "user", "emailAddress": BO.title()}),
+    ],
+)
+def test_access_from_before_is_not_taken_away(
+    servers: dict[str, Api], tmp_path: Path, method: str, arguments: JsonObject
+) -> None:
+    """Google knows an address by another spelling, too, and changes what its owner had."""
+    server = fresh(servers[method.partition(".")[0]])
+    sender = Sender(server, tmp_path)
+    plan, call_record = sender.act(method, arguments)
+    changed = server.state()
+    with pytest.raises(Unsupported, match="nobody knows which one it made"):
+        sender.undo(plan, call_record)
+    assert server.state() == changed
+
+
+def test_access_under_another_role_is_not_overwritten(servers: dict[str, Api], tmp_path: Path) -> None:
+    """Somebody was given access anew after it was taken away, and more than they had."""
+    server = fresh(servers["google_calendar"])
+    sender = Sender(server, tmp_path)
+    plan, call_record = sender.act("google_calendar.acl.delete", {"ruleId": f"user:{BO}"})
+    guard = sender.undo(plan, call_record)["guard-0"]
+    sender.act("google_calendar.acl.insert", {"role": "owner", "scope": {"type": "user", "value": BO}})
+    assert not sender.send(guard).well
 
 
 def test_mail_is_sent_as_it_was_shown(servers: dict[str, Api], tmp_path: Path) -> None:
@@ -296,3 +359,41 @@ async def test_through_the_gateway(runtime: RestRuntime, servers: dict[str, Api]
     undone = await runtime.execute_revert(undo, revert_plan, plan, context, bench.context("a2"))
     assert undone.ok, undone.summary
     assert server.state() == before
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(
+    ("call", "left"),
+    [
+        (("google_calendar.acl.insert", {"role": "writer", "scope": {"type": "user", "value": BO}}), False),
+        (("google_calendar.acl.insert", {"role": "writer", "scope": {"type": "user", "value": BO.title()}}), True),
+        (
+            (
+                "google_drive.permissions.create",
+                {**FILE, "role": "writer", "type": "user", "emailAddress": BO, "sendNotificationEmail": False},
+            ),
+            False,
+        ),
+    ],
+)
+async def test_access_from_before_through_the_gateway(
+    runtime: RestRuntime, servers: dict[str, Api], tmp_path: Path, call: tuple[str, JsonObject], left: bool
+) -> None:
+    """It isn't given again where it is seen; where it was changed all the same, nothing takes it away."""
+    service = call[0].partition(".")[0]
+    server = fresh(servers[service])
+    bench = Bench(tmp_path / "records", (account(service, server.url, ca_pem=server.ca_pem, private=True),))
+    before, context = server.state(), bench.context("a1")
+    plan = await runtime.assess(calls(call), context)
+    await runtime.prepare(plan, context)
+    outcome = await runtime.execute(plan, context)
+    assert (outcome.ok, outcome.left, outcome.touched) == (left, left, left), outcome.summary
+    changed = server.state()
+    assert (changed != before) is left
+    if left:
+        assert "can't be taken back" in outcome.summary
+        with pytest.raises(Unsupported, match="nobody knows which one it made"):
+            await runtime.assess_revert(Revert(verb="undo", target="a1"), plan, context)
+    else:
+        assert "They have access already" in f"{outcome.summary} {outcome.details}"
+    assert server.state() == changed

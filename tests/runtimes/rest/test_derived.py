@@ -20,9 +20,11 @@ from mapper.importing.files import import_openapi
 from policies.actions import Plan, UndoClass
 from policies.errors import Unsupported
 from policies.reversions import Standing
+from runtimes.rest.outcomes import forward
 from runtimes.rest.plans import assess_calls
 from runtimes.rest.records import CallRecord
-from runtimes.rest.undo import undo_steps
+from runtimes.rest.run import Report
+from runtimes.rest.undo import planned_steps, undo_steps, why_left
 from runtimes.sandbox.contract import Profile
 from tests.mapper.importing.undo_specs import document
 from tests.runtimes.rest.derived import (
@@ -105,6 +107,54 @@ def test_one_call_is_always_taken_back_or_refused(
     with suppress(Unsupported):
         assert carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), to, CallRecord()) is None
         assert to.state() == before
+
+
+class Finding(Notes):
+    """A POST with the title of a note that is there answers with that one, and with 200."""
+
+    def _handle(self, hit: Hit, parts: list[str]) -> tuple[int, Any]:
+        if hit.method == "POST" and parts == ["notes"]:
+            for id, note in self.notes.items():
+                if note.get("title") == hit.body.get("title"):
+                    self.change(id, text=hit.body["text"])
+                    return 200, self.notes[id]
+        return super()._handle(hit, parts)
+
+
+def finding() -> Finding:
+    made = Finding()
+    made.add(title="one", text="first")
+    return made
+
+
+@pytest.mark.parametrize("title", ["new", "one"])
+def test_what_a_call_only_found_is_not_deleted(catalog: Catalog, tmp_path: Path, title: str) -> None:
+    """Its document says 201 of what it makes."""
+    bench, to = Bench(tmp_path / "records", (ACCOUNT,)), finding()
+    before = to.state()
+    body = {"title": title, "text": "t"}
+    plan, call_record = do([(names(catalog)["notes.post"], {"body": body})], to, catalog, bench)
+    assert plan.undo_class is UndoClass.COMPENSATING, "nobody knows beforehand"
+    if title == "new":
+        carry(undo_steps(plan, call_record, catalog, bench.context("a1").accounts), to, CallRecord())
+        assert to.state() == before
+        return
+    with pytest.raises(Unsupported, match="may have been there before"):
+        undo_steps(plan, call_record, catalog, bench.context("a1").accounts)
+    assert [note["title"] for note in to.notes.values()] == ["one"]
+
+
+@pytest.mark.parametrize("title", ["new", "one"])
+def test_the_outcome_says_that_it_was_only_found(catalog: Catalog, tmp_path: Path, title: str) -> None:
+    plan, call_record = do(
+        [(names(catalog)["notes.post"], {"body": {"title": title, "text": "t"}})],
+        finding(), catalog, Bench(tmp_path / "records", (ACCOUNT,)),
+    )  # fmt: skip
+    left = why_left(plan, call_record)
+    assert bool(left) is (title == "one")
+    outcome = forward(planned_steps(plan), call_record, Report(), catalog, left=left)
+    assert outcome.ok and outcome.left is (title == "one")
+    assert ("It can't be taken back: " in outcome.summary) is (title == "one")
 
 
 # ---- the same service, with its things in envelopes and a slash behind its paths

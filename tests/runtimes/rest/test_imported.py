@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
 from mapper.importing.install import import_google
-from policies.action_json import plan_from_json, plan_to_json
 from policies.actions import ApiCalls, Plan, UndoClass
 from policies.decisions import Allow, Ask, Request, decide
 from policies.digest import digest
@@ -27,6 +26,7 @@ from policies.grants import Grant, Width
 from policies.jsonvalue import canonical
 from policies.rules.book import RuleBook
 from policies.services import Method, Risk
+from policies.typed_json import from_json, to_json
 from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.gateway.urls import decode_path, encode_path
@@ -248,8 +248,8 @@ def test_the_plan_shows_everything_and_its_digest_covers_it(catalog: Catalog, tm
     assert "POST https://things.googleapis.com/v1/projects/p/things/t:approve" in plan.lines[0]
     assert any("body" in line and '"title": "x"' in line for line in plan.lines)
     assert [(need.scope, need.risk.word) for need in plan.needs] == [(FULL, "write")]
-    again = plan_from_json(plan_to_json(plan))
-    assert canonical(plan_to_json(again)) == canonical(plan_to_json(plan))
+    again = from_json(Plan, to_json(plan), "It")
+    assert canonical(to_json(again)) == canonical(to_json(plan))
     digests = {
         digest(assess(catalog, tmp_path, calls(("things.approve", arguments))), agent="x")
         for arguments in (

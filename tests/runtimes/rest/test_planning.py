@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
-from policies.action_json import plan_from_json, plan_to_json
 from policies.actions import ApiCalls, Plan, Revert, UndoClass
 from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, MissingValue, canonical
+from policies.typed_json import from_json, to_json
 from runtimes.gateway.plan import PlannedRequest, Ref
 from runtimes.idempotency import action_key
 from runtimes.rest.plan_text import step_lines
@@ -199,7 +199,7 @@ def test_what_may_be_absent_is_null_left_out_or_expected_to_be_absent() -> None:
     undo = plan.undo.calls[0]
     assert "sendUpdates" not in undo.arguments  # the request didn't say, so the undo doesn't
     assert undo.arguments["location"] == Ref("pre-0", "$.location", optional=True)
-    assert Step.from_json(json.loads(canonical(undo.to_json()))) == undo
+    assert from_json(Step, json.loads(canonical(to_json(undo))), "It") == undo
     before = {"etag": "1", "status": "confirmed", "start": {"date": "2026-05-08"}, "end": {"date": "2026-05-09"}}
     seen = {"pre-0": Answer(status=200, well=True, failed="", body=before, text="")}
     bound = bind(undo, seen, CATALOG, account_)
@@ -266,7 +266,7 @@ def test_a_literal_that_looks_like_our_own_reference_is_refused() -> None:
     for value in ({"$ref": ["call-0", "$"]}, [{"$ref": 1}], {"a": {"$ref": ["x", "y"], "b": 1}}):
         forged = Step(**{**{name: getattr(step, name) for name in step.__slots__}, "arguments": {"title": value}})
         with pytest.raises(InvalidInput, match=r"\$ref"):
-            forged.to_json()
+            to_json(forged)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in WEIRD if kind != "float"])
@@ -442,13 +442,13 @@ def test_no_text_can_write_a_line_of_ours(text: str) -> None:
 def test_a_plan_survives_its_journal(tmp_path: Path) -> None:
     plan = assess(calls(("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"}), LATER), tmp_path)
 
-    again = plan_from_json(json.loads(canonical(plan_to_json(plan))))
+    again = from_json(Plan, json.loads(canonical(to_json(plan))), "It")
 
     assert digest(again, agent="a") == digest(plan, agent="a")
     for key in ("steps", "probes"):
-        made = [Step.from_json(value) for value in plan.resolved[key]]
-        assert [step.to_json() for step in made] == list(plan.resolved[key])
-    assert made[0] == Step.from_json(again.resolved["probes"][0])
+        made = [from_json(Step, value, "It") for value in plan.resolved[key]]
+        assert [to_json(step) for step in made] == list(plan.resolved[key])
+    assert made[0] == from_json(Step, again.resolved["probes"][0], "It")
 
 
 def test_the_container_is_told_nothing_about_credentials() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mapper.catalog import Catalog
+from policies.typed_json import to_json
 from runtimes.gateway.plan import Ref
 from runtimes.rest.plans import assess_calls
 from runtimes.rest.records import Answer, CallRecord
@@ -50,7 +51,7 @@ def test_it_is_what_an_actions_own_undo_sends(tmp_path: Path) -> None:
         action_id="a1",
     )
     assert made.stuck == {}
-    assert [step.to_json() for step in made.steps] == [step.to_json() for step in own]
+    assert [to_json(step) for step in made.steps] == [to_json(step) for step in own]
     assert [step.method for step in made.steps if step.role == "undo"] == ["chat.delete", "conversations.setTopic"]
 
 

@@ -94,7 +94,9 @@ class Discord(Api):
         return 200, [{"id": id, **channel} for id, channel in self.kept["channels"].items()]
 
     def channel(self, hit: Hit, id: str) -> Said:
-        return self.one("channels", id, "Channel")
+        status, shown = self.one("channels", id, "Channel")
+        members = shown.pop("members", ()) if status == 200 else ()
+        return status, {**shown, **({"member": {"id": id, "user_id": BOT}} if BOT in members else {})}
 
     def add_channel(self, hit: Hit, guild: str) -> Said:
         id = self.id()
@@ -119,7 +121,7 @@ class Discord(Api):
         return self.thread(hit, channel) if message in self.kept["messages"] else self.error(404, "Unknown Message")
 
     def join(self, hit: Hit, thread: str) -> Said:
-        self.kept["channels"][thread]["members"].append(BOT)
+        self.kept["channels"][thread]["members"] = sorted({*self.kept["channels"][thread]["members"], BOT})
         return 204, NOTHING
 
     def leave(self, hit: Hit, thread: str) -> Said:

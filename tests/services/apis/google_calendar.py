@@ -201,6 +201,8 @@ class GoogleCalendar(Api):
 
     def add_rule(self, hit: Hit, id: str) -> Said:
         scope = hit.body["scope"]
+        if "value" in scope:
+            scope["value"] = scope["value"].lower()
         rule = scope["type"] if scope["type"] == "default" else f"{scope['type']}:{scope['value']}"
         self.kept["acl"][self._id(id)][rule] = hit.body
         return self._tagged("aclRule", (self._id(id), rule), hit.body, changed=True)

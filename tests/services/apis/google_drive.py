@@ -153,7 +153,8 @@ class GoogleDrive(Api):
                 400, "The specified emailAddress is invalid or not applicable for the given permission type."
             )
         # Whoever it is for has one id, on every file.
-        key = "anyoneWithLink" if given["type"] == "anyone" else "p1001" if "bo@" in str(given) else f"p{self.tick()}"
+        bo = "bo@" in given.get("emailAddress", "").lower()
+        key = "anyoneWithLink" if given["type"] == "anyone" else "p1001" if bo else f"p{self.tick()}"
         self.kept["permissions"].setdefault(id, {})[key] = given
         return self.permission(hit, id, key)
 
