@@ -8,9 +8,13 @@ ways.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from policies.display_text import escape
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput, Unavailable
+
+_NAMED = 5  # accounts that somebody may have meant
 
 
 class VaultError(GoexError):
@@ -240,6 +244,19 @@ def no_account(service: str, name: str = "", others: tuple[str, ...] = ()) -> No
     if service == "db":
         what, add = f"There is no database {escape(name[:60])!r}", "See which there are: goex db list"
     return NoAccount(f"{what} in the vault{there}.", next_step=add)
+
+
+def nothing_to_remove(service: str, name: str, there: Iterable[str]) -> NoAccount:
+    """What was to be removed isn't `there`, where accounts are named `SERVICE/NAME`: it was mistyped."""
+    said = f"{service}/{name}" if name else service
+    every = sorted(there)
+    near = [one for one in every if one.partition("/")[0] == service]
+    if not near:
+        services = get_close_matches(service, {one.partition("/")[0] for one in every}, n=2)
+        near = [one for one in every if one.partition("/")[0] in services]
+    step = f"Did you mean {' or '.join(map(escape, near[:_NAMED]))}? " if near else ""
+    step = f"{step}See which there are: goex vault list"
+    return NoAccount(f"There is no account {escape(said[:200])} in the vault.", next_step=step)
 
 
 def pasteable(word: str) -> str:

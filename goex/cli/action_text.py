@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from goex.cli.output import Output, fold, local, shown
+from policies.display_text import counted
 
 if TYPE_CHECKING:
     from goex.rpc import audit_pb2 as audit
@@ -70,7 +71,7 @@ def said(action: audit.LoggedAction) -> bool:
 
 
 def what(action: audit.LoggedAction) -> str:
-    cut = f"… ({action.what_cut} more characters: goex show {action.id})" if action.what_cut else ""
+    cut = f"… ({counted(action.what_cut, 'more character')}: goex show {action.id})" if action.what_cut else ""
     return (action.what or "nothing that was understood") + cut
 
 

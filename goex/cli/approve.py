@@ -18,6 +18,7 @@ from goex.cli.follow import next_of
 from goex.cli.output import Json, Output, local, print_error, shown, to_json
 from goex.cli.prompt import Terminal, Verdict, decide, settled_words
 from goex.cli.question_text import summary
+from policies.display_text import counted
 from policies.errors import Denied, GoexError, InvalidInput
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def deny(
             out.message(reply)
             if not as_json:
                 count = len(reply.approval_ids)
-                out.say(f"Denied {count} request{'' if count == 1 else 's'}." if count else "Nothing of it waits.")
+                out.say(f"Denied {counted(count, 'request')}." if count else "Nothing of it waits.")
             return
         approval = find(client.approvals(brief=True), approval_id)
         settled = client.decide(
@@ -153,21 +154,21 @@ def _all(client: Client, terminal: Terminal, pending: Sequence[pb.Approval], out
     if len(pending) > 1:
         _overview(terminal, pending, out)
     while left := [brief for brief in pending if brief.id not in asked]:
-        for brief in left:
+        for number, brief in enumerate(left, 1):
             asked.add(brief.id)
             approval = client.approvals(approval_id=brief.id)[0]
             if approval.state not in ("", "pending"):
                 out.say(shown(f"{brief.id} is {approval.state} already, by {approval.settled_by}."))
                 continue
             verdict = _ask(client, terminal, approval, out)
-            if verdict is Verdict.LATER and not _go_on(terminal, len(left) > 1):
+            if verdict is Verdict.LATER and not _go_on(terminal, number < len(left)):
                 return
         pending = client.approvals(brief=True)
 
 
 def _go_on(terminal: Terminal, more: bool) -> bool:
     """Whether to show the next one, after one that was left open. Asked only where there is one."""
-    return not more or (terminal.ask("Go on with the next one (yes or no) [yes]: ") or "yes").lower() in ("y", "yes")
+    return not more or terminal.agrees("Go on with the next one (yes or no) [yes]: ", default=True)
 
 
 def _overview(terminal: Terminal, pending: Sequence[pb.Approval], out: Output) -> None:

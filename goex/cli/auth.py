@@ -180,10 +180,14 @@ def list_accounts(
 ) -> None:
     """Which accounts are connected, and what each may do. Never the credentials."""
     out = Output(as_json)
-    from goex.cli.daemon_calls import call
+    from goex.cli.connect import connect
+    from goex.cli.vault_state import no_use
     from goex.rpc import accounts_pb2 as ab
 
-    reply = call(out, "Accounts/ListAccounts", ab.ListAccountsRequest(service=service), ab.ListAccountsReply)
+    with connect(out) as client:
+        reply = client.call("Accounts/ListAccounts", ab.ListAccountsRequest(service=service), ab.ListAccountsReply)
+        unused = no_use(client)
+    out.message(reply)
     if as_json:
         return
     if not reply.accounts:
@@ -200,7 +204,7 @@ def list_accounts(
                 ", ".join(one.scopes) or ("none" if one.renews or one.issuer else "not known"),
                 _expiry(one),
                 _narrowed(one),
-                local(one.last_used) or "never",
+                local(one.last_used) or unused,
             )
             for one in reply.accounts
         ],

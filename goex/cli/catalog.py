@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goex.cli.help_text import App
-from goex.cli.output import Json, Output, counted, shown
+from goex.cli.output import Json, Output, shown
+from policies.display_text import counted
 from policies.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def list_services(every: All = False, as_json: Json = False) -> None:
     )
     if imported:
         total = sum(s.method_count for s in reply.services)
-        out.progress(f"{len(reply.services)} services, {total:,} methods. Find one: goex catalog search WORDS")
+        there = f"{counted(len(reply.services), 'service')}, {counted(total, 'method')}"
+        out.progress(f"{there}. Find one: goex catalog search WORDS")
     out.progress("What one can do: goex catalog show SERVICE")
     out.progress("Connect one by logging in: goex auth login SERVICE; by a token: goex vault put SERVICE")
 
@@ -274,7 +276,7 @@ def report(out: Output, done: Report) -> None:
     for problem in done.problems[:_SHOWN]:
         out.progress(str(problem))
     if len(done.problems) > _SHOWN:
-        out.progress(f"… and {len(done.problems) - _SHOWN} more problems; --json has them all")
+        out.progress(f"… and {counted(len(done.problems) - _SHOWN, 'more problem')}; --json has them all")
     for one in done.imported:
         if one.moved:
             out.say(shown(f"{one.service} is at another address now; it was {one.moved}. Accounts keep theirs."))

@@ -17,15 +17,25 @@ _SECONDS = 60.0
 def call(
     out: Output, method: str, request: Message, reply: type[Reply], *, presence: bool = False, seconds: float = _SECONDS
 ) -> Reply:
-    """Connect and make a call, with `presence` by `call_with_presence`. Its answer is what `--json` prints. Raises
-    GoexError."""
+    """Connect and make a call, with `presence` by `call_with_presence`; once more when the vault was sealed and the
+    person unlocks it. Its answer is what `--json` prints. Raises GoexError."""
+    from goex.cli import vault_state
     from goex.cli.connect import connect
+    from goex.client import Refused
 
     with connect(out) as client:
-        if presence:
-            answer = call_with_presence(client, method, request, reply, seconds=seconds)
-        else:
-            answer = client.call(method, request, reply, seconds=seconds)
+
+        def made() -> Reply:
+            if presence:
+                return call_with_presence(client, method, request, reply, seconds=seconds)
+            return client.call(method, request, reply, seconds=seconds)
+
+        try:
+            answer = made()
+        except Refused as refused:
+            if refused.code not in vault_state.IS_SEALED or not vault_state.offer(client, out):
+                raise
+            answer = made()
     out.message(answer)
     return answer
 

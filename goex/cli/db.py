@@ -14,7 +14,8 @@ from urllib.parse import quote
 import typer
 
 from goex.cli.help_text import App
-from goex.cli.output import Json, Output, counted, local, shown
+from goex.cli.output import Json, Output, local, shown
+from policies.display_text import counted
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ def list_databases(as_json: Json = False) -> None:
     reply = call(out, "Databases/ListDatabases", db.ListDatabasesRequest(), db.ListDatabasesReply)
     if as_json:
         return
+    from goex.cli.vault_state import UNKNOWN
+
     if not reply.databases:
         out.say("There is no database yet.")
         out.progress("Add one with: goex db add NAME URL")
@@ -141,7 +144,7 @@ def list_databases(as_json: Json = False) -> None:
                 _tls(one.tls),
                 one.terms.policy + (f", {counted(len(one.terms.tables), 'table')} else" if one.terms.tables else ""),
                 str(len(one.held) or ""),
-                local(one.last_used) or "never",
+                local(one.last_used) or ("never" if one.terms.policy else UNKNOWN),
             )
             for one in reply.databases
         ],
@@ -281,7 +284,7 @@ def _server(one: db.DatabaseView) -> str:
 def _policy(policy: str, hours: int, engine: str) -> str:
     if not policy:
         return "unknown while the vault is sealed"
-    most = f", for {hours} hours at most" if policy == "versioning" and engine != "sqlite" else ""
+    most = f", for {counted(hours, 'hour')} at most" if policy == "versioning" and engine != "sqlite" else ""
     told = _OF_A_FILE if (policy, engine) == ("versioning", "sqlite") else POLICIES.get(policy, policy)
     return f"{policy}: {told}{most}"
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goex.cli.output import Json, Output
+from policies.display_text import counted
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def scopes(
     with _open(out, catalog) as alone:
         if technique is not None and dump_prompts is not None:
             written = _write(dump_prompts, recorded.prompts(alone, found, technique, told_how))
-            out.progress(f"{written} prompts are in {dump_prompts}")
+            out.progress(f"{counted(written, 'prompt')} in {dump_prompts}")
             if responses is None:
                 out.json({"method": technique.name, "prompts": written})
                 return

@@ -108,7 +108,7 @@ def run(
             metavar="SECONDS",
             min=0,
             max=86_400,
-            help="Approval timeout; no answer denies.",
+            help="Approval timeout, at most the setting [ask] seconds; no answer denies.",
             show_default="[ask] seconds",
         ),
     ] = 0,
@@ -171,9 +171,10 @@ def run(
 def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
     """Run a request to its end; on a terminal, offer the candidates of one that is ambiguous, and the login that one
     lacks, and go on."""
-    from goex.cli.follow import exit_code, follow
+    from goex.cli.follow import exit_code
+    from goex.cli.missing_accounts import carry_out
 
-    ended = follow(client, client.execute(request), out, detach=request.detach)
+    ended = carry_out(client, lambda: client.execute(request), out, detach=request.detach)
     problem = ended.finished.problem if ended.finished is not None else None
     while problem is not None and problem.code == "ambiguous" and ended.mapped is not None:
         if ended.mapped.HasField("clarification"):
@@ -181,14 +182,10 @@ def execute(client: Client, request: pb.ExecuteRequest, out: Output) -> int:
         else:
             request.choice = _choose(ended.mapped, out)
         if request.answer or request.choice:
-            ended = follow(client, client.execute(request), out, detach=request.detach)
+            ended = carry_out(client, lambda: client.execute(request), out, detach=request.detach)
         else:
             return int(ExitStatus.AMBIGUOUS)
         problem = ended.finished.problem if ended.finished is not None else None
-    from goex.cli.missing_accounts import offer
-
-    while offer(client, ended, out):
-        ended = follow(client, client.execute(request), out, detach=request.detach)
     return exit_code(ended)
 
 

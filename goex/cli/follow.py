@@ -20,15 +20,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from goex.cli.action_text import changed_nothing
 from goex.cli.output import Output, local, print_error, shown, to_json
-from goex.cli.prompt import EXPIRED, Terminal, Verdict, decide, settled_words
-from policies.errors import ExitStatus, GoexError
+from goex.cli.prompt import EXPIRED, NotPresent, Terminal, Verdict, decide, settled_words
+from policies.display_text import counted
+from policies.errors import Denied, ExitStatus, GoexError
 
 if TYPE_CHECKING:
     from goex.client import Client, Events
     from goex.rpc import goex_pb2 as pb
 
 T = TypeVar("T")
-_BEFORE_DETACHING = ("received", "mapped", "assessed")
+_BEFORE_DETACHING = ("received", "mapped", "assessed", "asking")  # the question, with its id, comes after "asking"
 _STATE_WORDS = {
     "mapped": "The words became calls.",
     "asking": "Waiting for your decision.",
@@ -68,6 +69,7 @@ class Follower:
         self._put_off: set[str] = set()
         self._decided: set[str] = set()
         self.printed = False  # whether output of the action was shown as it came
+        self.waits = False  # whether it was left at its question
 
     def run(self) -> Ended:
         """Follow to the end. Raises GoexError when the stream fails, KeyboardInterrupt after cancelling."""
@@ -84,6 +86,7 @@ class Follower:
                 elif what == "finished":
                     finished = event.finished
                 elif self._detach and (what == "asking" or _under_way(event)):
+                    self.waits = what == "asking"
                     break
         except KeyboardInterrupt:
             self._quiet()
@@ -161,8 +164,8 @@ class Follower:
             except GoexError as error:
                 if error.code == "settled":  # how, is what comes next
                     return
-                # The action goes on waiting, so we do too.
-                print_error(error, as_json=False)
+                # The action goes on waiting, so we do too. Where to answer then is the next step.
+                print_error(Denied(error.message) if isinstance(error, NotPresent) else error, as_json=False)
                 verdict = Verdict.LATER
             if verdict is not Verdict.LATER:
                 if verdict is not Verdict.GONE:
@@ -236,7 +239,8 @@ def follow(client: Client, events: Events, out: Output, *, detach: bool = False)
     if ended.finished is not None:
         show_finished(out, ended.finished, printed=follower.printed)
     elif detach:
-        out.progress(f"Left running as {ended.action_id}. See: goex show {ended.action_id}")
+        how = "waiting" if follower.waits else "running"
+        out.progress(f"Left {how} as {ended.action_id}. See: goex show {ended.action_id}")
         if not out.as_json:
             out.say(ended.action_id)
     return ended
@@ -295,7 +299,7 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
         out.say("  " + shown(str(change)))
     _show_refused(out, action.id, outcome)
     if outcome.get("changes_cut"):
-        out.say(f"  … and {shown(str(outcome['changes_cut']))} more changes.", "dim")
+        out.say(f"  … and {_count(outcome['changes_cut'], 'more change')}.", "dim")
     for result in _list(outcome.get("results")):
         if isinstance(result, dict) and result.keys() == {"columns", "rows", "cut"}:
             _show_rows(out, result)
@@ -304,7 +308,7 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
             for document in _list(result["documents"]):
                 out.say(shown(json.dumps(document, ensure_ascii=False)))
             if result["more"]:
-                out.say("… and more documents, which were left out.", "dim")
+                out.say("… and more documents left out.", "dim")
             continue
         text = json.dumps(result, ensure_ascii=False, indent=2)
         out.say(shown(text, newlines=True), "dim")
@@ -313,7 +317,7 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
             if outcome.get(name):
                 out.say(shown(str(outcome[name]).removesuffix("\n"), newlines=True))
     if outcome.get("cut"):
-        out.say(f"{shown(str(outcome['cut']))} bytes of output were left out.", "dim")
+        out.say(f"{_count(outcome['cut'], 'byte')} of output left out.", "dim")
 
 
 def _show_refused(out: Output, id: str, outcome: dict[str, Any]) -> None:
@@ -336,7 +340,7 @@ def _show_rows(out: Output, result: dict[str, Any]) -> None:
     names = [shown(str(column)) for column in _list(result["columns"])]
     out.table(names, [[_cell(value) for value in row] for row in rows])
     if result["cut"]:
-        out.say(f"… and {shown(str(result['cut']))} more rows, which were left out.", "dim")
+        out.say(f"… and {_count(result['cut'], 'more row')} left out.", "dim")
 
 
 def _cell(value: Any) -> str:
@@ -374,6 +378,10 @@ def show_clarification(out: Output, asked: pb.Clarification, *, by_model: bool =
 
 def _under_way(event: pb.Event) -> bool:
     return event.HasField("state") and event.state.to not in _BEFORE_DETACHING
+
+
+def _count(value: Any, noun: str) -> str:
+    return counted(value, noun) if isinstance(value, int) else f"{shown(str(value))} {noun}s"
 
 
 def _list(value: Any) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goex.cli.output import Json, Output, local, shown
+from policies.display_text import counted
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _lines(out: Output, grant: pb.GrantView) -> None:
     if grant.stale:
         out.block(grant.stale, style="bold yellow")
     out.block(_ending(grant))
-    times = "once" if grant.uses == 1 else f"{grant.uses} times"
+    times = "once" if grant.uses == 1 else counted(grant.uses, "time")
     out.block(f"used {times}, last on {local(grant.last_used)}" if grant.uses else "never used yet")
     if grant.by:
         out.block(f"given on {local(grant.created)} by {grant.by}, when {grant.why} was asked for")
@@ -117,4 +118,4 @@ def revoke(
     if not reply.grants:
         raise InvalidInput("No live grant is like that: nothing was revoked.", next_step="See them with: goex grants")
     if not as_json:
-        out.say(f"Revoked {len(reply.grants)} grant{'' if len(reply.grants) == 1 else 's'}.")
+        out.say(f"Revoked {counted(len(reply.grants), 'grant')}.")

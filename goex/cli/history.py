@@ -209,8 +209,8 @@ def _revert(
         raise InvalidInput("--dry-run asks nothing, so --detach means nothing with it.", next_step="Leave it out.")
     point.check(verb, action_id, regardless or detach)
     from goex.cli.connect import connect
-    from goex.cli.follow import exit_code, follow
-    from goex.cli.missing_accounts import offer
+    from goex.cli.follow import exit_code
+    from goex.cli.missing_accounts import carry_out
     from goex.rpc import goex_pb2 as pb
 
     with connect(out) as client:
@@ -224,7 +224,4 @@ def _revert(
             from goex.cli.dryrun import show
 
             raise typer.Exit(show(client, pb.DryRunRequest(revert=request), out))
-        ended = follow(client, client.revert(request), out, detach=detach)
-        while offer(client, ended, out):
-            ended = follow(client, client.revert(request), out, detach=detach)
-        raise typer.Exit(exit_code(ended))
+        raise typer.Exit(exit_code(carry_out(client, lambda: client.revert(request), out, detach=detach)))

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from goex.cli.help_text import App
-from goex.cli.output import Json, Output, counted, shown
+from goex.cli.output import Json, Output, shown
+from policies.display_text import counted
 from policies.errors import GoexError, InvalidInput
 
 app = App(help="What actions run in.")

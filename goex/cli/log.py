@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from goex.cli.help_text import Command
-from goex.cli.output import Json, Output, counted, local, shown, to_json
+from goex.cli.output import Json, Output, local, shown, to_json
+from policies.display_text import counted
 from policies.errors import ExitStatus, InvalidInput
 
 if TYPE_CHECKING:
@@ -183,15 +184,17 @@ def _verify(client: Client, out: Output) -> int:
         if step.HasField("result"):
             reply = step.result
         elif step.rows:
-            out.progress(f"Checked {step.checked} of {step.rows} rows.")
+            out.progress(f"Checked {step.checked} of {counted(step.rows, 'row')}.")
     vault = client.status().vault
     out.json({**to_json(reply), "vault": vault})
     if not out.as_json:
         if reply.good and reply.authenticated:
-            signed = f" {reply.signed} rows are signed by passkeys." if reply.signed else ""
-            out.say(f"The journal is whole: {reply.rows} rows, head {shown(reply.head)}.{signed}")
+            those = "1 row is" if reply.signed == 1 else f"{reply.signed} rows are"
+            signed = f" {those} signed by passkeys." if reply.signed else ""
+            out.say(f"The journal is whole: {counted(reply.rows, 'row')}, head {shown(reply.head)}.{signed}")
         elif reply.good:
-            out.say(f"The chain of {reply.rows} rows is whole; the vault is sealed, so its head couldn't be checked.")
+            rows = counted(reply.rows, "row")
+            out.say(f"The chain of {rows} is whole; the vault is sealed, so its head couldn't be checked.")
         else:
             out.say(f"The journal was altered: {shown(reply.problem)}", "bold red")
         if reply.good and reply.problem:
@@ -216,11 +219,11 @@ def _export(client: Client, wanted: audit.Wanted, to: str, out: Output) -> None:
         raise InvalidInput("With --export - stdout is the lines themselves.", next_step="Leave --json out.")
     count = log_export.export(client, wanted, to, out)
     if to == log_export.STDOUT:
-        out.progress(f"{count} rows.")
+        out.progress(f"{counted(count, 'row')}.")
         return
     out.json({"file": to, "rows": count})
     if not out.as_json:
-        out.say(f"Wrote {count} rows to {shown(to)}.")
+        out.say(f"Wrote {counted(count, 'row')} to {shown(to)}.")
         out.progress("Check it, here or elsewhere, with: goex log --verify-export FILE")
 
 
@@ -280,7 +283,7 @@ def _scopes(client: Client, agent: str, out: Output) -> None:
 def _used(each: audit.UsedScope) -> str:
     if not each.uses:
         return f"{each.grant.width}, never used since {local(each.grant.created)}"
-    return f"{each.grant.width}, used {each.uses} time{'s' * (each.uses != 1)}, last {local(each.last_used)}"
+    return f"{each.grant.width}, used {counted(each.uses, 'time')}, last {local(each.last_used)}"
 
 
 def _called(each: audit.UsedScope) -> str:

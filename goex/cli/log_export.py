@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from goex.cli.output import Output
+from policies.display_text import counted
 from policies.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _copy(client: Client, wanted: audit.Wanted, file: Any, out: Output) -> int:
         rows = chunk.rows
         if time.monotonic() - said >= _SAID_EVERY:
             said = time.monotonic()
-            out.progress(f"{rows} rows so far; the journal has {chunk.of}.")
+            out.progress(f"{counted(rows, 'row')} so far; the journal has {chunk.of}.")
     file.flush()
     return rows
 

@@ -78,7 +78,12 @@ class Root(typer.core.TyperGroup):
         try:
             return super().parse_args(ctx, args)
         except _UsageError as error:
-            raise _shown(error) from None
+            if not self._as_json or type(error).__name__ == "NoArgsIsHelpError":
+                raise _shown(error) from None
+            from goex.cli.output import print_error
+
+            print_error(_malformed(error), as_json=True)
+            raise typer.Exit(int(ExitStatus.USAGE)) from None
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -91,11 +96,7 @@ class Root(typer.core.TyperGroup):
         except _UsageError as error:
             if not self._as_json:
                 raise _shown(error) from None
-            # A missing option has its words only in what it would print.
-            message = getattr(error, "message", "") or getattr(error, "format_message", error.__str__)()
-            failure = GoexError(str(message), next_step="See: goex --help")
-            failure.code, code = "usage", int(ExitStatus.USAGE)
-            failure.exit_status = ExitStatus.USAGE
+            failure, code = _malformed(error), int(ExitStatus.USAGE)
         except KeyboardInterrupt:
             sys.stderr.write("\n")
             raise typer.Exit(INTERRUPTED) from None
@@ -124,6 +125,19 @@ app = help_text.App(
     epilog="Exit status: 0 done, 1 failed, 2 usage, 3 denied, 4 nobody answered, 5 ambiguous, 6 changed since, "
     "7 sealed, 8 unavailable, 9 unknown, 10 unsupported, 130 interrupted.",
 )
+
+
+def _malformed(error: Exception) -> GoexError:
+    """The option parser's own error as one of ours."""
+    context = getattr(error, "ctx", None)
+    words = context.command_path.split()[1:] if context is not None else []
+    failure = GoexError(
+        str(getattr(error, "format_message", error.__str__)()), next_step=f"See: {' '.join(('goex', *words, '--help'))}"
+    )
+    if getattr(error, "option_name", "") == "--json":  # which every command has, and no group of them
+        failure = GoexError("--json stands before the command's name.", next_step="Write it last: goex log --json")
+    failure.code, failure.exit_status = "usage", ExitStatus.USAGE
+    return failure
 
 
 def _shown(error: Exception) -> Exception:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goex.cli.output import Json, Output, counted, fold, shown
+from goex.cli.output import Json, Output, fold, shown
 from goex.cli.vault_app import DEFAULT_ACCOUNT
+from policies.display_text import counted
 from policies.errors import Denied, InvalidInput
 
 if TYPE_CHECKING:

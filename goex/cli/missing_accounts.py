@@ -6,16 +6,37 @@ each login brings something: one that didn't is not offered again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from goex.cli.output import Output, shown
 
 if TYPE_CHECKING:
     from goex.cli.follow import Ended
-    from goex.client import Client
+    from goex.client import Client, Events
+
+_NOT_BEGUN = "sealed"  # the code of what is refused before it is written down, since the vault wasn't opened yet
 
 
-def offer(client: Client, ended: Ended, out: Output) -> bool:
+def carry_out(client: Client, begin: Callable[[], Events], out: Output, *, detach: bool = False) -> Ended:
+    """Follow what `begin` asks for to its end, and once more as long as the person brings what it lacked. Raises
+    GoexError, KeyboardInterrupt."""
+    from goex.cli import vault_state
+    from goex.cli.follow import follow
+    from goex.client import Refused
+
+    while True:
+        try:
+            ended = follow(client, begin(), out, detach=detach)
+        except Refused as refused:
+            if refused.code != _NOT_BEGUN or not vault_state.offer(client, out):
+                raise
+            continue
+        if not _offer(client, ended, out):
+            return ended
+
+
+def _offer(client: Client, ended: Ended, out: Output) -> bool:
     """Whether the person logged in to everything that was missing, or unlocked the vault, so that it is worth trying
     again."""
     from vault.errors import VaultSealed

@@ -61,12 +61,6 @@ def fold(text: str, width: int) -> list[str]:
     return [*pieces, line] if line or not pieces else pieces
 
 
-def counted(number: int, word: str) -> str:
-    """The number and its noun, as in `1 record`, `1,000 records` and `2 libraries`."""
-    several = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
-    return f"{number:,} {word if number == 1 else several}"
-
-
 def local(stamp: str) -> str:
     """A stored time (UTC) as this machine's local time, to the second; what isn't a time stays as it is."""
     try:

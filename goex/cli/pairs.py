@@ -162,7 +162,7 @@ def restore(as_json: Json = False) -> None:
     request = pb.RestorePairsRequest()
     reply = call(out, "Reversions/RestorePairs", request, pb.RestorePairsReply, presence=True, seconds=600.0)
     if not as_json:
-        out.say(f"Restored from the journal: {reply.count} pairs and uses.")
+        out.say(f"Pairs and uses restored from the journal: {reply.count}.")
 
 
 def _add(

@@ -80,6 +80,10 @@ def settled_words(state: str) -> str:
     return "The request was withdrawn." if state == "withdrawn" else f"It was settled elsewhere: {state}."
 
 
+class NotPresent(Denied):
+    """The approval passphrase wasn't typed, or was wrong each time."""
+
+
 class TooLate(Denied):
     """What a secret was asked for is over, while it was being typed."""
 
@@ -146,9 +150,17 @@ class Terminal:
             return None
         return data.decode("utf-8", "replace").strip()
 
-    def agrees(self, question: str) -> bool:
-        """Whether the answer is a yes; anything else, like end of input, is a no."""
-        return (self.ask(question) or "").lower() in ("y", "yes")
+    def agrees(self, question: str, *, default: bool = False, hint: str = "Answer yes or no.") -> bool:
+        """Whether the answer is a yes; Enter is `default`. What is neither yes nor no is asked again, after `hint`;
+        three of these, like end of input, are a no."""
+        for _ in range(TRIES):
+            said = self.ask(question)
+            if said is None:
+                return False
+            if said.lower() in ("", "y", "yes", "n", "no"):
+                return said.lower() in ("y", "yes") or (not said and default)
+            self.write(Line(hint, "warn"))
+        return False
 
     def agrees_to(self, lines: Iterable[Line], question: str) -> bool:
         """Show these lines of ours folded and to their end, whatever else is printed where, and ask."""
@@ -290,8 +302,8 @@ def with_presence(
     """`call("")`; when the daemon wants to see that the person is there, again with the approval passphrase, or where
     passkeys are required, after one confirmed it. `signed` makes a call that holds a security key's own assertion.
 
-    The passphrase comes from the controlling terminal alone. Raises Denied without one, or after three wrong ones;
-    TooLate when `gone()` says why it isn't asked for any more.
+    The passphrase comes from the controlling terminal alone. Raises Denied without one, NotPresent after three wrong
+    ones; TooLate when `gone()` says why it isn't asked for any more.
     """
     from goex.cli.security_key import plugged_in
     from goex.client import Refused
@@ -322,7 +334,8 @@ def with_presence(
         passphrase = terminal.secret("Approval passphrase: ", gone)
         if not passphrase:
             break
-    raise Denied("Without the approval passphrase nothing was changed.", next_step="Try again when you have it.")
+    why = f"The approval passphrase was wrong {TRIES} times" if passphrase else "Without the approval passphrase"
+    raise NotPresent(f"{why}: nothing was changed.", next_step="Run it again when you have it.")
 
 
 def _confirmed(call: Callable[[str], T], refused: Refused, terminal: Terminal | None, gone: Gone) -> T:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from policies.display_text import escape
+from policies.display_text import counted, escape
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
@@ -96,7 +96,9 @@ def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
     if approval.intent:
         lines += _label("In words", approval.intent, width)
     if approval.count > 1:
-        lines += _label("How often", f"{approval.count} times: {approval.count - 1} identical ones wait", width)
+        others = approval.count - 1
+        wait = f"{counted(others, 'identical one')} wait{'s' * (others == 1)}"
+        lines += _label("How often", f"{approval.count} times: {wait}", width)
     lines += [Line(""), Line("What will run", "bold")]
     if not approval.lines:
         lines += words("  The daemon didn't say. Don't approve this.", width, "warn")
@@ -113,7 +115,7 @@ def describe(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
     irreversible = approval.undo_class not in ("exact", "compensating", "nothing")
     lines += [Line(""), Line("Taking it back", "bold")]
     undo = UNDO_WORDS["irreversible" if irreversible else approval.undo_class]
-    if approval.kind == "task":  # which does nothing itself
+    if approval.kind == "task" or irrevocable_undo(approval):  # a task does nothing itself
         undo = f"{approval.question.undo[:1].upper()}{approval.question.undo[1:]}."
     lines += words("  " + undo, width, "warn" if irreversible else "")
     reads = approval.undo_class == "nothing" and approval.kind != "task"
@@ -179,7 +181,11 @@ def meaning(approval: pb.Approval, name: str, width: int) -> list[Line]:
 def summary(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
     """One that waits, for a list: not enough to approve it by."""
     undo = {"exact": "can be undone", "compensating": "can be made up for", "nothing": "only reads"}
-    way_back = "undone together" if approval.kind == "task" else undo.get(approval.undo_class, "CAN'T BE TAKEN BACK")
+    way_back = undo.get(approval.undo_class, "CAN'T BE TAKEN BACK")
+    if approval.kind == "task":
+        way_back = "undone together"
+    elif irrevocable_undo(approval):
+        way_back = approval.question.undo
     facts = [who(approval), approval.risk or "unknown risk", way_back]
     if approval.count > 1:
         facts.append(f"{approval.count} times")
@@ -190,6 +196,12 @@ def summary(approval: pb.Approval, width: int, now: datetime) -> list[Line]:
     for text in (*([f"“{approval.intent}”"] if approval.intent else []), *approval.lines):
         lines += _block(text, width)
     return lines
+
+
+def irrevocable_undo(approval: pb.Approval) -> bool:
+    """Whether it takes something back, and can't be redone: that is no danger like that of what can't be undone."""
+    known = approval.undo_class in ("exact", "compensating", "nothing")
+    return approval.kind == "revert" and bool(approval.question.undo) and not known
 
 
 def offered(approval: pb.Approval) -> list[str]:

@@ -15,6 +15,7 @@ import typer
 from goex.cli.help_text import App
 from goex.cli.output import Json, Output, local, shown
 from goex.cli.question_text import Line, folded
+from policies.display_text import counted
 from policies.errors import Denied, ExitStatus, InvalidInput
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _warnings(reply: pb.InForceReply) -> Iterator[str]:
     elif reply.drafts_trouble:
         yield f"Your files in {reply.folder} can't be put in force: {reply.drafts_trouble}"
     elif reply.drafts:
-        many = "one rule" if len(reply.drafts) == 1 else f"{len(reply.drafts)} rules"
+        many = counted(len(reply.drafts), "rule")
         yield f"Your files in {reply.folder} differ from what is in force in {many}: goex rules diff, goex rules apply"
     for one in reply.resting:
         yield f"{one.agent} rests until {local(one.until)}, after many denials: goex rules wake {one.agent}"
@@ -86,7 +87,7 @@ def check(file: File = None, as_json: Json = False) -> None:
     _findings(out, reply)
     wrong = sum(one.error for one in reply.findings)
     if not as_json:
-        out.say(f"{_counted(reply.rules)}, {wrong or 'no'} error{'' if wrong == 1 else 's'}.")
+        out.say(f"{counted(reply.rules, 'rule')}, {counted(wrong, 'error') if wrong else 'no errors'}.")
     raise typer.Exit(int(ExitStatus.USAGE if wrong else ExitStatus.OK))
 
 
@@ -95,8 +96,10 @@ def diff(as_json: Json = False) -> None:
     """What `goex rules apply` would change."""
     out = Output(as_json)
     from goex.cli.connect import connect
+    from goex.rpc import rules_pb2 as pb
 
     with connect(out) as client:
+        client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply)  # refused while that isn't known
         reply = _check(client, _files(None))
     _findings(out, reply)
     if any(one.error for one in reply.findings):
@@ -113,10 +116,12 @@ def apply(as_json: Json = False) -> None:
     from goex.cli.connect import connect
     from goex.cli.daemon_calls import call_with_presence
     from goex.cli.prompt import Terminal
+    from goex.cli.vault_state import require_open
     from goex.rpc import rules_pb2 as pb
 
     files = _files(None)
     with connect(out) as client:
+        require_open(client, out)
         checked = _check(client, files)
         _findings(out, checked)
         wrong = next((one for one in checked.findings if one.error), None)
@@ -125,13 +130,15 @@ def apply(as_json: Json = False) -> None:
         terminal = Terminal.controlling()
         if terminal is None or not checked.changes:
             _changes(out, checked)
+            if not checked.changes:
+                out.progress("Comments, and the order and names of your files, are put in force too.")
         elif not terminal.agrees_to(_difference(checked), "Put this in force? [y/N] "):
             raise Denied("Nothing was put in force.", next_step="Answer y to put it in force.")
         request = pb.ApplyRulesRequest(files=files, compared_with=checked.hash)
         reply = call_with_presence(client, "Rules/ApplyRules", request, pb.InForceReply, terminal)
     out.message(reply)
     if not as_json:
-        out.say(f"In force: {_counted(len(reply.rules))}.")
+        out.say(f"In force: {counted(len(reply.rules), 'rule')}.")
 
 
 @app.command("suggest")
@@ -149,10 +156,11 @@ def suggest(
         for one in reply.rules:
             _suggested(out, one)
         late = f", and {reply.unanswered} that you didn't answer" if reply.unanswered else ""
+        asked = counted(reply.asked, "question")
         out.say(
-            f"These rules would have answered {reply.answered} of {reply.asked} questions{late}; none that you denied."
+            f"These rules would have answered {reply.answered} of {asked}{late}; none that you denied."
             if reply.rules
-            else f"No rule is suggested: of {reply.asked} questions too few are alike."
+            else f"No rule is suggested: of {asked} too few are alike."
         )
     if write and reply.rules:
         file = _add_drafts(reply)
@@ -191,7 +199,7 @@ def test(
             out.block(f"{_said(one.came, one.rules)}. {one.reason}")
         for one in failed[1:]:
             out.say(shown(f"{one.name}: expected {one.expected}, but it is {_said(one.came, one.rules)}"))
-        out.say(f"{len(reply.results) - len(failed)} of {len(reply.results)} cases are as expected.")
+        out.say(f"As expected: {len(reply.results) - len(failed)} of {counted(len(reply.results), 'case')}.")
     raise typer.Exit(int(ExitStatus.FAILED if reply.failed else ExitStatus.OK))
 
 
@@ -261,11 +269,11 @@ def wake(
 def _suggested(out: Output, one: pb.SuggestedRule) -> None:
     """One suggestion: what it is for, what it opens, and its text."""
     late = f", and {one.unanswered} that you didn't answer" if one.unanswered else ""
-    opens = [f"1 of {one.methods} methods of {one.method.partition('.')[0]} ({one.risk})"]
+    opens = [f"1 of {counted(one.methods, 'method')} of {one.method.partition('.')[0]} ({one.risk})"]
     if one.free:
         opens.append(f"{', '.join(one.free)} may be anything")
     if one.combinations:
-        opens.append(f"{one.combinations} combinations of values that you never approved")
+        opens.append(f"{counted(one.combinations, 'combination')} of values that you never approved")
     out.say(shown(f"{one.name}: {one.method} as {one.account}, by {one.agent}"), "bold")
     out.fields((("answers", f"{one.answers} that you approved{late}"), ("newly opens", "; ".join(opens))))
     for line in _lines(one.text):
@@ -313,7 +321,7 @@ def _changes(out: Output, reply: pb.CheckRulesReply) -> None:
     if out.as_json:
         return
     if not reply.changes:
-        out.say("Nothing differs from what is in force.")
+        out.say("No rule differs from what is in force.")
     styles = {"added": "green", "removed": "red"}
     lines = _difference(reply)
     for line in folded(lines, out.console.width) if out.on_terminal else lines:
@@ -373,7 +381,3 @@ def _arguments(given: list[str]) -> dict[str, Any]:
 def _said(decision: str, rules: Any) -> str:
     named = [rule for rule in rules if rule]
     return f"{decision} by {', '.join(named)}" if named else decision
-
-
-def _counted(rules: int) -> str:
-    return "1 rule" if rules == 1 else f"{rules} rules"

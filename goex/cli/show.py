@@ -10,6 +10,7 @@ import typer
 from goex.cli import action_text
 from goex.cli.action_ids import LAST, ActionArgument, resolve
 from goex.cli.output import Json, Output, local, shown, to_json
+from policies.display_text import counted
 
 if TYPE_CHECKING:
     from goex.rpc import audit_pb2 as audit
@@ -131,12 +132,12 @@ def _mapped(text: str) -> str:
     first = candidates[0] if isinstance(candidates, list) and candidates and isinstance(candidates[0], dict) else {}
     parts = [f"by {facts.get('proposer', '?')}"]
     if first:
-        parts.append(f"{first.get('votes', 0)} of {facts.get('samples', 0)} votes for {_names(first.get('calls'))}")
+        parts.append(f"votes: {first.get('votes', 0)} of {facts.get('samples', 0)} for {_names(first.get('calls'))}")
         parts.append(f"scopes {_names(first.get('scopes'))}")
     if "choice" in facts:
         parts.append(f"you chose reading {facts['choice']}")
     if rejected := facts.get("rejected"):
-        parts.append(f"{len(rejected) + int(facts.get('rejected_more', 0))} samples rejected")
+        parts.append(f"samples rejected: {len(rejected) + int(facts.get('rejected_more', 0))}")
     return "; ".join(parts)
 
 
@@ -206,4 +207,4 @@ def _answer(each: audit.Exchanged) -> str:
 
 
 def _size(each: audit.Exchanged) -> str:
-    return f"{each.bytes} bytes" if each.status else ""
+    return counted(each.bytes, "byte") if each.status else ""

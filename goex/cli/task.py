@@ -10,18 +10,20 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from goex.cli.action_ids import resolve
-from goex.cli.output import Json, Output
+from goex.cli.output import Json, Output, local
 from policies.errors import ExitStatus, GoexError, InvalidInput
 from policies.tasks import MOST_LINES, OWN, UNDO
 
 if TYPE_CHECKING:
-    from goex.client import Client
+    from goex.client import Client, Events
+    from goex.rpc import goex_pb2 as pb
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _UNDO_MINUTES = 60  # that the undos are allowed where nothing is left of the command that could end it
@@ -35,8 +37,9 @@ def task(
     """Allow a list of things in one answer: which methods, with which arguments, how often, how long. What is outside
     of it, and what can't be undone, is asked as ever."""
     from goex.cli.connect import connect
-    from goex.cli.follow import exit_code, follow
+    from goex.cli.follow import exit_code
     from goex.cli.input_text import MAX_TEXT, read_text
+    from goex.cli.missing_accounts import carry_out
     from goex.task_proposal import proposal
     from policies.jsonvalue import parse
 
@@ -46,7 +49,22 @@ def task(
         raise InvalidInput("A task is a JSON object.", next_step="docs/guides/tasks.md has one.")
     request = proposal(written, agent=agent)
     with connect(out) as client:
-        raise typer.Exit(exit_code(follow(client, client.execute(request), out)))
+        ended = carry_out(client, lambda: client.execute(request), out)
+        code = exit_code(ended)
+        if code == ExitStatus.OK and not as_json:
+            _say_end(client, ended.action_id, out)
+        raise typer.Exit(code)
+
+
+def _say_end(client: Client, id: str, out: Output) -> None:
+    """Until when a task holds, how to end it before, and how to take back what is done in it."""
+    from goex.rpc import goex_pb2 as pb
+
+    grants = client.call("Person/Grants", pb.GrantsRequest(), pb.GrantsReply).grants
+    ends = max((grant.expires for grant in grants if grant.why == id), default="")
+    until = f"It holds until {local(ends)}. " if ends else ""
+    out.progress(f"{until}End it before: goex revoke --task {id}. How much of it is used: goex grants")
+    out.progress(f"Take back what was done in it with: goex undo --task {id}")
 
 
 def undo_all(client: Client, id: str, dry_run: bool, out: Output) -> int:
@@ -76,12 +94,18 @@ def _interrupted(*_: object) -> NoReturn:
 @contextmanager
 def _allowed(client: Client, task: str, ids: list[str], out: Output) -> Iterator[int]:
     """These undos are allowed, once each, until it is left; or the exit status of the question that was answered no."""
-    from goex.cli.follow import exit_code, follow
+    from goex.cli.follow import exit_code
+    from goex.cli.missing_accounts import carry_out
     from goex.cli.prompt import handling
     from goex.task_proposal import proposal
 
-    begun: list[str] = []
+    asked: list[Events] = []
     code = 0
+
+    def ask(request: pb.ExecuteRequest) -> Events:
+        asked.append(client.execute(request))
+        return asked[-1]
+
     try:
         for start in range(0, len(ids), MOST_LINES):
             lines = [
@@ -89,18 +113,15 @@ def _allowed(client: Client, task: str, ids: list[str], out: Output) -> Iterator
                 for one in ids[start : start + MOST_LINES]
             ]
             written = {"title": f"Take back task {task}", "minutes": _UNDO_MINUTES, "allows": lines}
-            events = client.execute(proposal(written))
-            try:
-                code = exit_code(follow(client, events, out))
-            finally:
-                begun += [events.action_id] if events.action_id else []
+            code = exit_code(carry_out(client, partial(ask, proposal(written)), out))
             if code:
                 break
         yield code
     finally:
         with handling(dict.fromkeys((*_ENDING, signal.SIGINT), signal.SIG_IGN)):  # a closed terminal sends several
-            for one in begun:
-                _end(client, one, out)
+            for events in asked:
+                if events.action_id:
+                    _end(client, events.action_id, out)
 
 
 def _end(client: Client, task: str, out: Output) -> None:

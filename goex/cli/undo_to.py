@@ -8,10 +8,12 @@ at any other failure the rest stays. Either way it is said what that is.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from goex.cli.action_ids import resolve
-from goex.cli.output import Output, counted, local, shown, to_json
+from goex.cli.output import Output, local, shown, to_json
+from policies.display_text import counted
 from policies.errors import ExitStatus, InvalidInput
 
 if TYPE_CHECKING:
@@ -93,39 +95,42 @@ def _meant(verb: str, count: int, out: Output) -> bool:
 def each(client: Client, verb: str, steps: list[pb.WayStep], out: Output) -> int:
     """Take these steps, each as an action of its own: an undo passes over those that somebody changed since, anything
     else that fails is the last. Returns the first failure's exit status."""
-    from goex.cli.follow import exit_code, follow
-    from goex.cli.missing_accounts import offer
+    from goex.cli.follow import exit_code
+    from goex.cli.missing_accounts import carry_out
     from goex.rpc import goex_pb2 as pb
 
     left: list[str] = []
-    status = ExitStatus.OK
+    status, mend = ExitStatus.OK, False
     for number, step in enumerate(steps):
         if not out.as_json:
             out.say(shown(f"{number + 1} of {len(steps)}: {step.action.id}"), "bold")
         request = pb.RevertRequest(action_id=step.action.id, verb=verb)
-        ended = follow(client, client.revert(request), out)
-        while offer(client, ended, out):
-            ended = follow(client, client.revert(request), out)
+        ended = carry_out(client, partial(client.revert, request), out)
         code = ExitStatus(exit_code(ended))
         if code is ExitStatus.OK:
             continue
         status = status or code
         if code is not ExitStatus.CONFLICT or verb != "undo":
+            mend = ended.finished is not None and bool(ended.finished.problem.next_step)  # which was shown
             left += [one.action.id for one in steps[number:]]
             break
         left.append(step.action.id)
     if left:
         done = f"{len(steps) - len(left)} of {len(steps)} {_DONE[verb]}, {', '.join(left)} not."
-        again = f"goex {verb} ID says what stands in the way of one, and tries it again."
-        out.progress(f"{done} {again if status is ExitStatus.CONFLICT else 'Run it again to go on.'}")
+        if status is ExitStatus.CONFLICT:
+            again = f"goex {verb} ID says what stands in the way of one, and tries it again."
+        else:
+            again = "Once that is mended, run it again to go on." if mend else "Run it again to go on."
+        out.progress(f"{done} {again}")
     return int(status)
 
 
 def _commit(client: Client, steps: list[pb.WayStep], out: Output) -> int:
     """One action for all of them: nothing of it depends on what was done before."""
-    from goex.cli.follow import exit_code, follow
+    from goex.cli.follow import exit_code
+    from goex.cli.missing_accounts import carry_out
     from goex.rpc import goex_pb2 as pb
 
     ids = [step.action.id for step in steps]
     request = pb.RevertRequest(action_id=ids[-1], verb="commit", also=ids[:-1])
-    return exit_code(follow(client, client.revert(request), out))
+    return exit_code(carry_out(client, lambda: client.revert(request), out))

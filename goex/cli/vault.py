@@ -181,10 +181,14 @@ def put(
 def list_accounts(as_json: Json = False) -> None:
     """Which credentials there are, and where each may go. Never the credentials."""
     out = Output(as_json)
-    from goex.cli.daemon_calls import call
+    from goex.cli.connect import connect
+    from goex.cli.vault_state import no_use
     from goex.rpc import goex_pb2 as pb
 
-    reply = call(out, "Person/VaultList", pb.VaultListRequest(), pb.VaultListReply)
+    with connect(out) as client:
+        reply = client.call("Person/VaultList", pb.VaultListRequest(), pb.VaultListReply)
+        unused = no_use(client)
+    out.message(reply)
     if as_json:
         return
     if not reply.accounts:
@@ -201,7 +205,7 @@ def list_accounts(as_json: Json = False) -> None:
                 ", ".join(one.origins) or one.base_url,
                 "yes" if one.private else "",
                 "yes" if one.ca else "",
-                local(one.last_used) or "never",
+                local(one.last_used) or unused,
             )
             for one in reply.accounts
         ],

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from goex.cli.help_text import App
-from goex.cli.output import Output, counted, shown
+from goex.cli.output import Output, shown
+from policies.display_text import counted
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goex.cli.output import Json, Output, counted, local, shown
+from goex.cli.output import Json, Output, local, shown
 from goex.cli.vault_app import PassphraseFd, app, chosen_key, require_keyring, say_status
+from policies.display_text import counted
 from policies.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from goex.client import Client
     from goex.rpc import goex_pb2 as pb
 
-_YES = ("y", "yes")
+_NOT_HERE = "Answer yes or no. The vault's passphrase is asked for after that, and isn't shown then."
 _NAMED = 4  # grants, in one line
+UNKNOWN = "unknown while sealed"
+IS_SEALED = ("sealed", "vault-sealed")  # the codes of what is refused while it is
 
 
 def require_open(client: Client, out: Output) -> pb.StatusReply:
@@ -33,10 +35,10 @@ def offer(client: Client, out: Output, found: pb.StatusReply | None = None) -> b
     terminal = None if out.as_json else Terminal.find()
     if terminal is None:
         return False
-    said = terminal.ask("The vault is sealed. Unlock it now (yes or no) [yes]: ")
-    if said is None or (said or "yes").lower() not in _YES:
-        return False
-    return unseal(client, found or usable(client)).state == "unsealed"
+    found = found or usable(client)
+    next_ = "; its passphrase is asked for next" if found.keyed_by == "passphrase" else ""
+    question = f"The vault is sealed{next_}. Unlock it now (yes or no) [yes]: "
+    return terminal.agrees(question, default=True, hint=_NOT_HERE) and unseal(client, found).state == "unsealed"
 
 
 def unseal(client: Client, found: pb.StatusReply, descriptor: int = -1, *, accept_log: bool = False) -> pb.VaultStatus:
@@ -87,6 +89,11 @@ def usable(client: Client) -> pb.StatusReply:
             next_step="Restore a backup with: goex vault restore FILE --replace; see also: goex doctor",
         )
     return found
+
+
+def no_use(client: Client) -> str:
+    """What to say of what has no last use: while the vault is sealed it isn't known."""
+    return UNKNOWN if client.status().vault == "sealed" else "never"
 
 
 def check_first(client: Client, method: str, request: object, reply: type) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from goex.engine.events import Approval
 from goex.engine.grant_issue import Choice, Yes
 from goex.engine.peers import Peer
 from goex.rpc import goex_pb2 as pb
-from policies.display_text import escape, shorten
+from policies.display_text import counted, escape, shorten
 from policies.errors import InvalidInput
 
 LONGEST_REASON = 500  # characters
@@ -168,7 +168,7 @@ _LONGEST_ASKED = 10 * 366 * 86_400  # seconds; more is the same as the longest t
 def _reason(text: str) -> str:
     """A reason that the agent reads: escaped, and no longer than a reason is."""
     kept, cut = shorten(escape(text), LONGEST_REASON)
-    return f"{kept}… ({cut} more characters)" if cut else kept
+    return f"{kept}… ({counted(cut, 'more character')})" if cut else kept
 
 
 def _choice(text: str) -> Choice:

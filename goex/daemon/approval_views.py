@@ -25,7 +25,7 @@ from goex.rpc import goex_pb2 as pb
 from policies.actions import Plan, Revert, refers
 from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
-from policies.display_text import escape
+from policies.display_text import counted, escape
 from policies.grants import Grant, Width
 from policies.lookalikes import right_to_left
 from policies.tasks import Allowance, Task
@@ -193,7 +193,7 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
             arguments=grant.within,
             times=grant.times,
         )
-        return [f"{who} may, in task {grant.why}: {line.text}. Used {grant.uses} times."]
+        return [f"{who} may, in task {grant.why}: {line.text}. Used {counted(grant.uses, 'time')}."]
     if grant.width is Width.ONCE:
         return [f"{who} may do action {grant.why}, once."]
     if grant.service == "files":
@@ -218,7 +218,7 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
         bound = "" if grant.service in ("files", SERVICE, CODE) else "Whatever the arguments are."
     lines = [said, bound] if bound else [said]
     if grant.entries:
-        lines.append(f"Only while the catalog says of {len(grant.entries)} methods what it said then.")
+        lines.append(f"Only while the catalog says of {counted(len(grant.entries), 'method')} what it said then.")
     return lines
 
 

@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from goex.daemon.approval_views import escaped
 from goex.daemon.audit_views import runs, what
 from goex.daemon.question import sentence
+from goex.daemon.question_facts import undo
 from goex.engine.core import Core
 from goex.engine.events import Approval
 from goex.journal.actions import ActionRow
 from goex.rpc import goex_pb2 as pb
 from policies.actions import Plan, Revert
-from policies.display_text import shorten
+from policies.display_text import counted, shorten
 
 _BRIEF = 200  # characters of a text in a list
 _WHERE_FIRST = frozenset({"files", "code", "sql", "mongo"})  # the first line of their plans says only where
@@ -98,10 +99,12 @@ def _placed(core: Core, made: pb.Approval) -> pb.Approval:
 def _brief_question(core: Core, row: ActionRow, plan: Plan | None) -> pb.Question | None:
     if plan is None:
         return None
-    target = what(core.actions.get(plan.action.target)) if isinstance(plan.action, Revert) else ""
-    return pb.Question(sentence=sentence(row, plan, core.catalog, target))
+    if not isinstance(plan.action, Revert):
+        return pb.Question(sentence=sentence(row, plan, core.catalog, ""))
+    target = what(core.actions.get(plan.action.target))
+    return pb.Question(sentence=sentence(row, plan, core.catalog, target), undo=undo(plan, core.catalog))
 
 
 def _cut(value: str) -> str:
     kept, cut = shorten(value, _BRIEF)
-    return f"{kept}… ({cut} more characters)" if cut else kept
+    return f"{kept}… ({counted(cut, 'more character')})" if cut else kept

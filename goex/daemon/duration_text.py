@@ -23,6 +23,7 @@ from mapper.catalog import Catalog
 from mapper.least_scopes import opened, risk_of
 from policies.actions import ApiCalls, Code, Need, Plan, Revert
 from policies.decisions import filled_later
+from policies.display_text import counted
 from policies.grants import PERSON
 from policies.services import Risk
 from policies.tasks import Task
@@ -169,7 +170,7 @@ def _ending(choice: Choice, asked: Asked, until: datetime) -> str:
         if asked.row.agent == PERSON:
             return "It ends with this terminal's session: 30 idle minutes, or 8 hours."
         return "It ends with the agent's session: when it leaves, after 30 idle minutes, or after 8 hours."
-    unused = f", earlier when it isn't used for {asked.unused.days} days" if asked.unused else ""
+    unused = f", earlier when it isn't used for {counted(asked.unused.days, 'day')}" if asked.unused else ""
     return f"It ends on {until:%Y-%m-%d}{unused}, or when you revoke it (goex revoke)."
 
 

@@ -17,7 +17,7 @@ from goex.journal.states import State
 from policies.accounts import Account, Origin
 from policies.databases import SERVICE
 from policies.errors import InvalidInput
-from vault.errors import AccountExists, RecordAltered, pasteable
+from vault.errors import AccountExists, NoAccount, RecordAltered, nothing_to_remove, pasteable
 from vault.record import Record
 
 Format = Literal["string", "file", "oauth", "basic"]
@@ -92,9 +92,21 @@ def record(person: PersonContext, service: str, name: str) -> Record:
 
 
 def refuse_unknown(person: PersonContext, service: str, name: str) -> None:
-    """Raise NoAccount for an account that isn't there; one that was altered outside of GoEx is there."""
+    """Raise NoAccount for an account to remove that isn't there; one that was altered outside of GoEx is there."""
     with suppress(RecordAltered):
-        person.vault_state.resolve(service, name)
+        to_remove(person, service, name)
+
+
+def to_remove(person: PersonContext, service: str, name: str) -> Account:
+    """The account of that name, or the service's only one. Raises NoAccount with those that may be meant,
+    AccountUnclear, RecordAltered, InvalidInput for the entry of a database."""
+    try:
+        found = person.vault_state.resolve(service, name)
+    except NoAccount:
+        there = [one.account.id for one in records(person) if one.account.service != SERVICE]
+        raise nothing_to_remove(service, name, there) from None
+    refuse_database(found.service, found.name)
+    return found
 
 
 def refuse_database(service: str, name: str) -> None:

@@ -17,7 +17,7 @@ from mapper.catalog import Catalog
 from policies.actions import ApiCalls, Code, Files, Mongo, Need, Plan, Revert, Sql, UndoClass, folders_of
 from policies.databases import SERVICE as DATABASE
 from policies.decisions import Ask, Decision
-from policies.display_text import escape, shorten
+from policies.display_text import counted, escape, shorten
 from policies.grants import ANONYMOUS, PERSON
 from policies.rules.audience import recipients_of
 from policies.services import Method, Service
@@ -107,9 +107,9 @@ def payload(plan: Plan) -> tuple[str, ...]:
             return files_text.payload_lines(plan)
         case Sql():
             from runtimes.sql import plan_text as sql_text
-            from runtimes.sql.plans import program_from_json
+            from runtimes.sql.plans import read_program
 
-            return sql_text.payload_lines(program_from_json(plan.resolved["program"]))
+            return sql_text.payload_lines(read_program(plan.resolved["program"]))
         case Mongo():
             from runtimes.mongo import plan_text as mongo_text
 
@@ -176,11 +176,11 @@ def _request_text(plan: Plan, catalog: Catalog, target: str) -> str:
 def _task(task: Task, plan: Plan) -> str:
     """What a task allows, in short: each line of it stands in the payload."""
     if task.allows[0].service == OWN:
-        return f"take back {sum(line.times for line in task.allows)} actions"
+        return f"take back {counted(sum(line.times for line in task.allows), 'action')}"
     minutes = -(-task.seconds // 60)
     whom = f"let “{_short(task.agent)}”" if task.agent else "be free to"
     lines = "this line allows" if len(task.allows) == 1 else f"these {len(task.allows)} lines allow"
-    return f"{whom} do what {lines} for {minutes} minutes, unasked"
+    return f"{whom} do what {lines} for {counted(minutes, 'minute')}, unasked"
 
 
 def _calls(plan: Plan, catalog: Catalog) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from mapper.catalog import Catalog
 from policies.actions import ApiCalls, Code, Files, Mongo, Plan, Revert, Sql, UndoClass
 from policies.decisions import filled_later
-from policies.display_text import escape
+from policies.display_text import counted, escape
 from policies.reversions import Standing
 from policies.rules.audience import recipients_of
 from policies.services import Method, Risk, Service
@@ -49,10 +49,12 @@ def worst(plan: Plan, catalog: Catalog) -> str:
             return _rows(plan)
         case Mongo():
             rows = plan.bounds.get("rows", 0)
-            return f"at most {rows} documents change" if rows else _BY_RISK[Risk.READ]
+            return f"at most {counted(rows, 'document')} change{'s' * (rows == 1)}" if rows else _BY_RISK[Risk.READ]
         case Code():
             times = plan.bounds.get("requests", 0)
-            return f"{times} requests in all, with whatever values aren't fixed above" if times else "it calls nothing"
+            if not times:
+                return "it calls nothing"
+            return f"{counted(times, 'request')} in all, with whatever values aren't fixed above"
         case Revert():
             if plan.action.verb == "commit":
                 return "it can't be undone any more"
@@ -150,9 +152,9 @@ def notes(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
             said += [escape(f"{name} is imported: its document says what this does, not GoEx.") for name in imported]
         case Sql():
             from runtimes.sql.plan_text import warning_lines
-            from runtimes.sql.plans import program_from_json
+            from runtimes.sql.plans import read_program
 
-            said += warning_lines(program_from_json(plan.resolved["program"]))
+            said += warning_lines(read_program(plan.resolved["program"]))
             said += [escape(note) for note in plan.resolved.get("notes", ())]
         case Mongo():
             from runtimes.mongo import plan_text as mongo_text  # it loads the driver

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from goex.rpc import goex_pb2 as pb
+from policies.display_text import counted
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, find
 
@@ -69,7 +70,7 @@ def shrunk(value: JsonValue, room: int) -> tuple[JsonValue, bool]:
 
 def _cut(value: JsonValue, most: int, items: int, depth: int) -> JsonValue:
     if isinstance(value, str):
-        return value if len(value) <= most else f"{value[:most]}… ({len(value) - most} more characters)"
+        return value if len(value) <= most else f"{value[:most]}… ({counted(len(value) - most, 'more character')})"
     if isinstance(value, Mapping):
         if depth == 0:
             return f"… ({len(value)} fields)"

@@ -27,7 +27,7 @@ from goex.engine.grant_store import GrantStore
 from goex.engine.peers import Peer, Sessions
 from goex.engine.quota import Exhausted
 from goex.rpc import goex_pb2 as pb
-from policies.display_text import shorten
+from policies.display_text import counted, shorten
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
 from policies.grants import ANONYMOUS, PERSON
 
@@ -156,12 +156,12 @@ def _fitting(view: pb.Problem) -> pb.Problem:
     """The problem, cut to what metadata can carry; what was left out is said."""
     for name in ("message", "next_step"):
         kept, cut = shorten(getattr(view, name), _LONGEST_TEXT)
-        setattr(view, name, f"{kept}… ({cut} more characters)" if cut else kept)
+        setattr(view, name, f"{kept}… ({counted(cut, 'more character')})" if cut else kept)
     left, details = _LONGEST_DETAILS, list(view.details)
     while details and sum(len(line) for line in details) > left:
         details.pop()
     if len(details) < len(view.details):
-        details.append(f"… ({len(view.details) - len(details)} more lines)")
+        details.append(f"… ({counted(len(view.details) - len(details), 'more line')})")
     del view.details[:]
     view.details.extend(details)
     return view

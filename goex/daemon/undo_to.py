@@ -19,7 +19,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
 from goex.journal.search import Wanted, find_ids
 from goex.rpc import goex_pb2 as pb
-from policies.display_text import shorten
+from policies.display_text import counted, shorten
 from policies.errors import InvalidInput
 
 _MOST_LOOKED_AT = 5000
@@ -128,7 +128,7 @@ def _moment(text: str) -> str:
 
 def _view(engine: Engine, step: Step, row: ActionRow, principal: Principal) -> pb.WayStep:
     said, cut = shorten(what(row), _LONGEST)
-    said = f"{said}… ({cut} more characters)" if cut else said
+    said = f"{said}… ({counted(cut, 'more character')})" if cut else said
     shown = shown_action(engine.core, row, principal)
     if not principal.owns_all:
         without_texts(shown)

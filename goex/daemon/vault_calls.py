@@ -15,6 +15,7 @@ from goex.daemon.entries import (
     record,
     refuse_database,
     refuse_unknown,
+    to_remove,
 )
 from goex.daemon.person_context import PersonCalls, SecretDue
 from goex.daemon.person_threads import in_thread
@@ -102,7 +103,7 @@ class VaultCalls(PersonCalls):
     @unary
     async def VaultRemove(self, request: pb.VaultRemoveRequest, context: Any) -> pb.VaultRemoveReply:
         self._person.vault_state.require_open()
-        name = request.account or self._person.vault_state.vault.resolve(request.service).name
+        name = request.account or to_remove(self._person, request.service, "").name
         refuse_database(request.service, name)
         refuse_unknown(self._person, request.service, name)
         peer = await self._person.present(context, request.passphrase, "Removing an account")

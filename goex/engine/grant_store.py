@@ -23,6 +23,7 @@ from goex.journal.chain import Journal, Transaction, stamp
 from goex.journal.errors import JournalBroken, JournalLocked
 from goex.journal.schema import Prepared, agents, grant_uses, grants, journal
 from policies.actions import Need
+from policies.display_text import counted
 from policies.errors import Conflict, InvalidInput
 from policies.grants import ANONYMOUS, PERSON, Grant, Width
 from policies.jsonvalue import canonical, parse
@@ -210,8 +211,8 @@ class GrantStore:
         now = self._clock()
         over = [id for id, grant in self._grants.items() if grant.expires is not None and now >= grant.expires]
         lapsed = [id for id, grant in self._grants.items() if self._lapsed(grant, now)]
-        days = self.lapse.days if self.lapse else 0
-        done = self.revoke([id for id in lapsed if id not in over], by="goex", why=f"not used for {days} days")
+        days = counted(self.lapse.days if self.lapse else 0, "day")
+        done = self.revoke([id for id in lapsed if id not in over], by="goex", why=f"not used for {days}")
         return (*done, *self.revoke(over, by="goex", why="its time was over"))
 
     def _lapsed(self, grant: Grant, now: datetime) -> bool:

@@ -22,6 +22,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.chain import moment
 from goex.journal.states import Event, State
 from policies.actions import Plan
+from policies.display_text import counted
 from policies.errors import Conflict, GoexError
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Holds:
 
     async def _end(self, held: Held) -> None:
         core, row = self.engine.core, held.row
-        why = f"it was held for {held.plan.undo['hold_hours']} hours"
+        why = f"it was held for {counted(int(held.plan.undo['hold_hours']), 'hour')}"
         self.engine.reverting.giving_up.add(row.id)  # nobody commits or undoes it meanwhile
         try:
             if row.id not in self._trouble:

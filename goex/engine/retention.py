@@ -22,6 +22,7 @@ from goex.journal.chain import moment
 from goex.journal.schema import actions, records
 from goex.journal.states import UNDER_WAY, Event, State
 from policies.actions import Plan, Revert, folders_of
+from policies.display_text import counted
 from policies.errors import GoexError
 
 log = logging.getLogger("goex.engine")
@@ -47,7 +48,7 @@ def _kept_until(row: ActionRow) -> datetime | None:
 
 
 def _days_over(plan: Plan) -> str:
-    return f"its undo was kept for {plan.undo['keep_days']} days"
+    return f"its undo was kept for {counted(int(plan.undo['keep_days']), 'day')}"
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ from goex.engine.grant_lookup import entry
 from goex.journal.actions import ActionRow
 from policies.actions import Action, Need, Outcome, Plan, Revert, UndoClass
 from policies.databases import SERVICE as DATABASE
-from policies.display_text import escape
+from policies.display_text import counted, escape
 from policies.errors import InvalidInput, Unsupported
 from policies.grants import ANONYMOUS, PERSON, Grant, Width
 from policies.services import Risk, believed_risk
 from policies.tasks import BEGIN, OWN, UNDO, Allowance, Task
+from policies.typed_json import from_json, to_json
 from runtimes.base import Context, DryRun, Footprint, Settlement
 from runtimes.files.plans import READ_SCOPE
 from runtimes.files.plans import SCOPE as FILES_SCOPE
@@ -32,7 +34,6 @@ from runtimes.files.plans import SERVICE as FILES
 
 _READS = frozenset({"select", "find"})
 _LIKE, _LIKE_FOLDER = '{"channel": {"is": "#ops"}, "text": {"any": true}}', "{}"
-_BEGUN = Outcome(ok=True, summary="The task has begun.", touched=False)
 
 
 def plan_of(core: Core, task: Task, row: ActionRow) -> Plan:
@@ -62,7 +63,7 @@ def plan_of(core: Core, task: Task, row: ActionRow) -> Plan:
         ),
         undo_class=UndoClass.NOTHING,
         undo_text="goex revoke ends it; goex undo --task takes back what was done in it.",
-        resolved={"task": [line.to_json() for line in lines], "agent": who},
+        resolved={"task": [to_json(line) for line in lines], "agent": who},
         bounds={},
         catalog_hash=core.catalog.entry_hash(dict.fromkeys(ids)) if ids else "",
         image_id="",
@@ -134,7 +135,7 @@ def _checked(core: Core, line: Allowance, agent: str) -> tuple[Allowance, Risk]:
         return line, risk
     account = core.vault.resolve(DATABASE, line.account) if line.service == DATABASE else None
     name = (account or core.account(line.service, line.account)).name
-    return Allowance(**{**_fields(line), "account": name}), risk
+    return replace(line, account=name), risk
 
 
 def _risk(core: Core, line: Allowance) -> Risk:
@@ -159,17 +160,13 @@ def _risk(core: Core, line: Allowance) -> Risk:
     return believed_risk(core.catalog.service(line.service), method)
 
 
-def _fields(line: Allowance) -> dict[str, Any]:
-    return {name: getattr(line, name) for name in ("service", "method", "account", "arguments", "times")}
-
-
 def _line(value: Mapping[str, Any]) -> Allowance:
-    return Allowance(**dict(value))
+    return from_json(Allowance, value, "A line of the task")
 
 
 def _span(seconds: int) -> str:
     minutes = -(-seconds // 60)
-    return f"{minutes} minute{'s' * (minutes != 1)}" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+    return counted(minutes, "minute") if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class TaskRuntime:
@@ -193,10 +190,10 @@ class TaskRuntime:
         """Nothing is changed by it."""
 
     async def execute(self, plan: Plan, context: Context) -> Outcome:
-        return _BEGUN
+        return _started(context)
 
     async def settle(self, plan: Plan, context: Context) -> Settlement:
-        return Settlement(outcome=_BEGUN)
+        return Settlement(outcome=_started(context))
 
     async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
         raise _not_undone(revert)
@@ -211,6 +208,10 @@ class TaskRuntime:
 
     async def forget(self, plan: Plan, context: Context) -> None:
         """Nothing is kept for it."""
+
+
+def _started(context: Context) -> Outcome:
+    return Outcome(ok=True, summary=f"Task {context.action_id} has begun.", touched=False)
 
 
 def _not_undone(revert: Revert) -> Unsupported:

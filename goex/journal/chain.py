@@ -38,6 +38,7 @@ from goex.journal.head import Head, Mark, Span
 from goex.journal.openable import Opener
 from goex.journal.schema import ROW, Prepared, driver, journal, migrate, open_engine
 from goex.journal.walk import GENESIS, Walk, sealed
+from policies.display_text import counted
 from policies.errors import GoexError, Unavailable
 from policies.jsonvalue import JsonObject, canonical
 
@@ -427,7 +428,8 @@ class Journal:
         # The head is told of a row after it was synced, if at all: we may have written more.
         if self._mark_at(span.after.count) == span.after and hmac.compare_digest(end.mac, _mac(end.mark, key)):
             return ""
-        return f"{end.mark.count - span.after.count} rows were added behind the journal's back."
+        added = end.mark.count - span.after.count
+        return f"{'1 row was' if added == 1 else f'{added} rows were'} added behind the journal's back."
 
     def _another(self) -> str:
         """Why the file isn't the one that this process wrote; "" when it is."""
@@ -436,7 +438,7 @@ class Journal:
     def _behind_what(self, end: Mark, reached: Mark) -> str:
         """Why this isn't the chain that had `reached` that row, as the vault knows; "" when it is."""
         if not end.count:
-            return f"The log is gone: the vault knows {reached.count} rows of it."
+            return f"The log is gone: the vault knows {counted(reached.count, 'row')} of it."
         if end.count < reached.count:
             return f"The log ends at row {end.count}, and the vault knows {reached.count}: an older copy was put back."
         found, last = self._recomputed(reached.count, end.count)

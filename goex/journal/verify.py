@@ -119,7 +119,7 @@ def _ended(
 ) -> Checked:
     count, first, number, last = seen
     if end.get("rows") != count:
-        raise Altered(f"The last line speaks of {end.get('rows')} rows, and there are {count}: some were cut.")
+        raise Altered(f"The last line counts {end.get('rows')}, and the rows are {count}: some were cut.")
     if end.get("sha256") != total:
         raise Altered("The lines aren't those that the last line has the hash of.")
     claimed = end.get("head")
@@ -514,7 +514,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def in_words(found: Checked) -> str:
     """What was found, in a line."""
-    rows = f"{found.rows} rows" + (f", {found.first} to {found.last}" if found.rows else "")
+    rows = f"{found.rows} row{'s' * (found.rows != 1)}" + (f", {found.first} to {found.last}" if found.rows else "")
     what = "all of the journal" if found.whole else "a selection, in which only rows that follow each other are linked"
     if found.head_given:
         proof = "Its head is the one that you gave."
@@ -524,10 +524,11 @@ def in_words(found: Checked) -> str:
         proof = "The vault was sealed when it was written, so nothing proved this head; compare it (--head)."
     said = f"Whole: {rows} ({what}). Head: row {found.head_number}, {found.head}. {proof}"
     if found.signed:
-        said += f" {found.signed} rows are signed by passkeys: {', '.join(found.signers)}."
+        those = "1 row is" if found.signed == 1 else f"{found.signed} rows are"
+        said += f" {those} signed by passkeys: {', '.join(found.signers)}."
     if found.unchecked:
         why = "the package cryptography isn't here" if _verifier() is None else "the row that registers the key isn't"
-        said += f" {found.unchecked} signatures couldn't be checked: {why}."
+        said += f" {found.unchecked} signature{'s' * (found.unchecked != 1)} couldn't be checked: {why}."
     return said + "".join(f" Not proven: {each}." for each in found.unproven)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import Protocol
 
-from policies.display_text import escape, shorten
+from policies.display_text import counted, escape, shorten
 from policies.errors import Conflict
 from runtimes.base import DryKind, DryLine
 from runtimes.files import plan_text
@@ -70,7 +70,7 @@ class Difference:
         ]
         for number, (path, line) in enumerate(changed):
             if number == self.most.paths or self._full:
-                self._say("warning", f"{plan_text.counted(len(changed) - number, 'more changed path')} aren't shown.")
+                self._say("warning", f"{counted(len(changed) - number, 'more changed path')} left out.")
                 break
             self._add("change", line)
             self._contents(path, old.get(path), new.get(path), self.clock() < until)
@@ -111,15 +111,15 @@ class Difference:
             self._add(kind, text)
             if text and not text.startswith("@@") and not text.endswith("\n"):
                 self._add("note", "(that line has no end)")
-        if len(lines) > self.most.of_a_file:
-            self._say("warning", f"{len(lines) - self.most.of_a_file} more lines of this difference aren't shown.")
+        if (left := len(lines) - self.most.of_a_file) > 0:
+            self._say("warning", f"{counted(left, 'more line')} of this difference left out.")
 
     def _add(self, kind: DryKind, text: str) -> None:
         """A line, as long as there is room; the paths' own lines are escaped already, which escaping leaves alone."""
         if self._full:
             return
         shown, cut = shorten(escape(text.removesuffix("\n")), 2000)
-        shown += f"… ({cut} more characters)" if cut else ""
+        shown += f"… ({counted(cut, 'more character')})" if cut else ""
         self._characters += len(shown)
         if len(self._lines) >= self.most.lines or self._characters > self.most.characters:
             self._full = True

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from policies.actions import Ended, Files, Plan
-from policies.display_text import escape, shorten
+from policies.display_text import counted, escape, shorten
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
 from runtimes.base import Context, DryKind, DryLine, DryRun
 from runtimes.files import plan_text, plans, previews, rights, workcopy
@@ -278,11 +278,11 @@ def printed(result: Result) -> list[DryLine]:
         found = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
         for line in found[:_OUTPUT_LINES]:
             shown, cut = shorten(escape(line), _OUTPUT_LINE)
-            lines.append(DryLine(kind, f"{shown}… ({cut} more characters)" if cut else shown))
+            lines.append(DryLine(kind, f"{shown}… ({counted(cut, 'more character')})" if cut else shown))
         if len(found) > _OUTPUT_LINES:
-            lines.append(DryLine("warning", f"{len(found) - _OUTPUT_LINES} more lines of it aren't shown."))
+            lines.append(DryLine("warning", f"{counted(len(found) - _OUTPUT_LINES, 'more line')} of it left out."))
     if result.cut:
-        lines.append(DryLine("warning", f"{result.cut} bytes of what it printed were left out."))
+        lines.append(DryLine("warning", f"{counted(result.cut, 'byte')} of what it printed left out."))
     return lines
 
 

@@ -39,11 +39,6 @@ def size(count: int) -> str:
     raise AssertionError("unreachable")
 
 
-def counted(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def changes(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry]) -> list[str]:
     """One line for each path that isn't the same, in order of path. A folder's own time alone isn't a change."""
     if before is after:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import requests.exceptions
 
-from policies.display_text import escape, shorten
+from policies.display_text import counted, escape, shorten
 from runtimes.sandbox.contract import SandboxFailed
 from runtimes.sandbox.docker_sdk import APIClient, docker
 
@@ -191,7 +191,7 @@ def said(error: BaseException) -> str:
         (cause.explanation for cause in _causes(error) if isinstance(cause, docker.errors.APIError)), None
     )
     text, cut = shorten(escape(str(detail or error).strip().rstrip(".")), 400)
-    return f"{text}… ({cut} more characters)" if cut else text
+    return f"{text}… ({counted(cut, 'more character')})" if cut else text
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -48,6 +48,14 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [one for one in found if not (page.parent / one).exists()] == []
 
 
+def test_the_agents_that_the_rules_of_the_guide_name_are_added_first() -> None:
+    said = (ROOT / "docs" / "guides" / "rules.md").read_text()
+    example = said.split("```")[1]
+    named = set(re.findall(r'Agent::"([\w-]+)"', example)) - {"person"}
+    assert named
+    assert [name for name in named if f"goex agents add {name}" not in said[: said.index(example)]] == []
+
+
 @pytest.mark.parametrize(("page", "most"), [("README.md", 8), ("ARCHITECTURE.md", 14), ("SECURITY.md", 16)])
 def test_the_papers_stay_short(page: str, most: int) -> None:
     assert len((ROOT / page).read_bytes()) <= most * 1024

@@ -29,8 +29,8 @@ export async function grants(main) {
   const { scopes } = await call("Audit/Scopes");
   put(main, h("h2", {}, "Grants"), list(scopes.map(({ grant, uses, last_used, methods, methods_open }) =>
     entry(grant.words.length ? grant.words : grant.scope, [
-      ["Width", grant.width], ["Used", uses === "0" ? "never" : `${uses} times, last ${when(last_used)}`], ["For", methods.join(", ")],
-      ["Would allow", methods_open ? `${methods_open} methods` : ""], ["Ends", grant.ends && when(grant.ends)], ["Stale", grant.stale, true], ["Id", grant.id],
+      ["Width", grant.width], ["Used", uses === "0" ? "never" : `${uses === "1" ? "once" : `${uses} times`}, last ${when(last_used)}`], ["For", methods.join(", ")],
+      ["Would allow", methods_open ? `${methods_open} ${methods_open === 1 ? "method" : "methods"}` : ""], ["Ends", grant.ends && when(grant.ends)], ["Stale", grant.stale, true], ["Id", grant.id],
     ], act("Revoke", () => call("Person/Revoke", { grant_ids: [grant.id] }), "Revoked."))),
   "No grant stands."));
 }
@@ -48,8 +48,8 @@ export async function rules(main) {
   });
   main.append(h("h2", {}, "Suggested rules"),
     list((would.rules || []).map((rule) => seenWhole(rule.text.split("\n"), rule.name, take(rule), h("strong", {}, line(`${rule.method} as ${rule.account}, by ${rule.agent}`)),
-      facts([["Would have answered", `${rule.answers} that you approved`], ["Newly opens", [`1 of ${rule.methods} methods (${rule.risk})`, rule.free.length ? `${rule.free.join(", ")} may be anything` : "", rule.combinations ? `${rule.combinations} combinations of values that you never approved` : ""].filter(Boolean).join("; ")]]))), "No rule is suggested: too few questions are alike."),
-    h("p", { class: "quiet" }, `Of ${would.asked} questions these would have answered ${would.answered}; none of the ${would.denied} that you denied.`));
+      facts([["Would have answered", `${rule.answers} that you approved`], ["Newly opens", [`1 of ${rule.methods} ${rule.methods === 1 ? "method" : "methods"} (${rule.risk})`, rule.free.length ? `${rule.free.join(", ")} may be anything` : "", rule.combinations ? `${rule.combinations} ${rule.combinations === 1 ? "combination" : "combinations"} of values that you never approved` : ""].filter(Boolean).join("; ")]]))), "No rule is suggested: too few questions are alike."),
+    h("p", { class: "quiet" }, `Of ${would.asked} ${would.asked === 1 ? "question" : "questions"} these would have answered ${would.answered}; none of the ${would.denied} that you denied.`));
 }
 
 export async function accounts(main) {

@@ -140,7 +140,7 @@ async function together(ids) {
     return allowed;
   };
   try {
-    const allowed = presence && !onlyPasskeys() ? await prove("Allow these, once each", `${ids.length} questions that you have seen whole.`, null, each) : await each({});
+    const allowed = presence && !onlyPasskeys() ? await prove("Allow these, once each", `${ids.length} ${ids.length === 1 ? "question" : "questions"} that you have seen whole.`, null, each) : await each({});
     if (allowed !== null) say(`Allowed ${allowed}.`);
   } catch (error) { say(error.text || error.message); }
   changed();

@@ -224,6 +224,18 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
             pb.WayStep(action=view(), can=True, what="slack.chat.postMessage"),
         ]
         self.logged: list[audit.LoggedAction] = [logged()]
+        self.granted: list[pb.GrantView] = [
+            pb.GrantView(
+                id="gr-1",
+                agent="helper",
+                service="slack",
+                account="work",
+                scope="chat:write",
+                width="permanent",
+                constraints_json='{"channel": "#ops"}',
+                expires="2026-02-01T00:00:00+00:00",
+            )
+        ]
         self.exported: list[audit.ExportChunk] = [audit.ExportChunk(lines=b'{"goex":"journal"}\n', rows=0, of=7)]
         self.verify = pb.VerifyLogReply(good=True, rows=7, head="ab" * 32, authenticated=True)
         self.status = pb.StatusReply(version="0.1.0", pid=77, vault="unsealed", keyed_by="passphrase")
@@ -318,20 +330,7 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
             refuse(context, "presence", "That isn't the approval passphrase." if passphrase else "Show yourself.")
 
     def Grants(self, request: Any, context: Any) -> pb.GrantsReply:
-        return pb.GrantsReply(
-            grants=[
-                pb.GrantView(
-                    id="gr-1",
-                    agent="helper",
-                    service="slack",
-                    account="work",
-                    scope="chat:write",
-                    width="permanent",
-                    constraints_json='{"channel": "#ops"}',
-                    expires="2026-02-01T00:00:00+00:00",
-                )
-            ]
-        )
+        return pb.GrantsReply(grants=self.granted)
 
     def Revoke(self, request: Any, context: Any) -> pb.RevokeReply:
         self.requests.append(request)

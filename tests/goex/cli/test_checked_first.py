@@ -20,12 +20,14 @@ WRONG = {
     ("vault", "put", "slack", "--private", "--base-url", "https://slack.com"): "",
     ("vault", "put", "slack", "--account", "there"): "There is an account slack/there already",
     ("vault", "put", "slack", "--account", "a b/c"): "name",
-    ("vault", "remove", "slakc"): "slakc",
-    ("vault", "remove", "slack", "--account", "none"): "none",
+    ("vault", "remove", "slakc"): "There is no account slakc/default in the vault. Did you mean slack/there?",
+    ("vault", "remove", "slack", "--account", "none"): "no account slack/none in the vault. Did you mean slack/there?",
+    ("vault", "remove", "matrix"): "There is no account matrix/default in the vault. See which there are",
     ("auth", "login", "slakc", "--api-key"): "Did you mean slack",
     ("auth", "login", "slack", "--bearer", "--account", "there"): "There is an account slack/there already",
     ("auth", "login", "slakc", "--client-credentials", "--client-id", "x", "--scope", "y"): "Did you mean slack",
-    ("auth", "logout", "slack", "--account", "none"): "none",
+    ("auth", "logout", "slack", "--account", "none"): "no account slack/none in the vault. Did you mean slack/there?",
+    ("auth", "logout", "slakc"): "There is no account slakc in the vault. Did you mean slack/there?",
     ("db", "add", "shop", "nosuch://host/x"): "postgresql://",
     ("db", "add", "a b/c", "postgresql://me@localhost/x"): "name",
     ("db", "add", "shop", "postgresql://me@db.example.org/x", "--no-tls"): "",
@@ -61,6 +63,8 @@ def test_what_is_wrong_is_said_before_a_secret_is_typed(daemon: Daemon, command:
         assert terminal.wait() not in (0, 3)
     assert WRONG[command] in terminal.text.replace("\n      ", " "), terminal.text
     assert not any(secret in terminal.text for secret in SECRETS), terminal.text
+    if command[1] in ("remove", "logout"):
+        assert "Connect it" not in terminal.text and "vault put" not in terminal.text
 
 
 def test_a_keyring_that_is_not_there_is_said_first(daemon: Daemon) -> None:
@@ -97,16 +101,17 @@ def test_a_sealed_vault_is_said_and_offered_to_be_unlocked_first(daemon: Daemon,
     commands = (
         ("vault", "put", "slack"), ("auth", "login", "slack", "--api-key"), ("vault", "approval"),
         ("db", "add", "shop", "postgresql://me@db.example.org/x"), ("vault", "backup", str(tmp_path / "b")),
-        ("vault", "rotate", "--passphrase"), ("vault", "passphrase"),
+        ("vault", "rotate", "--passphrase"), ("vault", "passphrase"), ("vault", "remove", "slack"),
+        ("auth", "logout", "slack"), ("agents", "add", "bob"), ("db", "remove", "shop"), ("rules", "apply"),
     )  # fmt: skip
     daemon.goex("vault", "seal")
     try:
         for command in commands:
             with daemon.terminal(*command) as terminal:
-                terminal.expect(r"The vault is sealed\. Unlock it now \(yes or no\) \[yes\]: ")
+                terminal.expect(r"The vault is sealed; its passphrase is asked for next\. Unlock it now \(yes or no\) ")
                 assert not any(secret in terminal.text for secret in SECRETS), terminal.text
                 terminal.type("no")
-                terminal.expect("Unlock it with: goex vault unlock")
+                terminal.expect("Unlock it(?: with)?: goex vault unlock")
                 assert terminal.wait() == 7
         for command in (
             *commands[:2],
@@ -120,9 +125,18 @@ def test_a_sealed_vault_is_said_and_offered_to_be_unlocked_first(daemon: Daemon,
         daemon.unlock()
 
 
-def test_exec_unlocks_and_goes_on(daemon: Daemon, tmp_path: Path) -> None:
-    daemon.goex("vault", "seal")
-    with daemon.terminal("exec", "--call", "slack.conversations.list") as terminal:
+@pytest.mark.parametrize("command", [("exec", "--call", "slack.conversations.list"), ("task", "task.json")])
+@pytest.mark.parametrize("since", ["sealed", "restarted"])
+def test_what_is_asked_for_unlocks_and_goes_on(daemon: Daemon, command: tuple[str, ...], since: str) -> None:
+    (daemon.home / "task.json").write_text('{"allows": [{"method": "slack.conversations.list"}]}')
+    if since == "sealed":
+        daemon.goex("vault", "seal")
+    else:
+        daemon.restart(unlock=False)  # nothing is written down before it was opened
+    with daemon.terminal(*command) as terminal:
+        terminal.expect(r"Unlock it now \(yes or no\) \[yes\]: ")
+        terminal.type("perhaps")
+        terminal.expect(r"Answer yes or no\. The vault's passphrase is asked for after that, and isn't shown then\.")
         terminal.expect(r"Unlock it now \(yes or no\) \[yes\]: ")
         terminal.type()
         terminal.expect("Vault passphrase: ")
@@ -130,6 +144,21 @@ def test_exec_unlocks_and_goes_on(daemon: Daemon, tmp_path: Path) -> None:
         terminal.expect(QUESTION)
         terminal.type("no")
         assert terminal.wait() == 3
+
+
+def test_while_it_is_sealed_nothing_is_said_to_be_unused(daemon: Daemon) -> None:
+    def said() -> str:
+        return "".join(daemon.goex(*one).stdout for one in (("vault", "list"), ("auth", "list"), ("db", "list")))
+
+    assert said().count("never") == 2
+    daemon.goex("vault", "seal")
+    try:
+        assert "never" not in said() and said().count("unknown while sealed") == 2
+    finally:
+        daemon.unlock()
+
+
+def test_without_a_terminal_nothing_is_unlocked(daemon: Daemon) -> None:
     daemon.goex("vault", "seal")
     try:
         assert daemon.goex("exec", "--call", "slack.conversations.list").returncode == 7

@@ -32,7 +32,7 @@ from policies.actions import Action, ApiCalls, Call, Code, Files, Outcome, Rever
 from policies.errors import GoexError
 from policies.grants import ANONYMOUS, PERSON
 from policies.limits import Quota
-from policies.tasks import Task
+from policies.tasks import Allowance, Task
 from tests.goex.engine.conftest import ACTION, ASKER, Desk, desk
 
 __all__ = ["desk"]
@@ -478,7 +478,7 @@ KINDS: dict[str, Action] = {
     "files": Files(folder="/y", language="shell", program="true"),
     "revert": Revert(verb="undo", target="a-5ecret"),
     "code": Code(language="python", program="x", services=(), methods=(), profile="code"),
-    "task": Task(title="t", allows=(), seconds=60, agent="other"),
+    "task": Task(title="t", allows=(Allowance(service="x", method="y"),), seconds=60, agent="other"),
 }
 
 

@@ -72,7 +72,7 @@ def test_all_of_it_is_exported_and_checks(daemon: Daemon, tmp_path: Path) -> Non
     assert [entry.name for entry in tmp_path.iterdir()] == [file.name]
     found = whole(file.read_bytes(), head)
     assert found.rows >= ROWS and found.whole and found.authenticated
-    assert f"Wrote {found.rows} rows" in done.stdout
+    assert f"Wrote {found.rows:,} rows" in done.stdout
     checked = daemon.goex("log", "--verify-export", str(file), "--head", head)
     assert (checked.returncode, checked.stderr) == (0, ""), checked
     with file.open("r+b") as opened:

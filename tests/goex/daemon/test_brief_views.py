@@ -18,6 +18,7 @@ from goex.daemon.brief_views import BriefViews
 from goex.journal.actions import ActionRow
 from goex.paths import Paths
 from policies.actions import Files, Sql
+from policies.typed_json import to_json
 from tests.goex.engine.conftest import APPROVAL, VAULT, Desk
 from tests.support.passphrases import cheap_passphrases
 from vault.secret import Secret
@@ -66,5 +67,5 @@ def test_what_would_run_is_listed_whatever_words_asked_for_it() -> None:
         "shop: -- a look ⏎ DELETE FROM t": Sql(database="shop", statements="-- a look\nDELETE FROM t"),
     }
     for line, action in listed.items():
-        row = SimpleNamespace(kind=action.kind, request=json.dumps(action.to_json()), intent="tidy up " * 40)
+        row = SimpleNamespace(kind=action.kind, request=json.dumps(to_json(action)), intent="tidy up " * 40)
         assert runs(cast(ActionRow, row)) == line

@@ -117,7 +117,7 @@ def test_a_difference_of_files_with_an_error_is_none(fresh: Daemon) -> None:
     draft(fresh, '@id("all") permit (principal, action, resource);\nbroken(')
     found = fresh.goex("rules", "diff")
     assert (found.returncode, "can't be put in force" in found.stderr) == (2, True)
-    assert "error" in found.stdout and "Nothing differs" not in found.stdout
+    assert "error" in found.stdout and "No rule differs" not in found.stdout
 
 
 def test_taking_back_nothing_is_said(fresh: Daemon) -> None:
@@ -133,8 +133,8 @@ def test_editing_a_file_changes_nothing_until_it_is_applied(fresh: Daemon, folde
     deny(fresh, folder, token)
     listed = fresh.goex("rules")
     assert "all" not in listed.stdout.split()
-    assert "differ from what is in force in one rule" in listed.stderr
-    assert "in one rule" in fresh.goex("daemon", "status").stderr
+    assert "differ from what is in force in 1 rule" in listed.stderr
+    assert "in 1 rule" in fresh.goex("daemon", "status").stderr
     assert "rules" in fresh.goex("doctor", "--quick").stdout
 
     # Applying wants the person: a terminal, the difference, a yes and the passphrase.
@@ -224,6 +224,21 @@ def test_before_the_vault_is_open_nobody_knows_the_rules(fresh: Daemon) -> None:
     done = fresh.goex("rules")
     assert (done.returncode, "goex vault unlock" in done.stderr) == (7, True)
     assert fresh.goex("daemon", "status").returncode == 0
+    for command in ("diff", "apply"):  # nor what of them would change
+        done = fresh.goex("rules", command)
+        assert (done.returncode, "goex vault unlock" in done.stderr, done.stdout) == (7, True, "")
+
+
+def test_where_comments_alone_differ_it_is_said_what_the_passphrase_is_for(fresh: Daemon) -> None:
+    good = '@id("a") forbid (principal, action, resource in Service::"slack");'
+    assert apply(fresh, good).applied
+    draft(fresh, f"{good} // a remark")
+    with fresh.terminal("rules", "apply") as terminal:
+        terminal.expect("No rule differs from what is in force")
+        terminal.expect("Comments, and the order and names of your files, are put in force too")
+        terminal.expect("Approval passphrase: ")
+        terminal.type(APPROVAL_PASSPHRASE)
+        assert terminal.wait() == 0
 
 
 @pytest.mark.promise(14)
@@ -274,7 +289,7 @@ def test_cases_and_calls_are_tried_on_what_is_in_force(fresh: Daemon, tmp_path: 
         '[[case]]\ncall = "matrix.rooms.list"\nexpect = "ask"\n'
     )
     done = fresh.goex("rules", "test", str(table))
-    assert (done.returncode, done.stdout) == (0, "2 of 2 cases are as expected.\n")
+    assert (done.returncode, done.stdout) == (0, "As expected: 2 of 2 cases.\n")
     table.write_text('[[case]]\nname = "no"\ncall = "slack.users.list"\nexpect = "deny"\n')
     done = fresh.goex("rules", "test", str(table))
     assert (done.returncode, done.stdout.splitlines()[0]) == (1, "no: expected deny, but it is")

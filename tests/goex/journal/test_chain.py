@@ -119,7 +119,7 @@ def test_one_row_more_than_the_head_says_was_forged(folder: Path) -> None:
     """Whoever knows how a row's hash is made can add one; its MAC they can't make."""
     filled(folder)
     add_row(folder, lambda hash: b"")
-    with pytest.raises(JournalBroken, match="1 rows were added"):
+    with pytest.raises(JournalBroken, match="1 row was added"):
         opened(folder)
 
 
@@ -139,7 +139,7 @@ def test_a_row_with_a_mac_that_is_not_its_own_was_forged(folder: Path, mac: str)
     }
     assert macs[5] == _mac(Mark(5, hashes[5]), KEY)  # the control: so it is made
     add_row(folder, made[mac])
-    with pytest.raises(JournalBroken, match="1 rows were added"):
+    with pytest.raises(JournalBroken, match="1 row was added"):
         opened(folder)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from policies.action_json import action_from_json
-from policies.actions import Files, Plan
+from policies.actions import Action, Files, Plan
 from policies.errors import Conflict, Unavailable
+from policies.typed_json import from_json, to_json
 from runtimes.base import DryRun
 from runtimes.files import previews
 from runtimes.files.runtime import FilesRuntime
@@ -61,7 +61,7 @@ async def test_exactly_what_was_previewed_is_applied_and_undone(folder: Path, st
     assert not (folder / "a").exists() and (folder / "bigger").read_bytes() == (folder / "big").read_bytes()
     assert way.plan is not None and any("isn't run again" in line for line in way.plan.lines)
     assert "created new/chance" in way.plan.lines
-    assert action_from_json(way.action.to_json()) == way.action
+    assert from_json(Action, to_json(way.action), "It") == way.action
     after = photo(folder)
     assert (await way.revert("undo")).ok
     assert photo(folder) == before

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from policies.action_json import action_from_json
-from policies.actions import Files, Outcome, Plan
+from policies.actions import Action, Files, Outcome, Plan
 from policies.errors import Conflict, InvalidInput, Unavailable, Unsupported
 from policies.limits import Confinement
 from policies.rules.facts import Situation, questions
+from policies.typed_json import from_json, to_json
 from runtimes.files import records
 from runtimes.files.runtime import FilesRuntime
 from runtimes.sandbox.contract import WORK, SandboxFailed
@@ -67,7 +67,7 @@ async def test_all_of_them_are_done_undone_and_redone(folders: list[Path], state
     for verb, goal in (("undo", before), ("redo", after), ("undo", before)):
         assert (await found.revert(verb)).ok
         assert photos(folders) == goal
-    assert action_from_json(found.action.to_json()) == found.action
+    assert from_json(Action, to_json(found.action), "It") == found.action
     await found.revert("commit")
     assert not list((state / "snapshots").glob("*.git"))
 
