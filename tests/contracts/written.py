@@ -76,7 +76,7 @@ ACTIONS: dict[str, Action] = {
             Call(service="github", method="issues.create", arguments={"title": {"$from": 0, "path": "$.ts"}}),
         )
     ),
-    "files": Files(folder="/home/ann/notes", language="shell", program="ls"),
+    "files": Files(folder="/srv/notes", language="shell", program="ls"),
     "files, full": Files(
         folder="notes", language="python", program=TEXT, undo="rm x", preview="a-1", more=("/a", "/b"), reads=True
     ),
