@@ -105,7 +105,11 @@ class Calling(Classes):
         if changed is not None:
             return changed
         self.at_once = node is self.entering and isinstance(function, Function)
-        made = self.either([self.call(function, args, given) for given in ways])
+        made = (
+            self.call(function, args, ways[0])
+            if len(ways) == 1
+            else self.several(lambda given=given: self.call(function, args, given) for given in ways)  # type: ignore[misc]
+        )
         self.lent(function, node, made, scope)
         return made
 
@@ -186,7 +190,7 @@ class Calling(Classes):
             case Class():
                 return self.made(function, args, given)
             case OneOf(values=values):
-                return self.either([self.call(value, args, given) for value in values])
+                return self.several(lambda one=one: self.call(one, args, given) for one in values)  # type: ignore[misc]
             case Method(of=Made() as owner, name=name):
                 found = self._of_class(owner.of, name)
                 if found is None:
@@ -219,6 +223,7 @@ class Calling(Classes):
         self.followed.add(node)
         self.depth += 1
         self.running.append(node)
+        begun = self.objects.enter()
         line = self.line
         try:
             if isinstance(node, ast.Lambda):
@@ -236,6 +241,7 @@ class Calling(Classes):
             returned = [*inner.returned, *([Lit(None)] if open_end else [])]
             return self.either(returned) if returned else UNKNOWN
         finally:
+            self.seen.spend(self.objects.leave(begun))
             self.line = line
             self.depth -= 1
             self.running.pop()

@@ -116,7 +116,7 @@ class Classes(Expressions):
                 if not args or not isinstance(args[0], Lit) or not isinstance(_value_of(one), Lit)
                 or same(_value_of(one), args[0])
             )  # fmt: skip
-        made = Made(made_of)
+        made = self.objects.born(Made(made_of))
         for name, value in self._class_values(made_of).items():
             made.attributes[name] = value
         found = self._of_class(made_of, "__init__")
@@ -256,7 +256,7 @@ class Classes(Expressions):
         return found
 
     def _member(self, made_of: Class, name: str, value: Value) -> Made:
-        made = Made(made_of, {"name": Lit(name), "_name_": Lit(name), "value": value, "_value_": value})
+        made = self.objects.born(Made(made_of, {"name": Lit(name), "_name_": Lit(name), "value": value, "_value_": value}))
         if self._of_class(made_of, "__new__") is not None:
             made.attributes.update({"value": UNKNOWN, "_value_": UNKNOWN})
         for own in ("name", "value"):
@@ -294,7 +294,7 @@ class Classes(Expressions):
             what = f"a class that changes how {client.name} sends"
             self.seen.unread.append((self.line, what))
             return
-        made.attributes[_LIBRARY] = libraries.called(self, client, args, given)
+        self.objects.put(made, _LIBRARY, libraries.called(self, client, args, given))
 
     def of_library(self, made: Made, name: str, args: list[Value], given: Fields) -> Value:
         """What a client's own function gives, of an object that comes from one."""
@@ -323,10 +323,15 @@ class Classes(Expressions):
         if found is not None:  # JavaScript's setter
             self.enter(Function(found.node, found.scope, (made,)), (value,), Fields())
             return
-        made.attributes[name] = value
+        self.objects.put(made, name, value)
         client = made.attributes.get(_LIBRARY)
         if isinstance(client, Thing):
-            made.attributes[_LIBRARY] = libraries.assigned(client, name, value)
+            self.objects.put(made, _LIBRARY, libraries.assigned(client, name, value))
+
+    def forget(self, made: Made) -> None:
+        """Nothing is known of what an object has any more."""
+        for name in [one for one in made.attributes if one != _LIBRARY]:
+            self.objects.put(made, name, UNKNOWN)
 
     def entered(self, manager: Value) -> Value:
         """What `with manager as …` gives."""

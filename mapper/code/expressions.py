@@ -117,7 +117,8 @@ class Expressions(Following):
                 return self._comprehended(node, scope)
             case ast.DictComp():
                 inner = self._generators(node.generators, scope)
-                key, item = self.value(node.key, inner), self.value(node.value, inner)
+                keys, found_items = (self.perhaps(lambda one=one: self.value(one, inner), again=True) for one in (node.key, node.value))
+                key, item = self.either(keys), self.either(found_items)
                 known, name = plain(key)
                 single = known and isinstance(name, str) and len(node.generators) == 0
                 return Fields(((name, item),)) if single else Fields(more=True)
@@ -140,10 +141,7 @@ class Expressions(Following):
 
     def _maybe(self, node: ast.expr, scope: Scope) -> list[Value]:
         """What an operand that is only perhaps reached gives; nothing where it ends the program."""
-        try:
-            return [self.value(node, scope)]
-        except Left:
-            return []
+        return self.perhaps(lambda: self.value(node, scope))
 
     def _dict(self, keys: Sequence[ast.expr | None], values: Sequence[ast.expr], scope: Scope) -> Value:
         ways = [Fields()]  # one for each of what may be within it
@@ -294,7 +292,7 @@ class Expressions(Following):
                     made.append(self.value(node.elt, inner))
                 return Listed(tuple(made))
         inner = self._generators(node.generators, scope)
-        return Stream(self.value(node.elt, inner))
+        return Stream(self.either(self.perhaps(lambda: self.value(node.elt, inner), again=True)))
 
     def _generators(self, generators: Sequence[ast.comprehension], scope: Scope) -> Scope:
         inner = Scope(outer=scope)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -27,6 +27,7 @@ from mapper.code.abstract_values import (
     joined,
     weight,
 )
+from mapper.code.objects import Changes, Objects
 from mapper.code.sent_requests import Enough, Seen
 from mapper.code.variables import Names
 
@@ -91,6 +92,7 @@ class Following(ABC):
         self.entering: ast.expr | None = None  # the manager of a `with` that is about to be entered
         self.at_once = False  # what is called next is begun before anything else is done
         self.followed: set[ast.AST] = set()
+        self.objects = Objects()
         self._members: dict[Class, dict[str, Value] | None] = {}
         self.loose: list[Function] = []  # functions that were handed on, which anybody may call
 
@@ -195,6 +197,31 @@ class Following(ABC):
         found = list(values)
         self.seen.spend(sum(map(weight, found)) // 8)
         return joined(found)
+
+    def several(self, ways: Iterable[Callable[[], Value]]) -> Value:
+        """What one of several ways gives; objects have what any of them left them."""
+        made: list[Value] = []
+        changes: list[Changes] = []
+        for way in ways:
+            mark = self.objects.mark()
+            made.append(way())
+            changes.append(self.objects.taken_back(mark))
+        self.seen.spend(self.objects.meet(changes))
+        return self.either(made)
+
+    def perhaps(self, way: Callable[[], Value], again: bool = False) -> list[Value]:
+        """What is only perhaps reached gives, or `again` and again; nothing where it ends the program."""
+        mark = self.objects.mark()
+        made: list[Value] = []
+        try:
+            made.append(way())
+        except Left:
+            self.seen.spend(self.objects.end())
+        changes = self.objects.taken_back(mark)
+        if again:
+            changes = dict.fromkeys(changes, UNKNOWN)
+        self.seen.spend(self.objects.meet([{}, changes]) if made else 0)
+        return made
 
     def note(self, what: str) -> None:
         self.seen.note(f"Line {self.line}: {what}.")

@@ -166,7 +166,8 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
         case "builtins.super":
             return UNKNOWN
         case "types.SimpleNamespace" | "argparse.Namespace" if not args:
-            return Made(Class(ast.ClassDef("SimpleNamespace", [], [], [], []), None), dict(given.items))
+            of = Class(ast.ClassDef("SimpleNamespace", [], [], [], []), None)
+            return reader.objects.born(Made(of, dict(given.items)))
         case "string.Template":
             return Thing("template", (("text", first),))
         case "contextlib.ExitStack" | "contextlib.AsyncExitStack":

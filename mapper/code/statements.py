@@ -41,17 +41,23 @@ class Statements(Calling):
     def _way(self, body: Sequence[ast.stmt], scope: Scope, before: Names) -> Names | None:
         """What the variables are after one of several ways; None when nothing follows it."""
         scope.names = before.layer()
+        mark = self.objects.mark()
         try:
             self.block(body, scope)
+            return scope.names
         except Left:
+            self.seen.spend(self.objects.end())
             return None
-        return scope.names
+        finally:
+            scope.names.changes = self.objects.taken_back(mark)
+            self.seen.spend(len(scope.names.changes))
 
     def _meet(self, scope: Scope, base: Names, ways: Sequence[Names | None]) -> None:
-        """What the variables are where ways meet that parted from `base`."""
+        """What the variables and objects are where ways meet that parted from `base`."""
         open_ways = [way for way in ways if way is not None]
         if not open_ways:
             raise Left
+        self.seen.spend(self.objects.meet([way.changes for way in open_ways]))
         self.seen.spend(meet(base, open_ways))
         scope.names = base
 
@@ -147,23 +153,30 @@ class Statements(Calling):
 
     def _try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
         before = scope.names
+        mark, ended = self.objects.mark(), len(self.objects.ended)
         whole = self._way([*node.body, *node.orelse], scope, before)
+        tried = scope.names.changes
         # A handler may begin anywhere in the body: with what was there before, or what the body left.
         begun = before.layer()
         if whole is not None:
             begun.update(met(before, [before.layer(), whole])[0])
         else:
             begun.update(scope.names.since(before))
+        self.seen.spend(self.objects.meet([{}, tried, *self.objects.ended[ended:]]))
+        begun_with = self.objects.since(mark)
         ways = [whole]
         for handler in node.handlers:
             inside = begun.layer()
             if handler.name:
                 inside[handler.name] = UNKNOWN
             ways.append(self._way(handler.body, scope, inside))
+            scope.names.changes = begun_with | scope.names.changes
+        self.objects.taken_back(mark)
         try:
             self._meet(scope, before, ways)
         except Left:
             scope.names = begun.settle(before)
+            self.seen.spend(self.objects.meet([begun_with]))
             self.block(node.finalbody, scope)
             raise
         self.block(node.finalbody, scope)
@@ -179,9 +192,13 @@ class Statements(Calling):
             for item in kept:
                 self.assign(node.target, item, scope)
                 before = scope.names
-                with contextlib.suppress(Left):
+                mark, ended = self.objects.mark(), len(self.objects.ended)
+                try:
                     self.block(node.body, scope)
+                except Left:
+                    self.seen.spend(self.objects.end())
                 scope.names = scope.names.settle(before)
+                self.seen.spend(self.objects.rejoin(mark, ended))
             self.block(node.orelse, scope)
             return
         self.assign(node.target, self.element(gone_through), scope)
@@ -192,11 +209,17 @@ class Statements(Calling):
         """Two rounds: as it begins, and with what a round may have changed."""
         before = scope.names
         returned = len(scope.returned)
+        mark, ended = self.objects.mark(), len(self.objects.ended)
         first = self._way(body, scope, before)
         after = first if first is not None else scope.names
+        rounds = [after.changes, *self.objects.ended[ended:]]
+        self.seen.spend(sum(map(len, rounds)))
+        changed = self.objects.moved(rounds, _widened)
+        moved = self.objects.since(mark)
         set_since = {name: value for name, value in after.since(before).items() if value is not None}
         self.seen.spend(sum(1 + weight(value) // 8 for value in set_since.values()))
-        moving, changed = after.layer(), False
+        moving = after.layer()
+        moving.changes = moved
         for name, value in set_since.items():
             old = before.get(name)
             if old is None or not same(value, old):
@@ -204,8 +227,13 @@ class Statements(Calling):
         if changed:
             second = self._way(body, scope, moving)
             after = second if second is not None else scope.names
+            after.changes = moved | after.changes
+        else:
+            after.changes = {}
+        self.objects.taken_back(mark)
         left = [before.layer()] if not always else []
         self._meet(scope, before, [*left, moving, after])
+        self.seen.spend(self.objects.rejoin(mark, ended))
         if always and not _breaks(body) and len(scope.returned) >= returned:
             raise Left
 
@@ -243,7 +271,11 @@ class Statements(Calling):
                 elif isinstance(holder, Fields):  # JavaScript's objects
                     self.assign_back(owner, self.kept(holder.merged(Fields(((name, value),)))), scope)
                 elif isinstance(holder, OneOf):
-                    self.assign_back(owner, UNKNOWN, scope)
+                    for one in holder.values:
+                        if isinstance(one, Made):
+                            self.objects.put(one, name, UNKNOWN)
+                    if not all(isinstance(one, Made) for one in holder.values):
+                        self.assign_back(owner, UNKNOWN, scope)
             case ast.Subscript(value=owner, slice=index):
                 holder = self.value(owner, scope)
                 known, key = self.key(self.value(index, scope))
@@ -255,7 +287,14 @@ class Statements(Calling):
                         else Fields(holder.items, True)
                     )
                     self.assign_back(owner, self.kept(changed), scope)
+                elif isinstance(holder, Made) and known and isinstance(key, str):  # a field of JavaScript's
+                    self.assigned_to(holder, key, value)
+                elif isinstance(holder, Made):
+                    self.forget(holder)
                 elif isinstance(holder, (Listed, Stream, OneOf)):
+                    for one in holder.values if isinstance(holder, OneOf) else ():
+                        if isinstance(one, Made):
+                            self.forget(one)
                     self.assign_back(owner, UNKNOWN, scope)
 
     def assign_back(self, owner: ast.expr, value: Value, scope: Scope) -> None:

@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from mapper.code.abstract_values import Value, joined, same, weight
+from mapper.code.objects import Changes
 
 
 class Names:
     """Variables by name. Values are never None: that stands for a name which a layer takes away."""
 
-    __slots__ = ("_below", "_own")
+    __slots__ = ("_below", "_own", "changes")
 
     def __init__(self, own: Mapping[str, Value] | None = None, *, below: Names | None = None) -> None:
         self._own: dict[str, Value | None] = dict(own or {})
         self._below = below
+        self.changes: Changes = {}  # of objects, on this way
 
     def get(self, name: str) -> Value | None:
         """The value of that name; None where there is none."""
