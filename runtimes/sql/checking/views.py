@@ -15,7 +15,12 @@ from policies.errors import GoexError
 from runtimes.sql.checking.parse import read, remade
 from runtimes.sql.contract import Dialect, Schema, Table
 
-VIEW = "view"  # of a view's facts: [its definition, its CHECK OPTION, whether the server writes through it]
+# Of a view's facts: [its definition, its CHECK OPTION, whether the server writes through it ("YES"), whether it
+# compares texts as GoEx's connection does ("1"), the database that it is in].
+VIEW = "view"
+_OF_TABLE = frozenset({"this", "db", "alias"})  # all else (PARTITION, FOR SYSTEM_TIME, …) chooses rows
+_COMPARES = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Is)
+_COMBINES = (exp.And, exp.Or, exp.Not, exp.Paren)
 
 
 def stands_for(tree: exp.Expr, schema: Schema) -> exp.Expr | None:
@@ -24,7 +29,7 @@ def stands_for(tree: exp.Expr, schema: Schema) -> exp.Expr | None:
     view = _view(node, schema) if node is not None else None
     if node is None or view is None:
         return None
-    definition, option, writable = (str(part) for part in view.facts[VIEW])
+    definition, option, writable, *_ = (str(part) for part in view.facts[VIEW])
     base = _plain(definition, view, schema) if writable == "YES" else None
     if base is None:
         return None
@@ -79,7 +84,10 @@ def _plain(definition: str, view: Table, schema: Schema) -> tuple[str, exp.Expr 
         return None
     source = query.args["from_"].this if isinstance(query, exp.Select) and query.args.get("from_") else None
     more = {part for part, value in query.args.items() if value} - {"expressions", "from_", "where"}
-    if not isinstance(source, exp.Table) or more or source.args.get("joins"):
+    collates, database = (str(part) for part in view.facts[VIEW][3:])
+    if not isinstance(source, exp.Table) or more or {part for part, value in source.args.items() if value} - _OF_TABLE:
+        return None
+    if source.db != database:
         return None
     shown = []
     for item in query.expressions:
@@ -93,9 +101,19 @@ def _plain(definition: str, view: Table, schema: Schema) -> tuple[str, exp.Expr 
         return None
     if not set(shown) <= {column.name.lower() for column in table.columns}:
         return None
-    if where is not None and where.find(exp.Query, exp.Parameter):
+    if where is not None and (where.find(exp.Query, exp.Parameter) or not (collates == "1" or _by_columns(where.this))):
         return None
     return table.name, exp.Paren(this=where.this.copy()) if where is not None else None
+
+
+def _by_columns(condition: exp.Expr) -> bool:
+    """Whether only columns are compared, with values as they are written: by the columns' own collations, then."""
+    if isinstance(condition, _COMBINES):
+        return all(_by_columns(part) for part in condition.iter_expressions())
+    if not isinstance(condition, _COMPARES) or not isinstance(condition.this, exp.Column):
+        return False
+    values = (node for part in condition.iter_expressions() if part.arg_key != "this" for node in part.walk())
+    return all(isinstance(node, exp.Literal | exp.Null | exp.Boolean | exp.Neg) for node in values)
 
 
 def _stays(tree: exp.Expr, table: Table, condition: exp.Expr | None) -> bool:

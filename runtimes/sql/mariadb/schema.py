@@ -73,7 +73,8 @@ def read(wire: Wire) -> Schema:
     )
     views = _by_table(
         wire.rows(
-            "SELECT table_name, view_definition, check_option, is_updatable FROM information_schema.views"
+            "SELECT table_name, view_definition, check_option, is_updatable, collation_connection ="
+            " @@collation_connection FROM information_schema.views"
             f" WHERE table_schema = {database}"
         )
         if any(str(one[1]) == "VIEW" for one in tables)
@@ -91,9 +92,9 @@ def read(wire: Wire) -> Schema:
             checks[name],
             wire.place.database,
         )
-        for definition, option, writable in views[name]:
+        for definition, *about in views[name]:
             if definition:  # else the user may not see it
-                facts = {**found[name].facts, VIEW: [str(definition), str(option), str(writable)]}
+                facts = {**found[name].facts, VIEW: [definition, *map(str, about), wire.place.database]}
                 found[name] = replace(found[name], facts=facts)
     wire.triggered = frozenset((name, one[1]) for name, table in found.items() for one in table.facts["triggers"])
     digests = {name: table.facts["digest"] for name, table in found.items()}

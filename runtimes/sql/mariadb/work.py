@@ -9,6 +9,7 @@ from typing import Any
 from policies.errors import Conflict, Unsupported
 from policies.jsonvalue import JsonValue
 from runtimes.sql.bounds import ResultRows, beyond
+from runtimes.sql.checking import variables
 from runtimes.sql.contract import Job, Limits, Ran, Reached, Result, Schema
 from runtimes.sql.mariadb import errors, restore
 from runtimes.sql.mariadb.capture import Capture
@@ -91,6 +92,11 @@ class Work:
             )
             for one in kept
         ]
+        names = frozenset[str]().union(
+            *(variables.set_by(one.sql) for one in self._job.program.statements if "@" in one.sql)
+        )
+        if names:  # undo and redo come on another connection, where none is set
+            self._wire.run("SET " + ", ".join(f"@{name} = NULL" for name in sorted(names)))
         self._wire.run("SAVEPOINT goex")
         # Undo and redo come at another moment: a trigger that writes the time would write another one.
         self._wire.run(f"SET SESSION timestamp = UNIX_TIMESTAMP(SYSDATE(6)) + {_LATER}")

@@ -15,7 +15,7 @@ from typing import cast
 
 import apsw
 
-from policies.errors import InvalidInput, Unsupported
+from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.checking.parse import read
@@ -137,7 +137,13 @@ def _reach_of_definitions(connection: Connection, program: Program, schema: Sche
         for use in statement.uses
         if use.verb not in ("select", "create", "alter")
     }
-    return Reach(frozenset(), cascades(schema, pairs), "definitions change")
+    fired: set[Write] = set()
+    for statement in program.statements:
+        if statement.verb in ("insert", "update", "delete"):
+            with suppress(GoexError):  # it writes what an earlier one makes: in a new table, which has no triggers
+                fired |= {write for write in _explained(connection.db, connection, statement) if write[2]}
+    pairs |= {(verb, table) for verb, table, _ in fired}
+    return Reach(frozenset(fired), cascades(schema, pairs), "definitions change")
 
 
 def _fills(statement: Statement) -> bool:

@@ -140,6 +140,88 @@ def test_what_cant_be_kept_is_refused_beforehand(base: Base, sql: str, said: str
     assert base.dump() == before
 
 
+@pytest.mark.parametrize(
+    ("view", "refused"),
+    [
+        ("CREATE VIEW v AS SELECT id, name FROM projects WHERE name = 'core'", False),  # the control
+        ("CREATE VIEW v AS SELECT id, name FROM beside.projects WHERE name = 'core'", True),
+        ("CREATE VIEW v AS SELECT id, n FROM parted PARTITION (low)", True),
+        ("SET NAMES utf8mb4 COLLATE utf8mb4_bin; CREATE VIEW v AS SELECT id, name FROM projects WHERE name = 'core'",
+         False),
+        ("SET NAMES utf8mb4 COLLATE utf8mb4_bin; CREATE VIEW v AS SELECT id, name FROM projects"
+         " WHERE LOWER('A') = 'A' OR name = 'core'", True),
+        ("SET NAMES utf8mb4 COLLATE utf8mb4_bin; CREATE VIEW v AS SELECT id, name FROM projects"
+         " WHERE IF(id = 1, 'a', 'b') IN ('A')", True),
+        ("SET NAMES utf8mb4 COLLATE utf8mb4_bin; CREATE VIEW v AS SELECT id, name FROM projects"
+         " WHERE name = LOWER('CORE')", True),
+    ],
+)  # fmt: skip
+def test_a_view_that_chooses_otherwise_stays_one(base: Base, view: str, refused: bool) -> None:
+    """Of another database, of parts of a table, or one that compares texts by another collation than the session."""
+    base.run(f"{TRACKER} CREATE TABLE parted (id INT PRIMARY KEY, n INT) PARTITION BY RANGE (id)"
+             " (PARTITION low VALUES LESS THAN (10), PARTITION high VALUES LESS THAN MAXVALUE);"
+             " INSERT INTO parted VALUES (1, 1), (20, 2)")  # fmt: skip
+    beside = f"{base.name}_beside"
+    base.run(f"CREATE DATABASE `{beside}`; CREATE TABLE `{beside}`.projects (id INT PRIMARY KEY, name VARCHAR(40));"
+             f" INSERT INTO `{beside}`.projects VALUES (1, 'core')")  # fmt: skip
+    try:
+        base.run(view.replace("beside.", f"`{beside}`."))
+        before, shown = base.dump(), base.run("SELECT * FROM v")
+        if not refused:
+            assert {use.table for use in base.job("DELETE FROM v").program.statements[0].uses} == {"projects"}
+            return
+        with pytest.raises(GoexError, match="isn't a plain table"):
+            base.job("DELETE FROM v")
+        assert (base.dump(), base.run("SELECT * FROM v")) == (before, shown)
+    finally:
+        base.run(f"DROP DATABASE `{beside}`")
+
+
+def test_what_a_trigger_does_by_a_variable_is_rehearsed_without_it(base: Base) -> None:
+    """Undo comes on another connection, where the variable isn't set."""
+    base.run("CREATE TABLE b (id INT PRIMARY KEY, v INT); INSERT INTO b VALUES (1, 1), (2, 2)")
+    base.run("CREATE TRIGGER t BEFORE INSERT ON b FOR EACH ROW SET NEW.v = IF(@keep = 1, NEW.v, 777)")
+    before = base.dump()
+    for sql in (
+        "SET @keep = 1; DELETE FROM b WHERE id = 2",
+        "SELECT 1 INTO @keep; DELETE FROM b WHERE id = 2",
+        "SELECT @keep := 1; DELETE FROM b WHERE id = 2",
+    ):
+        job = base.job(sql)
+        with base.session() as session, pytest.raises(Unsupported, match="triggers of b change rows"):
+            session.run(job)
+        assert base.dump() == before
+
+
+def test_what_ignore_leaves_isnt_counted_and_beside_another_table_it_is_refused(base: Base) -> None:
+    base.run(
+        "CREATE TABLE p (id INT PRIMARY KEY); INSERT INTO p VALUES (1), (2);"
+        "CREATE TABLE c (id INT PRIMARY KEY, p INT, n INT UNIQUE, FOREIGN KEY (p) REFERENCES p (id));"
+        "INSERT INTO c VALUES (1, 1, 1), (2, 1, 2), (3, 2, 5);"
+        "CREATE TABLE d (id INT PRIMARY KEY, n INT CHECK (n < 9)); INSERT INTO d SELECT id, n FROM c"
+    )
+    for sql in (
+        "UPDATE IGNORE c JOIN p ON p.id = c.p SET c.p = c.id * c.id",
+        "UPDATE IGNORE d JOIN c ON c.id = d.id SET d.n = d.id * d.id",
+        "UPDATE IGNORE c JOIN p ON p.id = c.p SET c.n = c.id + 1",
+    ):
+        with pytest.raises(Unsupported, match="UPDATE IGNORE") as caught:
+            base.job(sql)
+        assert caught.value.next_step
+    before = base.dump()
+    for sql in (
+        "UPDATE IGNORE c SET n = id + 1",  # one collides
+        "UPDATE IGNORE d SET n = id * id",  # one is against the CHECK
+        "UPDATE IGNORE c SET p = id",  # one points to nothing
+    ):
+        job = base.job(sql)
+        with base.session() as session:
+            session.run(job)
+            assert base.dump() != before
+            session.revert(job, "undo")
+        assert base.dump() == before
+
+
 def test_a_view_writes_what_it_shows_and_no_more(base: Base) -> None:
     """The view's condition stands beside the statement's own, in brackets."""
     base.run(TRACKER)

@@ -33,6 +33,8 @@ FORMS = {
     "statistics of one": "ANALYZE track",
     "statistics and rows": "DELETE FROM play WHERE track = 3; ANALYZE; UPDATE track SET plays = 0",
     "a number of the file": "PRAGMA user_version = 12",
+    "a number of the file, and what a trigger writes": "BEGIN; INSERT INTO play VALUES ('z', 1);"
+    " PRAGMA user_version = 4; COMMIT",
     "a migration": "BEGIN; ALTER TABLE track ADD COLUMN bitrate INTEGER; UPDATE track SET bitrate = 320; PRAGMA"
     " user_version = 13; COMMIT",
     "foreign keys on": "PRAGMA foreign_keys = ON; DELETE FROM artist WHERE name = 'nina'",
