@@ -43,6 +43,13 @@ def standing(
     return found
 
 
+def triggers(wire: Wire, table: str) -> list[str]:
+    """The names of those on a table."""
+    query = "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, '' FROM information_schema.TRIGGERS"
+    found = _rows(wire, f"{query} WHERE TRIGGER_SCHEMA = DATABASE()")
+    return sorted(name for name, on, _ in found if on.lower() == table.lower())
+
+
 def _rows(wire: Wire, query: str) -> list[tuple[str, str, str]]:
     return [(str(name), str(table), str(text or "")) for name, table, text in wire.rows(query)]
 

@@ -77,6 +77,10 @@ def run(wire: Wire, job: Job, found: Definition) -> Ran:
         definitions_whole.refuse_orphans(wire, found.table)
     with _locked(wire, found if found.planned_on else None):
         now = _same_as_planned(wire, job, found) if found.planned_on else None
+        if found.recounts:
+            counter = f", {foreseen.counter(wire, found.table)}"
+            late = found.late + counter if found.late else ""
+            found = replace(found, late=late, undo=found.undo + ("" if late else counter))
         kept = _keep(wire, job, found, now) if found.keeps and now is not None else {}
         note = Note(
             at="committing",
@@ -86,7 +90,9 @@ def run(wire: Wire, job: Job, found: Definition) -> Ran:
             reached=(Reached(table=found.table, verb=statement.verb, rows=kept.get("number", 0)),),
             definition={
                 "table": found.table,
-                "undo": foreseen.counter_back(wire, found.table) if found.counts else found.undo,
+                "undo": f"ALTER TABLE {quoted(found.table)} {foreseen.counter(wire, found.table)}"
+                if found.counts
+                else found.undo,
                 "counts": found.counts,
                 "lost": found.lost,
                 "lock": found.lock,
@@ -322,6 +328,7 @@ def compare(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> Ran:
     """See `Session.compare`. Raises Conflict."""
     if _stage(wire, note, verb) == "so":
         return Ran(reached=(), notes=("It is so already: nothing was changed.",))
+    _refuse_fired(wire, note, verb)
     return Ran(reached=turned(note.reached) if verb == "undo" else note.reached)
 
 
@@ -336,6 +343,7 @@ def revert(wire: Wire, job: Job, note: Note, verb: Literal["undo", "redo"]) -> R
             if kept and note.reverting == verb:
                 replace(note, ended=True).put(job.records)
             return Ran(reached=(), notes=("It is so already: nothing was changed.",))
+        _refuse_fired(wire, note, verb)
         note = note.begin(verb, job.records, connection=wire.id, started=settle.started(wire))
         if kept:
             _turn(wire, job, note, verb, there=there, begun=stage == "begun")
@@ -381,9 +389,11 @@ def _do_again(wire: Wire, job: Job, note: Note, *, begun: bool) -> None:
     with _committed(wire):
         found = definitions_kept.rows_digest(wire, str(note.definition["table"]))
     if found != kept["rows"]["after"]:
+        kept = {**kept, "rows": {**kept["rows"], "after": found}}  # so that it can be undone all the same
+        replace(note, definition={**note.definition, "kept": kept}).put(job.records)
         raise Conflict(
             f"{note.definition['table']} was changed, and its rows aren't exactly as they were.",
-            next_step="Look at them.",
+            next_step="Look at them; goex undo brings those back that were there before.",
         )
 
 
@@ -451,8 +461,21 @@ def _defined_otherwise(name: str, now: str, wanted: str) -> Conflict:
     )
 
 
+def _refuse_fired(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> None:
+    kept = note.definition.get("kept")
+    if kept and not kept.get("scratch"):
+        definitions_kept.refuse_fired(schema.read(wire), note.definition, verb, more=kept["moment"] != "DEFAULT")
+
+
 def _refuse_built_since(wire: Wire, note: Note, verb: Literal["undo", "redo"]) -> None:
     theirs = _built_since(wire, note) if verb == "undo" else []
+    drops = verb == "redo" and bool(note.definition.get("kept", {}).get("scratch")) and not note.definition["after"]
+    if drops and (fired := built_on.triggers(wire, str(note.definition["table"]))):
+        raise Conflict(
+            f"{note.definition['table']} got triggers since, which would go with it. Nothing was changed.",
+            next_step="Look at these, and drop them first if they aren't needed.",
+            difference=tuple(f"trigger {one}: was made since" for one in fired),
+        )
     if theirs:
         raise Conflict(
             f"{note.definition['table']} is used by what was made since, and undo would break it. Nothing was changed.",

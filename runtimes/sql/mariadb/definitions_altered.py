@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -17,21 +17,19 @@ from sqlglot import exp
 from policies.errors import Unsupported
 from runtimes.sql.contract import Schema, Table
 from runtimes.sql.mariadb import definitions_foreseen as foreseen
-from runtimes.sql.mariadb.column_room import beyond
-from runtimes.sql.mariadb.definitions_foreseen import Seen, shown
+from runtimes.sql.mariadb import definitions_values
+from runtimes.sql.mariadb.definitions_foreseen import shown
 from runtimes.sql.mariadb.definitions_kept import names_one
+from runtimes.sql.mariadb.definitions_values import Plain, Unread
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.wire import Wire
 
-Plain = Callable[[exp.ColumnDef, Table], bool]
 _NAME = r"`(?:[^`]|``)*`"
 _COLUMN = re.compile(rf"  (?P<name>{_NAME}) .*")
 _KEY = re.compile(rf"  (?:PRIMARY KEY|(?:UNIQUE |FULLTEXT )?KEY (?P<name>{_NAME})) \((?P<columns>{_NAME}.*)")
 _CHECK = re.compile(rf"  CONSTRAINT (?P<name>{_NAME}) CHECK .*")
 _COMMENT = re.compile(r" COMMENT='(?:[^']|'')*'\Z")
 _ACTIONS = (exp.ColumnDef, exp.Drop, exp.RenameColumn, exp.ModifyColumn, exp.AlterColumn, exp.AddConstraint)
-# What a column may be filled with meanwhile: the same at each time (`definitions_kept` stops the clock).
-_STEADY = re.compile(r"(?:NULL|[bx]?'.*'|-?[\d.]+(?:e[+-]?\d+)?|current_timestamp\(\d?\))?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +48,7 @@ class Inverse:
     lost: str = ""  # as of `Definition`
     unknown: str = ""
     names: tuple[str, ...] = ()
-
-
-class _Unread(Exception):
-    """A definition that isn't understood."""
+    recounts: bool = False  # whether AUTO_INCREMENT comes back, whose value has to be added
 
 
 @dataclass(slots=True)
@@ -74,7 +69,7 @@ class _Parts:
         found.links = links
         for line in lines[1:]:
             if found.options:
-                raise _Unread  # partitions
+                raise Unread  # partitions
             if column := _COLUMN.fullmatch(line):
                 found.columns[_bare(column["name"])] = line
             elif _KEY.fullmatch(line):
@@ -84,7 +79,7 @@ class _Parts:
             elif line.startswith(") "):
                 found.options = line
             else:
-                raise _Unread
+                raise Unread
         return found
 
 
@@ -102,7 +97,7 @@ def inverse(
         return None
     try:
         return _inverse(wire, tree, actions, table, schema, plain, written)
-    except _Unread:
+    except Unread:
         return None
 
 
@@ -128,10 +123,13 @@ def _inverse(
                 f"The trigger {trigger} of {table.name} names a column that is renamed, and would go on doing so.",
                 next_step="Drop the trigger first, and make it anew afterwards.",
             )
-    changes = _changes(was, now, names, table.name)
+    links = {_renamed_link(line, table.name, {new: old for old, new in names.items()}) for line in now.links}
+    keys = {_called(line): _plainly(line) for line in was.keys if _plainly(line)}
+    made = foreseen.generated(wire, table.name, keys) if links != set(was.links) else frozenset[str]()
+    changes = _changes(was, now, names, table.name, made)
     if changes.keys_on(_needed(was, now, names, table, schema)) or changes.rewritten & linked_columns(table, schema):
         return None  # a foreign key may stand against it, or the server drop an index that it made for one
-    values = _values(before, after, actions, table, names, plain)
+    values = definitions_values.values(before, after, actions, table, names, plain)
     if written:
         values.write(before, names, written)
     undo, late = changes.clauses(values.fills)
@@ -145,6 +143,12 @@ def _inverse(
     back = foreseen.seen(wire, tree, table.name, [first, second])
     if not foreseen.same("\n".join([back[-1].definition, *was.links]), own):
         raise foreseen.not_as_it_was(table.name)
+    expected = "\n".join([after.definition, *now.links])
+    if values.keeps and foreseen.same(expected, own):
+        raise Unsupported(
+            f"{table.name} would be defined as before, so nobody could see whether that ran.",
+            next_step="Use UPDATE for the values alone.",
+        )
     between = "\n".join([back[2].definition, *changes.links_kept]) if late else own
     forth = _forth(_Parts.of(between), now, names, table.name) if values.fills else []
     if forth:
@@ -159,13 +163,14 @@ def _inverse(
         tried=(first, second),
         between=between if late else "",
         forth=_alter(table.name, forth),
-        expected="\n".join([after.definition, *now.links]),
+        expected=expected,
         keeps=values.keeps,
         fills=tuple(values.fills),
         dropped=bool(values.dropped),
         lost="" if values.keeps else _any_row(table.name, values.lost),
         unknown="" if values.keeps else _any_row(table.name, values.unknown),
         names=(table.name, *new, *changed) if new or changed else (),
+        recounts=values.recounts,
     )
 
 
@@ -173,7 +178,7 @@ def _forth(between: _Parts, now: _Parts, names: Mapping[str, str], table: str) -
     """The clauses that lead from the definition between two steps of the undo to the one that it began with."""
     try:
         changes = _changes(now, between, {new: old for old, new in names.items()}, table)
-    except _Unread:
+    except Unread:
         return []
     return changes.clauses([])[0]
 
@@ -206,7 +211,7 @@ def _surviving(actions: list[exp.Expr], was: _Parts, now: _Parts) -> dict[str, s
         if name.lower() not in dropped:
             new = there.get(renames.get(name.lower(), name).lower())
             if new is None or new in found.values():
-                raise _Unread
+                raise Unread
             found[name] = new
     return found
 
@@ -230,7 +235,7 @@ def _links_after(
         added = foreseen.foreign_keys(nodes, table.name, list(now.columns), schema)
         numbered = f"{table.name}_ibfk_".lower()
         if not added or any(_bare(_link(line)["name"]).lower().startswith(numbered) for line in (*added, *found)):
-            raise _Unread  # the server counts those
+            raise Unread  # the server counts those
         found += added
     return found
 
@@ -238,7 +243,7 @@ def _links_after(
 def _link(line: str) -> re.Match[str]:
     found = foreseen.LINK.fullmatch(line)
     if found is None:
-        raise _Unread
+        raise Unread
     return found
 
 
@@ -301,7 +306,10 @@ class _Changes:
         return [*self.drops, *self.columns, *([] if waits else behind)], behind if waits else []
 
 
-def _changes(was: _Parts, now: _Parts, names: Mapping[str, str], table: str) -> _Changes:
+def _changes(
+    was: _Parts, now: _Parts, names: Mapping[str, str], table: str, made: frozenset[str] = frozenset()
+) -> _Changes:
+    """`made`: indexes that the server made for a foreign key. It makes another where one comes anew, and drops that."""
     found, back = _Changes(), {new: old for old, new in names.items()}
     moved = _moved([name for name in was.columns if name in names], [back[one] for one in now.columns if one in back])
     at = " FIRST"
@@ -316,13 +324,20 @@ def _changes(was: _Parts, now: _Parts, names: Mapping[str, str], table: str) -> 
             found.columns.append(f"RENAME COLUMN {quoted(new)} TO {quoted(name)}")
         at = f" AFTER {quoted(name)}"
     found.columns = [f"DROP COLUMN {quoted(name)}" for name in now.columns if name not in back] + found.columns
-    for old, new_ones in ((was.keys, now.keys), (was.texts, now.texts)):
-        _index_changes(found, old, [_mapped_key(line, back) for line in new_ones])
+    links = {line: _renamed_link(line, table, back) for line in now.links}
+    stays = _made_for([one for one in links.values() if one not in was.links], was.keys, made)
+    if {_called(was.keys[at]) for at in stays} & {_called(line) for line in now.keys}:
+        raise Unsupported(
+            f"The server would replace an index of {table} that it made for a foreign key of these columns.",
+            next_step=foreseen.BACKUP,
+        )
+    comes = _made_for([one for one in was.links if one not in links.values()], was.keys, made)
+    _index_changes(found, was.keys, [_mapped_key(line, back) for line in now.keys], min(comes, default=len(was.keys)))
+    _index_changes(found, was.texts, [_mapped_key(line, back) for line in now.texts], len(was.texts))
     for line in now.checks:
         if _called(line) not in map(_called, was.checks):
             found.drops.append(f"DROP CONSTRAINT {_called(line)}")
     found.adds += [(line, True) for line in was.checks if _called(line) not in map(_called, now.checks)]
-    links = {line: _renamed_link(line, table, back) for line in now.links}
     for line, mapped in links.items():
         if mapped not in was.links:
             found.drops.insert(0, f"DROP FOREIGN KEY {_link(line)['name']}")
@@ -332,7 +347,7 @@ def _changes(was: _Parts, now: _Parts, names: Mapping[str, str], table: str) -> 
     for line in was.links:
         if line not in links.values():
             if any(_link(line)["name"].lower() == _link(one)["name"].lower() for one in now.links):
-                raise _Unread
+                raise Unread
             found.adds.append((line, True))
             found.of_links.add(f"ADD {line.strip()}")
     if now.options != was.options:
@@ -357,10 +372,23 @@ def _moved(was: list[str], now: list[str]) -> set[str]:
     return set(was) - set(ends[-1] if ends else [])
 
 
-def _index_changes(found: _Changes, was: list[str], now: list[str]) -> None:
-    """Where the first differs, and all behind it: the server writes new ones behind the others."""
+def _plainly(line: str) -> str:
+    """The columns of an index that the server may have made for a foreign key; "": it has made none such."""
+    found = re.fullmatch(rf"  KEY {_NAME} \(({_NAME}(?:, {_NAME})*)\)", line)
+    return found[1] if found else ""
+
+
+def _made_for(links: list[str], keys: list[str], made: frozenset[str]) -> list[int]:
+    """The places of those indexes that lead with the columns of one of these foreign keys."""
+    columns = [re.findall(_NAME, _link(line)["columns"]) for line in links]
+    leading = [(at, re.findall(_NAME, _plainly(line))) for at, line in enumerate(keys) if _called(line) in made]
+    return [at for at, held in leading if any(set(held[: len(one)]) == set(one) for one in columns)]
+
+
+def _index_changes(found: _Changes, was: list[str], now: list[str], most: int) -> None:
+    """Where the first differs, or at `most`, and all behind it: the server writes new ones behind the others."""
     same = 0
-    while same < min(len(was), len(now)) and was[same] == now[same]:
+    while same < min(len(was), len(now), most) and was[same] == now[same]:
         same += 1
     called, called_now = {_called(line) for line in was}, {_called(line) for line in now}
     for line in now[same:]:
@@ -396,84 +424,3 @@ def _bare(name: str) -> str:
 def _uncommented(clause: str) -> str:
     """A clause without its comment: of a character of four bytes the server shows a question mark everywhere else."""
     return re.sub(r" ?\bCOMMENT[ =]'(?:[^']|'')*'", "", clause)
-
-
-# ---- the values
-
-
-@dataclass(slots=True)
-class _Values:
-    """What becomes of them."""
-
-    keeps: bool = False
-    refused: bool = False
-    fills: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)  # columns that may hold more than before
-    dropped: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)  # conditions for rows that undo would change
-    unknown: list[str] = field(default_factory=list)  # and that it couldn't put back
-
-    def write(self, before: Seen, names: Mapping[str, str], written: frozenset[str]) -> None:
-        """Take in that these columns are written, too."""
-        self.keeps = True
-        held = {name.lower() for name in written}
-        for name, new in names.items():
-            made = "GENERATED" in before.columns[name][3]
-            if new.lower() in held and not made and name not in self.fills:
-                self.fills.append(name)
-                self.dropped.append(name)
-
-
-def _values(
-    before: Seen, after: Seen, actions: list[exp.Expr], table: Table, names: Mapping[str, str], plain: Plain
-) -> _Values:
-    found = _Values()
-    for name, (kind, collation, nullable, extra) in before.columns.items():
-        made, new = "GENERATED" in extra, names.get(name)
-        if new is None:
-            if not made:
-                found.keeps = True
-                found.dropped.append(name)
-                found.fills.append(name)
-                column = next(one for one in table.columns if one.name == name)
-                found.refused = found.refused or _STEADY.fullmatch(column.default) is None
-            continue
-        kind_after, collation_after, nullable_after, extra_after = after.columns[new]
-        if made or "GENERATED" in extra_after:
-            found.keeps = found.keeps or not made or "GENERATED" not in extra_after
-            found.fills += [] if made else [name]
-            continue
-        if (kind, collation, nullable) == (kind_after, collation_after, nullable_after):
-            continue
-        found.changed.append(name)
-        room = beyond(kind, kind_after, quoted(new)) if collation == collation_after else ""
-        other = (kind, collation) != (kind_after, collation_after)
-        if (other and not room) or nullable > nullable_after:
-            found.keeps = True
-            found.fills.append(name)
-            continue
-        found.lost += [room] if kind != kind_after else []
-        found.lost += [f"{quoted(new)} IS NULL"] if nullable != nullable_after else []
-        if kind.lower().startswith("enum(") and kind != kind_after:
-            found.unknown.append(beyond(kind, kind_after, quoted(name)))
-    _added_values(found, actions, table, set(after.columns) - set(names.values()), plain)
-    return found
-
-
-def _added_values(found: _Values, actions: list[exp.Expr], table: Table, new: set[str], plain: Plain) -> None:
-    defined = {one.name.lower(): one for one in actions if isinstance(one, exp.ColumnDef)}
-    for name in sorted(new):
-        node = defined.get(name.lower())
-        if node is None:
-            raise _Unread
-        if plain(node, table):
-            column = quoted(name)
-            # By value and by every byte: a collation may call different texts the same, and bytes alone round a float.
-            same = f"{column} <=> DEFAULT({column}) AND CAST({column} AS BINARY) <=> CAST(DEFAULT({column}) AS BINARY)"
-            found.lost.append(f"NOT ({same})")
-            continue
-        found.keeps = True
-        defaults = node.find_all(exp.DefaultColumnConstraint)
-        moment = "timestamp" in str(node.args.get("kind")).lower()
-        if moment or any(not isinstance(one.this, exp.Literal | exp.Null | exp.Boolean) for one in defaults):
-            found.refused = True  # another value at each time

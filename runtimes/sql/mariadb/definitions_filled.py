@@ -20,7 +20,8 @@ from runtimes.sql.mariadb.wire import Wire
 
 _VARIES = names(
     """BENCHMARK CONNECTION_ID CURRENT_ROLE CURRENT_USER FOUND_ROWS GET_LOCK LAST_INSERT_ID LASTVAL NEXTVAL RAND RANDOM
-    RANDOM_BYTES RELEASE_LOCK ROW_COUNT SESSION_USER SETVAL SLEEP SYS_GUID SYSDATE SYSTEM_USER USER UUID UUID_SHORT"""
+    RANDOM_BYTES RELEASE_LOCK ROWNUM ROW_COUNT SESSION_USER SETVAL SLEEP SYS_GUID SYSDATE SYSTEM_USER USER UUID
+    UUID_SHORT UUID_V4 UUID_V7"""
 )
 
 
@@ -53,6 +54,15 @@ def columns(table: Table, schema: Schema, updates: tuple[Statement, ...]) -> fro
             raise Unsupported(
                 "What that UPDATE writes may be something else each time, so it can't follow a definition.",
                 next_step="Make it an action of its own.",
+            )
+        if "DEFAULT" in called or any(
+            node.name.upper() == "DEFAULT"
+            for node in tree.find_all(exp.Var, exp.Identifier)
+            if not node.args.get("quoted")
+        ):
+            raise Unsupported(
+                "What DEFAULT stands for may be something else each time, so it can't follow a definition.",
+                next_step="Write the value itself.",
             )
         if any(node.alias for node in tree.find_all(exp.Table)) or len(list(tree.find_all(exp.Table))) > 1:
             raise Unsupported(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -25,7 +25,8 @@ from runtimes.sql.mariadb.wire import ServerError, Wire
 COPY = "goex_try"
 BACKUP = "Leave it to somebody with a backup."
 _MISSING = 1146
-_COUNTER = re.compile(r" AUTO_INCREMENT=\d+")
+_COUNTER = re.compile(r"\A(\w+) AUTO_INCREMENT=(\d+)")  # behind ") ENGINE="
+_OPTIONS = "\n) ENGINE="
 _NAME = r"`(?:[^`]|``)*`"
 LINK = re.compile(
     rf"  CONSTRAINT (?P<name>{_NAME}) FOREIGN KEY \((?P<columns>{_NAME}(?:, {_NAME})*)\)"
@@ -49,15 +50,21 @@ def shown(wire: Wire, name: str, *, counts: bool = False) -> str:
             return ""
         raise
     try:
-        return written.decode() if counts else _COUNTER.sub("", written.decode())
+        return written.decode() if counts else uncounted(written.decode())
     except UnicodeDecodeError:
         raise NotText(f"{name} has a default that isn't text.", next_step=BACKUP) from None
 
 
-def counter_back(wire: Wire, table: str) -> str:
-    """What sets AUTO_INCREMENT to what it is now."""
-    found = _COUNTER.search(shown(wire, table, counts=True).rpartition("\n")[2])
-    return f"ALTER TABLE {quoted(table)} AUTO_INCREMENT = {found[0].partition('=')[2] if found else 1}"
+def uncounted(definition: str) -> str:
+    """A definition without the value of AUTO_INCREMENT; a default or a comment may have such words, too."""
+    lines, between, options = definition.rpartition(_OPTIONS)
+    return lines + between + _COUNTER.sub(r"\1", options)
+
+
+def counter(wire: Wire, table: str) -> str:
+    """The option that sets AUTO_INCREMENT to what it is now."""
+    found = _COUNTER.match(shown(wire, table, counts=True).rpartition(_OPTIONS)[2])
+    return f"AUTO_INCREMENT = {found[2] if found else 1}"
 
 
 def same(one: str, other: str) -> bool:
@@ -148,6 +155,26 @@ def run_on_copy(tree: exp.Expr, table: str, definition: str) -> str:
         if not left and not tree.args.get("options"):
             return ""
     return write(tree, Dialect.MARIADB)
+
+
+def generated(wire: Wire, table: str, keys: Mapping[str, str]) -> frozenset[str]:
+    """Which of these indexes, by name with their columns, the server made for a foreign key: they go where somebody
+    makes another on the same columns. All, where that can't be seen."""
+    if not keys:
+        return frozenset()
+    adds = ", ".join(f"ADD INDEX {quoted(f'{COPY}_{at}')} ({columns})" for at, columns in enumerate(keys.values()))
+    try:
+        wire.run(f"CREATE TEMPORARY TABLE {quoted(COPY)} LIKE {quoted(table)}")
+        wire.run(f"ALTER TABLE {quoted(COPY)} {adds}")
+        left = shown(wire, COPY)
+    except ServerError as error:
+        if error.number in errors.LOST:
+            raise
+        return frozenset(keys)
+    finally:
+        with contextlib.suppress(GoexError, ServerError):
+            wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(COPY)}")
+    return frozenset(name for name in keys if f"\n  KEY {name} (" not in left)
 
 
 def _drops_link(action: exp.Expr, links: set[str]) -> bool:

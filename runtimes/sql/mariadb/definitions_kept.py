@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, canonical, parse
@@ -33,7 +34,7 @@ from runtimes.sql.mariadb.wire import LENIENT, STRICT, ServerError, Wire
 from runtimes.sql.records import read_image, write_image
 
 IMAGE = "table"
-_VALUES = "goex_values"
+VALUES = "goex_values"
 
 
 # ---- what can't be kept
@@ -84,6 +85,11 @@ def names_one(text: str, names: Iterable[str]) -> bool:
     """Whether a trigger's text has one of those names; it may have one that isn't a plain word."""
     words = {one.lower() for one in re.findall(r"[\w$]+", text)}
     return any(not re.fullmatch(r"[\w$]+", name) or name.lower() in words for name in names)
+
+
+def has_key(table: Table, fills: Sequence[str]) -> bool:
+    """Whether something tells its rows apart without those columns."""
+    return bool(_key(table, fills))
 
 
 def _key(table: Table, fills: Sequence[str]) -> tuple[str, ...]:
@@ -232,6 +238,7 @@ def prepare(
         "key": list(filler.key) if filler is not None else [],
         "moving": list(filler.moving) if filler is not None else [],
         "fires": filler is not None and filler.fires,
+        "links": list(_links(schema, table.name)),
         "number": len(lines),
     }
 
@@ -251,19 +258,19 @@ def _fill(wire: Wire, form: Form, filler: _Filler, fills: Sequence[str], lines: 
         return
     columns = (*filler.key, *fills)
     listed, key = (", ".join(map(quoted, names)) for names in (columns, filler.key))
-    wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(_VALUES)}")
+    wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(VALUES)}")
     try:
         wire.run(
-            f"CREATE TEMPORARY TABLE {quoted(_VALUES)} (PRIMARY KEY ({key})) ENGINE=InnoDB"
+            f"CREATE TEMPORARY TABLE {quoted(VALUES)} (PRIMARY KEY ({key})) ENGINE=InnoDB"
             f" SELECT {listed} FROM {name} LIMIT 0"
         )
-        for some in batches(lines):
-            values = ",".join(_tuple(form, columns, line) for line in some)
-            wire.run(f"INSERT INTO {quoted(_VALUES)} ({listed}) VALUES {values}")
-        joined = " AND ".join(f"{name}.{quoted(one)} = {quoted(_VALUES)}.{quoted(one)}" for one in filler.key)
-        sets = [f"{name}.{quoted(one)} = {quoted(_VALUES)}.{quoted(one)}" for one in fills]
+        there = set(read(wire, form))
+        tuples = (_tuple(form, columns, line) for line in lines if line not in there)  # the others stay as they are
+        restore.insert_values(wire, f"INSERT INTO {quoted(VALUES)} ({listed}) VALUES ", tuples)
+        joined = " AND ".join(f"{name}.{quoted(one)} = {quoted(VALUES)}.{quoted(one)}" for one in filler.key)
+        sets = [f"{name}.{quoted(one)} = {quoted(VALUES)}.{quoted(one)}" for one in fills]
         sets += [f"{name}.{quoted(one)} = {name}.{quoted(one)}" for one in filler.moving]
-        update = f"UPDATE {name} JOIN {quoted(_VALUES)} ON {joined} SET {', '.join(sets)}"
+        update = f"UPDATE {name} JOIN {quoted(VALUES)} ON {joined} SET {', '.join(sets)}"
         if not filler.fires:
             wire.run(update)
             return
@@ -276,7 +283,7 @@ def _fill(wire: Wire, form: Form, filler: _Filler, fills: Sequence[str], lines: 
             wire.run("COMMIT")
     finally:
         if not wire.broken:
-            wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(_VALUES)}")
+            wire.run(f"DROP TEMPORARY TABLE IF EXISTS {quoted(VALUES)}")
 
 
 @contextlib.contextmanager
@@ -354,6 +361,42 @@ def is_unfilled(wire: Wire, note: Note) -> bool:
     if told.get("moment", "DEFAULT") == "DEFAULT" or told["rows"]["middle"] == told["rows"]["after"]:
         return False
     return rows_digest(wire, str(note.definition["table"])) == str(told["rows"]["middle"])
+
+
+def refuse_fired(schema: Schema, note: JsonObject, verb: Literal["undo", "redo"], *, more: bool) -> None:
+    """Raises Conflict where triggers, or foreign keys, that came since would write when rows are written: in an undo
+    those of `fills`, in a redo those of the statements behind it (`more`)."""
+    told, table = note["kept"], schema.tables.get(str(note["table"]))
+    if table is None or not (told["fills"] if verb == "undo" else more):
+        return
+    updates = bool(told["key"]) or verb == "redo"
+    found = [
+        f"trigger {name}"
+        for _, event, name, *_ in table.facts["triggers"]
+        if (str(event) == "UPDATE") == updates and not told["fires"]
+    ]
+    links = _links(schema, table.name)
+    found += [
+        f"foreign key {name}"
+        for name, follows in links.items()
+        if name not in told.get("links", ()) and (follows or not updates)  # the server holds the others
+    ]
+    if found:
+        raise Conflict(
+            f"Rows of {table.name} would be written, and these came since: {', '.join(found)}. Nothing was changed.",
+            next_step=f"Drop them, run goex {verb} again, and make them anew.",
+            difference=tuple(f"{one}: was made since" for one in found),
+        )
+
+
+def _links(schema: Schema, table: str) -> dict[str, bool]:
+    """The foreign keys that point to a table, and whether each follows an UPDATE."""
+    keys = ((one.name, link) for one in schema.tables.values() for link in one.foreign_keys)
+    return {
+        f"{link.name} of {child}": link.on_update not in ("NO ACTION", "RESTRICT")
+        for child, link in keys
+        if link.parent.lower() == table.lower()
+    }
 
 
 # ---- taking back

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -45,12 +46,15 @@ class Definition:
     between: str = ""  # the definition until then
     forth: str = ""  # what leads back from there to what the statement left
     fills: tuple[str, ...] = ()  # columns whose values undo may have to bring back
+    recounts: bool = False  # whether AUTO_INCREMENT comes back, whose value has to be added
 
 
 def planned(wire: Wire, schema: Schema, only: Statement, more: tuple[Statement, ...] = ()) -> Definition:
     """How a statement that stands alone is taken back, or with those that fill its table. Raises Unsupported."""
     verb = only.verb.upper()
     (tree,) = read(only.sql, Dialect.MARIADB)
+    if only.table.lower() in (foreseen.COPY, definitions_kept.VALUES):
+        raise Unsupported(f"GoEx makes a table {only.table} itself for a moment.", next_step="Use another name for it.")
     alters = not isinstance(tree, exp.Create) or str(tree.args.get("kind")).upper() == "INDEX"
     planned_on = shown(wire, only.table) if alters else ""
     refused = Unsupported(f"MariaDB commits {verb} at once, and it can't be taken back exactly.", next_step=BACKUP)
@@ -108,6 +112,7 @@ def _altered(
         between=found.between,
         forth=found.forth,
         fills=found.fills,
+        recounts=found.recounts,
     )
 
 
@@ -116,10 +121,41 @@ def _ours(table: Table) -> bool:
     return table.facts["engine"] == "InnoDB" and not other
 
 
+def needed(found: Definition, schema: Schema) -> Iterator[tuple[str, str]]:
+    """The rights that undo needs, each with its table; "*": of any name."""
+    if found.keeps in ("dropped", "made"):  # by a table of another name
+        yield from (("*", right) for right in ("SELECT", "CREATE", "INSERT", "ALTER", "DROP"))
+    if found.was:
+        yield from ((found.was, right) for right in ("CREATE", "INSERT"))
+        yield from ((found.table, right) for right in ("ALTER", "DROP"))
+    elif found.undo:
+        begins = {"ALTER TABLE": "ALTER", "DROP INDEX": "INDEX"}
+        yield found.table, begins.get(" ".join(found.undo.split(" ", 2)[:2]), "DROP")
+    table = schema.tables.get(found.table)
+    if table is not None and found.fills:
+        events = ("UPDATE",) if definitions_kept.has_key(table, found.fills) else ("INSERT", "DELETE")
+        yield from ((found.table, right) for right in events)
+    if table is not None and (found.keeps == "dropped" or " REFERENCES " in found.undo + found.late):
+        yield from ((link.parent, "REFERENCES") for link in table.foreign_keys if link.parent in schema.tables)
+
+
 def refuse_unknown(wire: Wire, found: Definition) -> None:
     """Raises Unsupported where a row holds what undo couldn't put back."""
     if found.unknown and wire.rows(found.unknown):
         raise Unsupported(f"{found.table} holds values that undo couldn't put back.", next_step=BACKUP)
+    if found.keeps or " CHECK (" not in found.undo:
+        return
+    for table, clause in wire.rows(
+        "SELECT TABLE_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS WHERE CONSTRAINT_SCHEMA = DATABASE()"
+    ):
+        if str(table).lower() != found.table.lower():
+            continue
+        refused = wire.rows(f"SELECT 1 FROM {quoted(found.table)} WHERE NOT ({clause}) LIMIT 1")
+        if refused or wire.rows("SHOW WARNINGS"):  # of a text that isn't a number, which an ALTER doesn't take
+            raise Unsupported(
+                f"{found.table} holds rows that its own CHECK refuses, or can't compare, so undo can't restore it.",
+                next_step="Mend those rows first.",
+            )
 
 
 def _inverse(wire: Wire, tree: exp.Expr, statement: Statement, schema: Schema, filled: bool) -> Definition | None:

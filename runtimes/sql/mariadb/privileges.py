@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from policies.errors import Unsupported
@@ -103,6 +104,17 @@ def _too_much(place: Place, what: str) -> Unsupported:
         next_step=f"Make one for GoEx: CREATE USER goex@'%' IDENTIFIED BY '…'; "
         f"GRANT {NEEDED} ON {quoted(place.database)}.* TO goex@'%';",
     )
+
+
+def refuse_missing(rights: Grants, place: Place, needed: Iterable[tuple[str, str]]) -> None:
+    """Raises Unsupported where one of these rights on a table, which undo needs, isn't there."""
+    for table, right in needed:
+        if not rights.may(table, right):
+            raise Unsupported(
+                f"GoEx's user has no right to {right} {'in this database' if table == '*' else f'on {table}'}, which"
+                " undo needs.",
+                next_step=f"GRANT {NEEDED} ON {quoted(place.database)}.* TO {quoted(place.user)}@'%'",
+            )
 
 
 def no_trigger_right(place: Place, table: str) -> Unsupported:

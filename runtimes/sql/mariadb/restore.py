@@ -297,10 +297,14 @@ def _delete(wire: Wire, rows: Rows, keys: list[str]) -> None:
 def insert(wire: Wire, form: Form, lines: Iterable[str]) -> None:
     """Put whole rows into the table of that form."""
     head = f"INSERT INTO {quoted(form.table)} ({','.join(quoted(name) for name in form.written)}) VALUES "
+    insert_values(wire, head, (form.values(line) for line in lines))
+
+
+def insert_values(wire: Wire, head: str, rows: Iterable[str]) -> None:
+    """Put rows, as SQL, behind that head, in statements that no server finds too long."""
     waiting: list[str] = []
     size = 0
-    for line in lines:
-        values = form.values(line)
+    for values in rows:
         if waiting and (size + len(values) > 2**20 or len(waiting) >= 1000):
             wire.run(head + ",".join(waiting))
             waiting, size = [], 0

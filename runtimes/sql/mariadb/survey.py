@@ -19,7 +19,7 @@ from runtimes.sql.checking.nodes import names
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
 from runtimes.sql.mariadb import definitions, privileges, routines, several
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
-from runtimes.sql.mariadb.definitions_reversed import Definition, planned
+from runtimes.sql.mariadb.definitions_reversed import Definition, needed, planned
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.rows import Form
 from runtimes.sql.mariadb.steps import Step, explains_write, steps
@@ -132,6 +132,7 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
         if step.kind == "ddl":
             _refuse_truncate(step)
             found.definition = planned(wire, schema, step.statement, filled)
+            privileges.refuse_missing(rights, wire.place, needed(found.definition, schema))
             if found.definition.keeps == "made":
                 routines.refuse_views(wire, schema, read)
             if found.definition.keeps and step.table is not None and not rights.may(step.table.name, "TRIGGER"):
