@@ -204,6 +204,9 @@ class Calling(Classes):
                 self._noted(function)
                 return libraries.called(self, function, args, given)
         self._handed_on(args, given)
+        for value in (*args, *[item for _, item in given.items]):
+            if isinstance(value, Made):
+                self.objects.forget(value)
         return UNKNOWN
 
     def _handed_on(self, args: Iterable[Value], given: Fields) -> None:
@@ -211,6 +214,32 @@ class Calling(Classes):
         for value in (*args, *[item for _, item in given.items]):
             if isinstance(value, Function):
                 self.loose.append(value)
+                self._may_change(value, None, 0)
+
+    def _may_change(self, function: Function, of: Made | None, depth: int) -> None:
+        """What a function changes of objects that it knows, or of the one that it is a method of, may be either from
+        now on."""
+        node = function.node
+        own = node.args.args[0].arg if of is not None and node.args.args else ""
+        for one in ast.walk(node):
+            self.seen.spend(1)
+            match one:
+                case ast.Attribute(value=ast.Name(id=place), attr=name, ctx=ast.Store()):
+                    call = False
+                case ast.Subscript(value=ast.Name(id=place), slice=ast.Constant(value=str() as name), ctx=ast.Store()):
+                    call = False
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=place), attr=name)):
+                    call = True
+                case _:
+                    continue
+            holder = of if place == own else function.scope.find(place)
+            if not isinstance(holder, Made):
+                continue
+            method = self._of_class(holder.of, name) if call and depth < 3 else None
+            if method is not None:
+                self._may_change(method, holder, depth + 1)
+            elif not call:
+                self.objects.put(holder, name, UNKNOWN)
 
     def enter(self, function: Function, args: tuple[Value, ...], given: Fields, unknown: bool = False) -> Value:
         """Follow a function of the program's own."""

@@ -47,7 +47,10 @@ _ON_THE_WAY = frozenset({
     "_transport_for_url", "_send_handling_auth", "_send_handling_redirects", "_send_single_request",
     "_build_redirect_request", "_redirect_method", "_redirect_url", "_redirect_headers", "_redirect_stream",
 })  # fmt: skip
+_CHANGING_OBJECTS = ("__new__", "__setattr__", "__getattribute__")
 _LIBRARY = "\0library"  # an object's attribute: the client that it is besides
+_CALLED = _VERBS | {"request"}
+_OF_OBJECTS = frozenset({"params", "auth", "headers", "base_url"})  # each of requests' sessions has its own
 # What httpx gives its `request` beside what the caller gives.
 _GIVEN = ("content", "data", "files", "json", "params", "headers", "cookies")
 
@@ -90,7 +93,23 @@ class Classes(Expressions):
                             return self.of_library(made, name, args, given)
                         self._given_library(made, inherited, args, given)
                         return Lit(None)
+                return self._beside(made, one, name, args, given)
         return UNKNOWN
+
+    def _beside(self, made: Made, below: Class, name: str, args: list[Value], given: Fields) -> Value:
+        """What `super().name(…)` gives where none of a class's own bases has it: the next in the object's line."""
+        line = self._line(made.of)
+        for other in line[line_after(line, below) :]:
+            for one in other.node.body:
+                if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
+                    return self.enter(Function(one, other.scope, (made,)), tuple(args), given)
+        client = self._client_of(made.of)
+        if client is None:
+            return UNKNOWN
+        if name != "__init__":
+            return self.of_library(made, name, args, given)
+        self._given_library(made, client, args, given)
+        return Lit(None)
 
     def _line(self, made_of: Class, depth: int = 0) -> list[Class]:
         """A class, and those that it comes from."""
@@ -132,7 +151,22 @@ class Classes(Expressions):
         for one in made_of.node.body:
             if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name in self.mentioned:
                 self.loose.append(Function(one, made_of.scope, (made,)))
+        if self._is_changed(made_of):
+            self.objects.forget(made)
         return made
+
+    def _is_changed(self, made_of: Class) -> bool:
+        """Whether a class's objects may have something else than they are given."""
+        if any(self._of_class(made_of, name) is not None for name in _CHANGING_OBJECTS):
+            return True
+        for one in self._line(made_of):
+            given = [*one.node.decorator_list, *[each.value for each in one.node.keywords if each.arg == "metaclass"]]
+            for each in given:
+                found = self._name(each, one.scope) if isinstance(each, ast.Name) else UNKNOWN
+                if isinstance(found, Class) or (isinstance(found, Function) and _stores(found.node)):
+                    return True
+        found_below = self._of_class(made_of, "__init_subclass__")
+        return found_below is not None and _stores(found_below.node)
 
     def _class_values(self, made_of: Class) -> dict[str, Value]:
         found: dict[str, Value] = {}
@@ -144,7 +178,14 @@ class Classes(Expressions):
         for one in made_of.node.body:
             if isinstance(one, ast.Assign | ast.AnnAssign):
                 self.statement(one, inner)
-        return {**found, **dict(inner.names.items())}
+        found |= dict(inner.names.items())
+        return {name: UNKNOWN if self._changed_below(made_of, name) else value for name, value in found.items()}
+
+    def _changed_below(self, made_of: Class, name: str) -> bool:
+        """Whether a class's attribute, or that of one that it comes from, was given another value."""
+        if not self.changed:
+            return False
+        return any((one.node, each) in self.changed for one in self._line(made_of) for each in (name, ""))
 
     def _of_class(self, made_of: Class, name: str, depth: int = 0) -> Function | None:
         self.seen.spend(1 + len(made_of.node.body) // 8)
@@ -168,8 +209,16 @@ class Classes(Expressions):
             case Named(name=full):
                 return Named(f"{full}.{name}")
             case Made(attributes=attributes):
+                if name == "__class__":
+                    return owner.of
+                if name == "__dict__":  # by which they may be changed
+                    self.objects.forget(owner)
+                    return UNKNOWN
                 if name in attributes:
-                    return attributes[name]
+                    return attributes[name] if not self._changed_below(owner.of, name) else UNKNOWN
+                client = attributes.get(_LIBRARY)
+                if name == "params" and isinstance(client, Thing):
+                    return libraries.attribute(self, client, name)
                 found = self._of_class(owner.of, name)
                 if found is not None and _decorated(found, "property", "cached_property"):
                     return self.enter(Function(found.node, found.scope, (owner,)), (), Fields())
@@ -206,19 +255,15 @@ class Classes(Expressions):
         bases = {base.name for one in line for base in self._bases(one) if isinstance(base, Named)}
         if not decorated and bases <= {"builtins.object"}:
             return
-        names = [
-            one.target.id
-            for each in reversed(line)
-            for one in each.node.body
-            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
-        ]
+        names = [name for each in reversed(line) for name in _placed(each.node)]
         fields = {**dict(zip(dict.fromkeys(names), args, strict=False)), **dict(given.items)}
         if given.more:
             fields = dict.fromkeys(names, UNKNOWN) | fields
         if any("validator" in ast.dump(how) for one in line for each in one.node.body
                for how in getattr(each, "decorator_list", ())):  # fmt: skip
             fields = dict.fromkeys(fields, UNKNOWN)
-        made.attributes.update(fields)
+        functions = {each.name for one in line for each in one.node.body if isinstance(each, ast.FunctionDef)}
+        made.attributes.update({name: value for name, value in fields.items() if name not in functions})
         last = self._of_class(made.of, "__post_init__") or self._of_class(made.of, "__attrs_post_init__")
         if last is not None:
             self.enter(Function(last.node, last.scope, (made,)), (), Fields())
@@ -241,7 +286,8 @@ class Classes(Expressions):
             functions = {each.name: each for one in line for each in one.node.body if isinstance(each, ast.FunctionDef)}
             shown = functions.pop("__str__", None)
             written = written and (shown is None or ast.unparse(shown.body[-1]) in _SHOWN)
-            for name, value in self._class_values(made_of).items():
+            values = self._class_values(made_of)
+            for name, value in values.items():
                 if name.startswith("_"):
                     continue
                 if isinstance(value, Thing) and value.kind == "enum.auto":
@@ -251,16 +297,19 @@ class Classes(Expressions):
                 alike = next(
                     (one for one in found.values() if isinstance(value, Lit) and same(_value_of(one), value)), None
                 )
-                found[name] = value if plainly else alike or self._member(made_of, name, value)
+                found[name] = value if plainly else alike or self._member(made_of, name, value, values)
         self._members[made_of] = found
         return found
 
-    def _member(self, made_of: Class, name: str, value: Value) -> Made:
-        made = self.objects.born(Made(made_of, {"name": Lit(name), "_name_": Lit(name), "value": value, "_value_": value}))
+    def _member(self, made_of: Class, name: str, value: Value, values: dict[str, Value]) -> Made:
+        self.seen.spend(1)
+        made = self.objects.born(
+            Made(made_of, {"name": Lit(name), "_name_": Lit(name), "value": value, "_value_": value})
+        )
         if self._of_class(made_of, "__new__") is not None:
             made.attributes.update({"value": UNKNOWN, "_value_": UNKNOWN})
         for own in ("name", "value"):
-            if self._of_class(made_of, own) is not None or own in self._class_values(made_of):
+            if self._of_class(made_of, own) is not None or own in values:
                 del made.attributes[own]
         found = self._of_class(made_of, "__init__")
         if found is not None:
@@ -290,7 +339,10 @@ class Classes(Expressions):
         """The client that an object is, made with these."""
         own = {each.name for one in self._line(made.of) for each in one.node.body
                if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}  # fmt: skip
-        if own & _ON_THE_WAY:
+        given_names = {each.id for one in self._line(made.of) for each in _targets(one.node)}
+        if client.name.startswith("requests"):
+            given_names -= _OF_OBJECTS
+        if own & _ON_THE_WAY or given_names & (_ON_THE_WAY | _CALLED):
             what = f"a class that changes how {client.name} sends"
             self.seen.unread.append((self.line, what))
             return
@@ -299,6 +351,8 @@ class Classes(Expressions):
     def of_library(self, made: Made, name: str, args: list[Value], given: Fields) -> Value:
         """What a client's own function gives, of an object that comes from one."""
         client = made.attributes.get(_LIBRARY)
+        if isinstance(client, Unknown | OneOf):
+            self.seen.unread.append((self.line, "a client that may be one of several"))
         if not isinstance(client, Thing):
             return UNKNOWN
         own = self._of_class(made.of, "request") if name in _VERBS else None
@@ -323,15 +377,14 @@ class Classes(Expressions):
         if found is not None:  # JavaScript's setter
             self.enter(Function(found.node, found.scope, (made,)), (value,), Fields())
             return
-        self.objects.put(made, name, value)
+        own = any(self._of_class(made.of, one) is not None for one in _CHANGING_OBJECTS[1:])
+        self.objects.put(made, name, UNKNOWN if own else value)
         client = made.attributes.get(_LIBRARY)
-        if isinstance(client, Thing):
+        if client is not None and name in (_ON_THE_WAY | _CALLED) - _OF_OBJECTS:
+            self.seen.unread.append((self.line, "an object that changes how its client sends"))
+            self.objects.put(made, _LIBRARY, None)
+        elif isinstance(client, Thing):
             self.objects.put(made, _LIBRARY, libraries.assigned(client, name, value))
-
-    def forget(self, made: Made) -> None:
-        """Nothing is known of what an object has any more."""
-        for name in [one for one in made.attributes if one != _LIBRARY]:
-            self.objects.put(made, name, UNKNOWN)
 
     def entered(self, manager: Value) -> Value:
         """What `with manager as …` gives."""
@@ -342,6 +395,45 @@ class Classes(Expressions):
         if isinstance(manager, OneOf):
             return self.either([self.entered(one) for one in manager.values])
         return manager.of if isinstance(manager, Stream) else manager  # what a `contextmanager` yields
+
+
+def line_after(line: list[Class], one: Class) -> int:
+    """Where those begin that come after a class."""
+    return next((place + 1 for place, other in enumerate(line) if other.node is one.node), len(line))
+
+
+def _stores(node: ast.AST) -> bool:
+    """Whether a function gives something an attribute, or makes a class."""
+    return any(
+        isinstance(one, ast.ClassDef)
+        or (isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store))
+        or (isinstance(one, ast.Name) and one.id in ("setattr", "type"))
+        for one in ast.walk(node)
+    )
+
+
+def _placed(node: ast.ClassDef) -> Iterator[str]:
+    """The fields of a class that may be given by their place."""
+    for one in node.body:
+        if not isinstance(one, ast.AnnAssign) or not isinstance(one.target, ast.Name):
+            continue
+        kind = ast.unparse(one.annotation)
+        if "KW_ONLY" in kind:
+            return
+        how = {each.arg: each.value for each in one.value.keywords} if isinstance(one.value, ast.Call) else {}
+        plainly = all(
+            not isinstance(how.get(name), ast.Constant) or how[name].value is usual  # type: ignore[attr-defined]
+            for name, usual in (("init", True), ("kw_only", False))
+        )
+        if plainly and "ClassVar" not in kind:
+            yield one.target.id
+
+
+def _targets(node: ast.ClassDef) -> Iterator[ast.Name]:
+    """The names that a class's body gives values."""
+    for one in node.body:
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target] if isinstance(one, ast.AnnAssign) else []
+        yield from (each for each in targets if isinstance(each, ast.Name))
 
 
 def _decorated(function: Function, *names: str) -> bool:

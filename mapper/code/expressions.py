@@ -30,7 +30,7 @@ from mapper.code.abstract_values import (
     text,
     weight,
 )
-from mapper.code.interpreter import UNROLLED, Following, Left, Scope
+from mapper.code.interpreter import UNROLLED, Following, Scope
 from mapper.code.sent_requests import Enough
 
 MAX_NESTING = 320  # expressions within expressions
@@ -117,8 +117,8 @@ class Expressions(Following):
                 return self._comprehended(node, scope)
             case ast.DictComp():
                 inner = self._generators(node.generators, scope)
-                keys, found_items = (self.perhaps(lambda one=one: self.value(one, inner), again=True) for one in (node.key, node.value))
-                key, item = self.either(keys), self.either(found_items)
+                key = self.either(self.perhaps(lambda: self.value(node.key, inner), again=True))
+                item = self.either(self.perhaps(lambda: self.value(node.value, inner), again=True))
                 known, name = plain(key)
                 single = known and isinstance(name, str) and len(node.generators) == 0
                 return Fields(((name, item),)) if single else Fields(more=True)

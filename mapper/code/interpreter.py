@@ -93,6 +93,7 @@ class Following(ABC):
         self.at_once = False  # what is called next is begun before anything else is done
         self.followed: set[ast.AST] = set()
         self.objects = Objects()
+        self.changed: set[tuple[ast.ClassDef, str]] = set()  # attributes of classes that are given another value
         self._members: dict[Class, dict[str, Value] | None] = {}
         self.loose: list[Function] = []  # functions that were handed on, which anybody may call
 

@@ -192,11 +192,18 @@ class _JavaScript(Reader):
             and isinstance(function.of, Method | Fields | Listed | Stream | Thing | Named | Text | Lit | Form | Json)
         ):
             self.step()
-            found = own.called(self, function, args)
+            # Others may be spread into it.
+            found = own.called(self, function, [*args, UNKNOWN] if given.more else args)
             if found is not None:
                 self._handed_on(args, given)
                 return found
         return super().call(function, args, given)
+
+    def made(self, made_of: Class, args: list[Value], given: Fields) -> Value:
+        bases = [base for one in self._line(made_of) for base in self._bases(one)]
+        if any(isinstance(base, Named) and base.name.endswith(".Octokit") for base in bases):
+            self.seen.unread.append((self.line, "a class that comes from Octokit, which may change what is asked for"))
+        return super().made(made_of, args, given)
 
     def lent(self, function: Value, node: ast.Call, made: Value, scope: Scope) -> None:
         """What is given to somebody who isn't followed may be changed by them; that it is shows what it was before."""

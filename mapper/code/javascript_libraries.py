@@ -99,7 +99,8 @@ def _global(reader: Following, name: str, args: list[Value]) -> Value | None:
                 known = dict(other.items) if isinstance(other, Fields) else {}
                 if other != Lit(None) and (not isinstance(other, Fields) or other.more):
                     known = dict.fromkeys(first.attributes, UNKNOWN) | known  # any of them may be another
-                first.attributes.update(known)
+                for key, value in known.items():
+                    reader.objects.put(first, key, value)
             return first
         case "Object.assign" if args:
             made = first if isinstance(first, Fields) else Fields(more=True)

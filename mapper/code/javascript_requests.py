@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mapper.code import http, texts
 from mapper.code.abstract_values import (
     ANSWER,
     UNKNOWN,
     Fields,
+    Form,
     Function,
     Json,
     Listed,
@@ -61,6 +62,7 @@ _ASKING = frozenset({
     "socketPath", "transformRequest", "transport", "url",
 })  # fmt: skip
 _WRITTEN_OUT = frozenset({"url", "method", "baseURL", "timeout"})  # of these, texts and numbers
+_WRAPPED = ("js:loose", "js:asked", "js:else")  # the same, with less known of it
 _FAILED, _AGAIN = "axios.answer", "axios.sent"  # what an interceptor of axios's gets, and the request within it
 
 
@@ -135,13 +137,21 @@ def _within(value: Value) -> tuple[Value | None, list[str]]:
         names.insert(0, value.name)
         value = value.of
     if isinstance(value, Named):
-        whole = next((one for one in _AXIOS if value.name == one or value.name.startswith(f"{one}.defaults")), None)
+        below = tuple(f"{one}.{name}" for one in _AXIOS for name in ("defaults", "interceptors"))
+        whole = next((one for one in _AXIOS if value.name == one or value.name.startswith(
+            tuple(place for place in below if place.rpartition(".")[0] == one))), None)  # fmt: skip
         return (None, [""]) if whole is None else (_AXIOS_ITSELF, value.name.removeprefix(whole).split(".")[1:])
     return (value, names) if isinstance(value, Thing) and value.kind == "axios" else (None, [""])
 
 
 def given(reader: Following, function: Value, args: Sequence[Value]) -> None:
     """Whoever is called gets these."""
+    _, names = _within(function)
+    within = len(names) > 2 and names[0] == "defaults" and names[1] in _ASKING
+    passed = any(_within(one)[1][:1] == ["defaults"] for one in args if isinstance(one, Method | Named))
+    shown = isinstance(function, Named) and function.name.startswith("builtins.console.")
+    if within or "handlers" in names or (passed and not shown):
+        _unread(reader, "a client of axios whose defaults are changed")
     again = any(isinstance(one, Thing) and one.kind == _AGAIN for one in args)
     if again and not _sends_again(function):
         _unread(reader, "a request of axios that may be sent again in another way")
@@ -184,16 +194,38 @@ def leaves_request(reader: Following, function: Function) -> bool:
     above = {child: one for one in ast.walk(node) for child in ast.iter_child_nodes(one)}
     reader.seen.spend(1 + len(above) // 8)
     wanted = node.args.args[0].arg if node.args.args else ""
-    return all(
-        _leaves(one, above) for one in above if isinstance(one, ast.Name) and wanted and one.id == wanted
-    )  # fmt: skip
+    if not all(_gives_back(one, wanted) for one in _returned(node)):
+        return False
+    named = [one for one in above if isinstance(one, ast.Name)]
+    return all(one.id != "arguments" and (not wanted or one.id != wanted or _leaves(one, above)) for one in named)
+
+
+def _returned(node: ast.FunctionDef) -> list[ast.expr | None]:
+    """What a function gives, not what those within it give."""
+    found: list[ast.expr | None] = []
+    waiting: list[ast.AST] = list(node.body)
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.Return):
+            found.append(one.value)
+        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(one)
+    return found
+
+
+def _gives_back(value: ast.expr | None, wanted: str) -> bool:
+    """Whether that is what the function was given, or nothing."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _WRAPPED and value.args:
+        value = value.args[0]
+    nothing = value is None or (isinstance(value, ast.Constant) and value.value is None)
+    return nothing or (isinstance(value, ast.Name) and bool(wanted) and value.id == wanted)
 
 
 def _leaves(place: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
     """Whether what is done with a function's parameter there leaves it as it is."""
     parent = above[place]
     while isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id.startswith("js:"):
-        if parent.func.id not in ("js:loose", "js:asked", "js:else"):
+        if parent.func.id not in _WRAPPED:
             return False
         place, parent = parent, above[parent]  # the same, with less known of it
     if isinstance(parent, ast.Return | ast.Expr):
@@ -302,6 +334,8 @@ def _got(reader: Following, client: Thing, name: str, args: list[Value]) -> Valu
         form, sent = _field(options, "form", none), _field(options, "json", none)
         body = Json(sent) if sent != none else query_of(form) if form != none else _field(options, "body", none)
         asked = _field(options, "searchParams", none)
+        if asked != none:  # it replaces what the address asks for
+            url = _without_query(url)
         query = Fields() if asked == none else texts.fields_of(all_written(asked)) or Fields(more=True)
         _send(reader, verb, url, query, body)
     return ANSWER
@@ -336,6 +370,17 @@ def _hooked(reader: Following, options: Fields) -> bool:
     return True
 
 
+def _without_query(url: Value) -> Value:
+    kept: list[Any] = []
+    for part in parts_of(url):
+        if isinstance(part, Form):
+            break
+        kept.append(part.partition("?")[0] if part is not None else None)
+        if part is not None and "?" in part:
+            break
+    return text(kept)
+
+
 def _under(prefix: Value, url: Value, *, slashed: bool = False) -> Value:
     """An address below a client's, which is put before it as it is. `slashed`: it begins with a slash."""
     if prefix == Lit(None):
@@ -351,7 +396,9 @@ def _axios(reader: Following, owner: Thing, name: str, args: list[Value]) -> Val
     if name == "create":
         above = owner["base"] if owner["base"] is not None else none
         base = _field(first, "baseURL", above) if args else above
-        return owner.but(base=base, params=_field(first, "params", none) if args else none)
+        method = _field(first, "method", none) if args else none
+        params = _field(first, "params", none) if args else none
+        return owner.but(base=base, params=params, method=method, rewrites=bool(args) and _rewrites(first))
     if name in _BARE:
         return _asked(reader, owner, Lit(name), first, none, args[1] if len(args) > 1 else none)
     if name in _LOADED:
@@ -366,8 +413,18 @@ def _axios(reader: Following, owner: Thing, name: str, args: list[Value]) -> Val
         url: Value = _field(first, "url", Lit(""))
         if texts.is_text(first):
             url, config = first, args[1] if len(args) > 1 else none
-        return _asked(reader, owner, _field(config, "method", Lit("GET")), url, none, config)
+        usual = owner["method"] if owner["method"] not in (None, none) else Lit("GET")
+        return _asked(reader, owner, _field(config, "method", usual), url, none, config)
     return UNKNOWN
+
+
+def _rewrites(config: Value) -> bool:
+    """Whether options of axios's may change a request's body or query."""
+    return any(
+        _field(one, name, Lit(None)) != Lit(None)
+        for one in choices(config)
+        for name in ("transformRequest", "paramsSerializer", "adapter")
+    )
 
 
 def _asked(reader: Following, owner: Thing, verb: Value, url: Value, data: Value, config: Value) -> Value:
@@ -379,6 +436,8 @@ def _asked(reader: Following, owner: Thing, verb: Value, url: Value, data: Value
         if params is not None and params != Lit(None):
             query = query.merged(texts.fields_of(params) or Fields(more=True))
     sent = data if data != Lit(None) else _field(config, "data", Lit(None))
+    if owner["rewrites"] or _rewrites(config):
+        query, sent = Fields(more=True), UNKNOWN
     for one in choices(sent):
         _send(reader, verb, url, query, Json(one) if isinstance(one, Fields | Listed) else one)
     return ANSWER

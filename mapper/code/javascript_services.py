@@ -98,7 +98,7 @@ def made(reader: Following, function: Named, args: Sequence[Value]) -> Value | N
     """What making something gives; None for what is no client of these."""
     name = function.name.removeprefix("js:")
     if name.rpartition(".")[0] in _OCTOKIT:
-        return _octokit_made(function, args)
+        return _octokit_made(reader, function, args)
     if name.startswith(("googleapis", "@googleapis/")):
         return _google_made(reader, function, args)
     if not function.name.startswith("js:") or not (name in _MADE or name == _SLACK or name in _OCTOKIT):
@@ -173,7 +173,7 @@ def _say(reader: Following, method: str, sent: Fields) -> None:
     )
 
 
-def _octokit_made(function: Named, args: Sequence[Value]) -> Value:
+def _octokit_made(reader: Following, function: Named, args: Sequence[Value]) -> Value:
     """`Octokit.plugin(retry)` or `Octokit.defaults({…})`: a class that makes the same requests."""
     made, _, name = function.name.rpartition(".")
     if name == "plugin" and all(isinstance(one, Named) and _PLUGIN.fullmatch(one.name) for one in args):
@@ -182,6 +182,8 @@ def _octokit_made(function: Named, args: Sequence[Value]) -> Value:
         isinstance(one, Fields) and not one.more and all(one.get(other) is None for other in _ELSEWHERE) for one in args
     ):
         return Named(made)
+    if name in ("plugin", "defaults"):
+        reader.seen.unread.append((reader.line, f"Octokit.{name}, which may change what is asked for"))
     return UNKNOWN
 
 

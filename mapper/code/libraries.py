@@ -163,6 +163,18 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             return UNKNOWN
         case "builtins.setattr":
             reader.note("setattr changes what isn't named there")
+            known, wanted = plain(args[1]) if len(args) > 1 else (False, None)
+            for one in choices(first):
+                if isinstance(one, Class):
+                    reader.changed.add((one.node, wanted if known and isinstance(wanted, str) else ""))
+                elif isinstance(one, Made) and known and isinstance(wanted, str):
+                    reader.objects.put(one, wanted, UNKNOWN)
+                elif isinstance(one, Made):
+                    reader.objects.forget(one)
+        case "builtins.vars" if isinstance(first, Made):
+            reader.objects.forget(first)  # by what it gives they may be changed
+        case "builtins.type" if len(args) == 1 and isinstance(first, Made):
+            return first.of
         case "builtins.super":
             return UNKNOWN
         case "types.SimpleNamespace" | "argparse.Namespace" if not args:
@@ -211,7 +223,8 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
                 items, more = reader.items(handed) if handed is not None else ((), False)
                 named = given.get("kwargs")
                 extra = named if isinstance(named, Fields) else Fields()
-                reader.call(target, list(items), Fields(extra.items, extra.more or more))
+                passed = Fields(extra.items, extra.more or more)
+                reader.perhaps(lambda: reader.call(target, list(items), passed), again=True)  # when isn't known
     return UNKNOWN
 
 

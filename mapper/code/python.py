@@ -60,9 +60,16 @@ class Reader(Statements):
             self.seen.spend(len(self.loose))
             waiting = [one for one in self.loose if one.node not in self.followed]
             self.loose.clear()
-            for function in waiting:
-                self.followed.add(function.node)
-                self.enter(function, (), Fields(more=True), unknown=True)
+            for _ in range(2):
+                mark = self.objects.mark()
+                for function in waiting:
+                    self.followed.add(function.node)
+                    begun = self.objects.mark()
+                    self.enter(function, (), Fields(more=True), unknown=True)
+                    for made, name in self.objects.since(begun):  # in which order they are called isn't known
+                        self.objects.put(made, name, UNKNOWN)
+                if not self.objects.since(mark):
+                    break
             if not waiting:
                 break
 

@@ -41,6 +41,7 @@ MAX_DEPTH = 12
 UNROLLED = 24
 LONGEST = 100_000  # characters
 
+_SENDING = ("curl", "wget", "gh", "http", "https", "xh", "bash", "sh", "python", "python3", "node")
 _PREFIXES = frozenset({"sudo", "time", "nohup", "command", "exec", "env", "nice", "timeout", "stdbuf", "xargs", "then",
                        "builtin"})  # fmt: skip
 _HIDING = {"eval": "runs text as a program", "source": "reads another program", ".": "reads another program",
@@ -243,7 +244,7 @@ class _Shell(Programs):
             nodes = [*nodes[0].named_children, *nodes[1:]]
         for node in nodes:
             is_last = node == nodes[-1]
-            before = self.names
+            before, exported = self.names, set(self.exported)
             if len(nodes) > 1:  # each of them is a subshell
                 self.names = before.layer()
             if node.type == "command":
@@ -254,6 +255,7 @@ class _Shell(Programs):
                 handed = []
             if len(nodes) > 1:
                 self.leave(before)
+                self.exported = exported
         return handed[0] if handed and nodes else None
 
     def _into(self, node: Node, to: dict[str, Value]) -> None:
@@ -400,7 +402,7 @@ class _Shell(Programs):
         name, args = str(words[0].value), words[1:]
         base = name.rpartition("/")[2]
         counted = [*args[: max(len(args) - loose, 0)], shell_values.WORDS] if loose else args
-        if name in self.functions:
+        if name in self.functions and whole[0] in (words[0], Lit("time")):  # `command curl` is no function
             printed = self.function(name, counted)
             return printed if words is whole and name not in self.several else None
         if base in _MOVERS and not (base in ("bash", "sh") and args[:1] == [Lit("-c")]):
@@ -415,6 +417,8 @@ class _Shell(Programs):
                 self.write(one, UNKNOWN)
         elif base == "wget":
             curl.wget(self.seen, line, args)
+        elif base in ("find", "parallel") and any(isinstance(arg, Lit) and arg.value in _SENDING for arg in args):
+            self.seen.note(f"Line {line}: what {base} runs isn't read.")
         elif base == "gh":
             curl.gh(self.seen, line, args, text_in[0] if text_in else None)
         elif base in ("http", "https", "xh") and any(isinstance(arg, Lit) for arg in args):
@@ -439,7 +443,8 @@ class _Shell(Programs):
         elif base == "getopts":
             self.cleared((Lit("OPTARG"), Lit("OPTIND"), *args[1:2]))
         elif base in ("bash", "sh") and args and isinstance(args[0], Lit) and args[0].value == "-c":
-            self.nested(line, args[1] if len(args) > 1 else UNKNOWN, args[3:])
+            given = any(one in (Lit("env"), Lit("sudo")) for one in whole[: len(whole) - len(words)])
+            self.nested(line, args[1] if len(args) > 1 else UNKNOWN, args[3:], given)
         elif base in ("read", "mapfile", "readarray", "unset", "wait"):
             asked = _VALUED.get(base, _LISTED)
             kept = [arg for place, arg in enumerate(args)

@@ -60,6 +60,7 @@ class Expansions(ABC):
     paths: int = 0  # that `mktemp` made
     written: set[str] = field(default_factory=set)  # paths of files of which something is known
     exported: set[str] = field(default_factory=set)  # variables, and functions, that programs started here have
+    perhaps: set[str] = field(default_factory=set)  # those that they have on some way
     marked: set[str] = field(default_factory=set)  # variables by whose attributes what they are given is changed
     local: list[dict[str, Value | None]] = field(default_factory=list)  # by function: what its names are outside
 
@@ -143,10 +144,11 @@ class Expansions(ABC):
 
     def apart(self, node: Node) -> None:
         """Follow the statements of a subshell: of what it changes, files alone stay so."""
-        before = self.names
+        before, exported = self.names, set(self.exported)
         self.names = before.layer()
         self.block(node)
         self.leave(before)
+        self.exported = exported
 
     def leave(self, before: Names) -> None:
         since = self.names.since(before)
@@ -171,7 +173,9 @@ class Expansions(ABC):
         """`local`, `declare` and their like, with their assignments."""
         first = self.source(node.children[0])
         flags = [self.source(child) for child in node.named_children if child.type == "word"]
-        flags = [flag for flag in flags if flag.startswith(("-", "+"))] if first != "export" else []
+        flags = [flag for flag in flags if flag.startswith(("-", "+"))]
+        kept_back = any("n" in flag if first == "export" else "+" in flag and "x" in flag for flag in flags)
+        flags = flags if first != "export" else []
         own = bool(self.local) and first in ("local", "declare", "typeset") and not any("g" in flag for flag in flags)
         for child in node.named_children:
             if child.type == "word" and self.source(child).startswith(("-", "+")):
@@ -194,8 +198,12 @@ class Expansions(ABC):
                 given = Lit(found[3]) if found[2] == "=" else UNKNOWN
             if own:
                 self.local[-1].setdefault(known, self.names.get(known))
-            if first == "export" or any("x" in flag for flag in flags):
+            if kept_back:
+                self.exported.discard(known)
+            elif first == "export" or any("x" in flag for flag in flags):
                 self.exported.add(known)
+            if self.names.on_a_way and (first == "export" or any("x" in flag for flag in flags)):
+                self.perhaps.add(known)
             if any(map(_ATTRIBUTES.match, flags)):
                 self.marked.add(known)
                 self.names[known] = UNKNOWN
@@ -448,10 +456,11 @@ class Expansions(ABC):
         if len(words) != 1:
             self.apart(node)
             return UNKNOWN
-        before = self.names
+        before, exported = self.names, set(self.exported)
         self.names = before.layer()
         found = self.outcome(words[0])
         self.leave(before)
+        self.exported = exported
         if isinstance(found, Lit):
             return Lit(str(found.value).rstrip("\n"))
         return found if isinstance(found, Text | Json) else UNKNOWN

@@ -84,14 +84,18 @@ class Programs(Branches):
             spoken = self.seen.spoken[place]
             self.seen.spoken[place] = replace(spoken, line=spoken.line + line)
 
-    def nested(self, line: int, program: Value, args: list[Value]) -> None:
-        """A shell program that is started here, with these arguments."""
+    def nested(self, line: int, program: Value, args: list[Value], given: bool = False) -> None:
+        """A shell program that is started here, with these arguments; `given`: with other variables, maybe."""
         if not isinstance(program, Lit) or not is_whole(str(program.value)) or self.depth > 100:
             self.seen.note(f"Line {line}: runs a shell program that is made while it runs.")
             return
         self.depth += 20
         before = (len(self.seen.requests), len(self.seen.spoken))
-        known = {name: self.names[name] for name in sorted(self.exported) if name in self.names}
+        known = {
+            name: UNKNOWN if given or name in self.perhaps or isinstance(self.names[name], Listed) else self.names[name]
+            for name in sorted(self.exported | self.perhaps)
+            if name in self.names
+        }
         functions = [name for name in self.functions if name in self.exported]
         own = [f"{name}() {self.source(self.functions[name])}\nexport -f {name}\n" for name in functions]
         self.started("".join(own) + str(program.value), Names(known), args)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 from collections.abc import Sequence
 from itertools import islice
 
@@ -266,6 +265,8 @@ class Statements(Calling):
                 self.seen.header(name, value)
                 if isinstance(holder, Made):
                     self.assigned_to(holder, name, value)
+                elif isinstance(holder, Class):
+                    self.changed.add((holder.node, name))
                 elif isinstance(holder, Thing):
                     self.assign_back(owner, libraries.assigned(holder, name, value), scope)
                 elif isinstance(holder, Fields):  # JavaScript's objects
@@ -290,11 +291,13 @@ class Statements(Calling):
                 elif isinstance(holder, Made) and known and isinstance(key, str):  # a field of JavaScript's
                     self.assigned_to(holder, key, value)
                 elif isinstance(holder, Made):
-                    self.forget(holder)
+                    self.objects.forget(holder)
+                elif isinstance(holder, Class):
+                    self.changed.add((holder.node, key if known and isinstance(key, str) else ""))
                 elif isinstance(holder, (Listed, Stream, OneOf)):
                     for one in holder.values if isinstance(holder, OneOf) else ():
                         if isinstance(one, Made):
-                            self.forget(one)
+                            self.objects.forget(one)
                     self.assign_back(owner, UNKNOWN, scope)
 
     def assign_back(self, owner: ast.expr, value: Value, scope: Scope) -> None:

@@ -55,6 +55,11 @@ class Names:
         found = self.since(None)
         return ((name, value) for name, value in found.items() if value is not None)
 
+    @property
+    def on_a_way(self) -> bool:
+        """Whether these are of one of several ways."""
+        return self._below is not None
+
     def layer(self) -> Names:
         """A way of its own, above these."""
         return Names(below=self)

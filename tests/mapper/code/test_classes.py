@@ -12,7 +12,7 @@ from tests.mapper.code.test_finding import normal, told
 API = "https://api.github.com"
 REPO = "github.repos.get owner=a repo=b"
 HEAD = (
-    "import argparse, collections, contextlib, dataclasses, enum, httpx, requests, types, typing\n"
+    "import argparse, collections, contextlib, dataclasses, enum, functools, httpx, requests, types, typing\n"
     "from dataclasses import dataclass, field\n"
     f"API = '{API}'\n"
 )
@@ -116,6 +116,14 @@ def test_a_member_that_may_be_otherwise_is_not_told(parts: tuple[str, str, str])
         (f"{CLIENT}    def get(self, url, **kwargs):\n        return super().get('/repos' + url, **kwargs)\n"
          "C().get('/a/b')",
          [REPO]),
+        ("class S(requests.Session):\n    def __init__(self):\n        super().__init__()\n"
+         "        self.params.update({'page': '2'})\nS().get(API + '/user/repos')", ["github.repos.list page=2"]),
+        ("class S(requests.Session):\n    pass\ns = S()\ns.params['page'] = '2'\ns.get(API + '/user/repos')",
+         ["github.repos.list page=2"]),
+        ("class M:\n    def request(self, method, url, **k):\n        return super().request(method, API + url, **k)\n"
+         "class S(M, requests.Session):\n    timeout = 5\n    headers = {'A': 'b'}\nS().get('/repos/a/b')", [REPO]),
+        ("class S(requests.Session):\n    pass\ns = S()\ns.auth = ('a', 'b')\ns.verify = w()\n"
+         "s.get(API + '/repos/a/b')", [REPO]),
         ("class S(requests.Session):\n    pass\nclass T(S):\n    pass\nT().get(API + '/repos/a/b')", [REPO]),
     ],
 )  # fmt: skip
@@ -146,6 +154,14 @@ def test_what_classes_give_is_read(program: str, calls: list[str]) -> None:
         f"{SESSION}S().get(w())",
         f"{SESSION}    def send(self, request, **kwargs):\n        request.url = w()\n"
         "        return super().send(request, **kwargs)\nS().get('/repos/a/b')",
+        "class S(requests.Session):\n    request = functools.partialmethod(requests.Session.request, json={})\n"
+        "S().get(API + '/repos/a/b')",
+        "def _r(self, m, u, **k):\n    return w(m, u)\nclass S(requests.Session):\n    request = _r\n"
+        "S().get(API + '/repos/a/b')",
+        "class S(requests.Session):\n    send = staticmethod(w)\nS().get(API + '/repos/a/b')",
+        "class S(requests.Session):\n    pass\ns = S()\ns.request = lambda m, u, **k: w(m, u)\n"
+        "s.get(API + '/repos/a/b')",
+        "class C(httpx.Client):\n    base_url = w()\nC().get(API + '/repos/a/b')",
         f"{CLIENT}    def _merge_url(self, url):\n        return w(url)\nC().get('/repos/a/b')",
         "class C(httpx.Client):\n    def __init__(self):\n        super().__init__(base_url=w())\n"
         "C().get('/repos/a/b')",

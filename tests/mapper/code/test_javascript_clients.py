@@ -94,6 +94,22 @@ def _told(program: str) -> list[str]:
             [USER],
         ),
         (
+            f"{AXIOS}api.interceptors.request.use((config) => {{ [1].map((one) => one + 1)\n"
+            "if (!t()) { return config }\nconfig.headers.X = 1; return config })\napi.get('/user')",
+            [USER],
+        ),
+        (
+            f"{GOT}const api = got.extend({{ prefixUrl: 'https://api.github.com', searchParams: {{ page: 2 }} }})\n"
+            "api('user/repos?sort=updated')\n"
+            "got('https://api.github.com/user/repos?sort=updated', { searchParams: { page: 2 } })",
+            ["github.repos.list page=2"],
+        ),
+        (
+            "import axios from 'axios'\nconst api = axios.create({ baseURL: 'https://api.github.com', "
+            "method: 'delete' })\napi('/repos/a/b')\napi({ url: '/repos/a/c' })\napi.get('/user')",
+            ["github.repos.delete owner=a repo=b", "github.repos.delete owner=a repo=c", USER],
+        ),
+        (
             f"{AXIOS}api.interceptors.response.use((r) => r, async (e) => {{\nconst {{ config, response }} = e\n"
             "if (response?.status === 429 && !config._again) { config._again = true; return api(config) }\n"
             "return Promise.reject(e) })\napi.get('/user')",
@@ -167,6 +183,18 @@ def test_a_clients_calls_are_found_and_no_others(program: str, calls: list[str])
         f"{AXIOS}api.interceptors.request.use((config) => {{ const c = config; c.url = 'x'; return c }})",
         f"{AXIOS}api.interceptors.request.use((config) => ({{ ...config, method: 'delete' }}))",
         f"{AXIOS}axios.interceptors.request.use(change)",
+        f"{AXIOS}api.interceptors.request.use(() => ({{ url: '/user/repos', method: 'get' }}))",
+        f"{AXIOS}const mine = {{ url: '/user' }}\napi.interceptors.request.use((config) => mine)",
+        f"{AXIOS}api.interceptors.request.use(async (config) => {{ if (x) return other(); return config }})",
+        f"{AXIOS}api.interceptors.request.use(function (config) {{ arguments[0].url = '/x'; return config }})",
+        f"{AXIOS}api.interceptors.request.handlers.push(change)",
+        f"{AXIOS}axios.defaults.transformRequest.push((d) => w(d))",
+        f"{AXIOS}Object.assign(api.defaults, {{ baseURL: 'https://x.test' }})",
+        f"{OCTOKIT}const Own = Octokit.plugin(...w())\n{ASKS}",
+        f"{OCTOKIT}const Own = Octokit.plugin(mine)\n{ASKS}",
+        f"{OCTOKIT}const Own = Octokit.defaults({{}}, ...w())\n{ASKS}",
+        f"{OCTOKIT}class Own extends Octokit {{ go() {{ this.rest.users.list() }} }}\nnew Own().go()",
+        f"{GOOGLE}drive.files.list({{ q: 'x' }}, ...w())",
         f"{AXIOS}api.interceptors.response.use(null, (e) => {{ e.config.url = '/user'; return api(e.config) }})",
         f"{AXIOS}api.interceptors.response.use(null, (e) => {{ e.config.data.a = 1; return api(e.config) }})",
         f"{AXIOS}api.interceptors.response.use(null, (e) => {{ change(e.config); return api(e.config) }})",
@@ -188,3 +216,21 @@ def test_what_may_ask_for_something_else_is_said(program: str) -> None:
 )
 def test_a_client_of_its_own_kind_calls_nothing_that_is_known(program: str) -> None:
     assert not _find(program).calls
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "axios.create({ transformRequest: [w], baseURL }).post('/repos/a/b/issues', { title: 'T' })",
+        "api.post('/repos/a/b/issues', { title: 'T' }, { transformRequest: w })",
+        "axios.create({ adapter: w, baseURL }).post('/repos/a/b/issues', { title: 'T' })",
+        "api.get('/user/repos', { params: { page: 2 }, paramsSerializer: w })",
+        "fetch('https://api.github.com/repos/a/b/issues', ...w())",
+    ],
+)
+def test_what_is_written_otherwise_before_it_is_sent_is_open(program: str) -> None:
+    found = _find(f"{AXIOS}const baseURL = 'https://api.github.com'\n{program}")
+    assert found.unknown or (found.calls and all(call.open for call in found.calls)), found
+    assert not [
+        one for one in _told(f"{AXIOS}{program}") if one in (normal(TITLED), normal("github.repos.list page=2"))
+    ]

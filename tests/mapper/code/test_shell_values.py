@@ -381,3 +381,40 @@ def test_a_path_that_is_not_known_is_in_no_text_that_is_told() -> None:
         assert _told(program) == "slack.chat.postMessage channel=?", text
     for run in ("$t", "bash $t", "python3 - <<E\nopen('$t')\nE", 'sh -c "$t"', 'python3 -c "$t"'):
         assert _find(f"t=$(mktemp)\n{run}").notes, run
+
+
+ASKS = f"""bash -c 'curl -d "channel=$c" {SLACK}'\n"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"export c=a\nenv c=B {ASKS}",
+        f"export c=a\nenv -i {ASKS}",
+        f"export c=a\nsudo {ASKS}",
+        f"export c=a\nexport -n c\n{ASKS}",
+        f"declare -x c=a\ndeclare +x c\n{ASKS}",
+        f"c=a\n(export c)\n{ASKS}",
+        f"c=a\necho | export c\n{ASKS}",
+        f"c=a\nx=$(export c)\n{ASKS}",
+        f"export c=(a b)\n{ASKS}",
+        f"c=a\nif [ -f z ]; then export c; fi\n{ASKS}",
+    ],
+)
+def test_a_program_that_may_not_have_a_variable_is_told_without_its_value(program: str) -> None:
+    assert "channel=a" not in _told(program) and _told(program).startswith("slack.")
+
+
+@pytest.mark.parametrize("program", [f"export c=a\n{ASKS}", f"c=a {ASKS}", f"declare -x c=a\ntime {ASKS}"])
+def test_a_program_that_has_a_variable_is_told_with_its_value(program: str) -> None:
+    assert "channel=a" in _told(program)
+
+
+def test_a_function_of_a_commands_name_runs_the_command() -> None:
+    assert "channel=a" in _told(f'curl() {{ command curl --fail "$@"; }}\ncurl -d channel=a {SLACK}')
+
+
+@pytest.mark.parametrize("program", [f"find . -name x -exec curl {SLACK} ';'", f"parallel curl ::: {SLACK}"])
+def test_what_find_and_parallel_run_is_said(program: str) -> None:
+    assert any("runs isn't read" in note for note in _find(program).notes)
+    assert not _find("find . -name x -exec rm {} ';'").notes
