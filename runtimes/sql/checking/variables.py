@@ -73,13 +73,6 @@ def after(tree: exp.Expr, before: frozenset[str]) -> frozenset[str]:
     return known(tree, before) | {name.casefold() for name in names}
 
 
-def set_by(sql: str) -> frozenset[str]:
-    """The variables that a statement sets."""
-    from runtimes.sql.checking.parse import read
-
-    return frozenset[str]().union(*(after(tree, frozenset()) for tree in read(sql, Dialect.MARIADB)))
-
-
 def check_read(node: exp.Parameter, variables: frozenset[str]) -> None:
     """Raises InvalidInput and Unsupported for one that isn't set."""
     name = str(node.this.this) if isinstance(node.this, exp.Var) else ""

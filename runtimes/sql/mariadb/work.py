@@ -10,7 +10,8 @@ from policies.errors import Conflict, Unsupported
 from policies.jsonvalue import JsonValue
 from runtimes.sql.bounds import ResultRows, beyond
 from runtimes.sql.checking import variables
-from runtimes.sql.contract import Job, Limits, Ran, Reached, Result, Schema
+from runtimes.sql.checking.parse import read
+from runtimes.sql.contract import Dialect, Job, Limits, Ran, Reached, Result, Schema
 from runtimes.sql.mariadb import errors, restore
 from runtimes.sql.mariadb.capture import Capture
 from runtimes.sql.mariadb.orphans import Loose, dangling
@@ -92,9 +93,10 @@ class Work:
             )
             for one in kept
         ]
-        names = frozenset[str]().union(
-            *(variables.set_by(one.sql) for one in self._job.program.statements if "@" in one.sql)
-        )
+        names = frozenset[str]()
+        for statement in self._job.program.statements:
+            for tree in read(statement.sql, Dialect.MARIADB) if "@" in statement.sql else ():
+                names = variables.after(tree, names)
         if names:  # undo and redo come on another connection, where none is set
             self._wire.run("SET " + ", ".join(f"@{name} = NULL" for name in sorted(names)))
         self._wire.run("SAVEPOINT goex")
