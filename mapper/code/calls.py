@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from mapper.code import libraries, texts
 from mapper.code.abstract_values import (
@@ -108,7 +109,7 @@ class Calling(Classes):
         made = (
             self.call(function, args, ways[0])
             if len(ways) == 1
-            else self.several(lambda given=given: self.call(function, args, given) for given in ways)  # type: ignore[misc]
+            else self.several(partial(self.call, function, args, given) for given in ways)
         )
         self.lent(function, node, made, scope)
         return made
@@ -190,7 +191,7 @@ class Calling(Classes):
             case Class():
                 return self.made(function, args, given)
             case OneOf(values=values):
-                return self.several(lambda one=one: self.call(one, args, given) for one in values)  # type: ignore[misc]
+                return self.several(partial(self.call, one, args, given) for one in values)
             case Method(of=Made() as owner, name=name):
                 found = self._of_class(owner.of, name)
                 if found is None:

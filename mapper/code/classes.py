@@ -422,7 +422,7 @@ def _placed(node: ast.ClassDef) -> Iterator[str]:
             return
         how = {each.arg: each.value for each in one.value.keywords} if isinstance(one.value, ast.Call) else {}
         plainly = all(
-            not isinstance(how.get(name), ast.Constant) or how[name].value is usual  # type: ignore[attr-defined]
+            not isinstance(value := how.get(name), ast.Constant) or value.value is usual
             for name, usual in (("init", True), ("kw_only", False))
         )
         if plainly and "ClassVar" not in kind:

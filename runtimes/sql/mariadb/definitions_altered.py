@@ -262,7 +262,7 @@ def _needed(was: _Parts, now: _Parts, names: Mapping[str, str], table: Table, sc
     """The columns that an index has to lead with for the foreign keys that stay, and those that point here."""
     back = {new: old for old, new in names.items()}
     stay = set(was.links) & {_renamed_link(line, table.name, back) for line in now.links}
-    found = {_bare(re.match(_NAME, _link(line)["columns"])[0]).lower() for line in stay}  # type: ignore[index]
+    found = {_first(_link(line)["columns"]) for line in stay}
     keys = [key for one in schema.tables.values() for key in one.foreign_keys]
     return found | {key.parent_columns[0].lower() for key in keys if key.parent.lower() == table.name.lower()}
 
@@ -294,8 +294,7 @@ class _Changes:
 
     def keys_on(self, first: set[str]) -> bool:
         """Whether an index comes or goes that leads with one of those columns."""
-        leading = [re.match(_NAME, str(_KEY.fullmatch(line)["columns"])) for line in self.keys]  # type: ignore[index]
-        return any(_bare(one[0]).lower() in first for one in leading if one is not None)
+        return any(one is None or _first(one["columns"]) in first for one in map(_KEY.fullmatch, self.keys))
 
     def clauses(self, fills: list[str]) -> tuple[list[str], list[str]]:
         """Those of one ALTER, and those that have to wait for the values of `fills`."""
@@ -419,6 +418,14 @@ def _mapped_key(line: str, names: Mapping[str, str]) -> str:
 
 def _bare(name: str) -> str:
     return name[1:-1].replace("``", "`")
+
+
+def _first(columns: str) -> str:
+    """The first of the columns that an index or a foreign key names, in lower case. Raises Unread."""
+    found = re.match(_NAME, columns)
+    if found is None:
+        raise Unread
+    return _bare(found[0]).lower()
 
 
 def _uncommented(clause: str) -> str:

@@ -115,7 +115,7 @@ def formed(wire: Wire, name: str) -> Form:
     for column, type_, collation, _, _, _, extra, *_ in wire.rows(f"SHOW FULL COLUMNS FROM {quoted(name)}"):
         if "VIRTUAL" in str(extra).upper():
             continue
-        kind = re.match(r"\w*", str(type_).lower())[0]  # type: ignore[index]
+        kind = re.split(r"\W", str(type_).lower(), maxsplit=1)[0]
         if kind not in KNOWN:
             raise Unsupported(f"{name}.{column} is of the type {kind[:40]}, which GoEx can't keep.", next_step=BACKUP)
         columns.append(str(column))
