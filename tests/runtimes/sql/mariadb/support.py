@@ -110,3 +110,16 @@ def _lossless(name: str, kind: str) -> str:
 def again(job: Job, sql_job: Job) -> Job:
     """The same action with what another recorded."""
     return replace(job, records=sql_job.records)
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+class Unnoted(Notes):
+    """Records of a process that dies when it would note how its statement ended."""
+
+    def put(self, name: str, data: bytes) -> None:
+        if b'"committed"' in data:
+            raise Killed
+        super().put(name, data)

@@ -14,7 +14,7 @@ import pytest
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.mariadb import definitions
 from runtimes.sql.mariadb.definitions_foreseen import shown
-from tests.runtimes.sql.mariadb.support import Base, Notes
+from tests.runtimes.sql.mariadb.support import Base, Killed, Notes, Unnoted
 
 
 def _before_the_lock(monkeypatch: pytest.MonkeyPatch, base: Base, theirs: str) -> None:
@@ -152,19 +152,6 @@ def test_a_value_that_no_enum_has_is_refused_before_it_runs(base: Base, monkeypa
     assert refused.value.next_step and _defined(base) == before
 
 
-class _Killed(BaseException):
-    """The end of a process."""
-
-
-class _Unnoted(Notes):
-    """Records of a process that dies once the statement has run."""
-
-    def put(self, name: str, data: bytes) -> None:
-        if self.order:
-            raise _Killed
-        super().put(name, data)
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -182,9 +169,9 @@ def test_beside_a_full_text_index_it_is_known_what_a_statement_leaves(base: Base
         " CONSTRAINT to_p FOREIGN KEY (p) REFERENCES p (id), CONSTRAINT more CHECK (n > 0))"
         " ROW_FORMAT=DYNAMIC CHARACTER SET utf8mb4"
     )
-    before, dying, kept = _defined(base), _Unnoted(), Notes()
+    before, dying, kept = _defined(base), Unnoted(), Notes()
     job = replace(base.job(sql), records=dying)
-    with base.session() as session, pytest.raises(_Killed):
+    with base.session() as session, pytest.raises(Killed):
         session.run(job)
     kept.kept = dying.kept
     job = replace(job, records=kept)

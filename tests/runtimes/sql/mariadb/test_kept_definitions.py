@@ -14,7 +14,7 @@ from policies.errors import Conflict, GoexError, Unsupported
 from runtimes.sql.contract import Job
 from runtimes.sql.mariadb import definitions_kept, errors
 from runtimes.sql.mariadb.wire import ServerError, Wire
-from tests.runtimes.sql.mariadb.support import Base, Notes
+from tests.runtimes.sql.mariadb.support import Base, Killed, Notes, Unnoted
 
 TABLES = (
     "CREATE TABLE up (id INT PRIMARY KEY, name VARCHAR(9)); INSERT INTO up VALUES (1, 'a'), (2, 'b');"
@@ -150,10 +150,6 @@ def test_doing_it_again_loses_nothing_that_was_written_since_its_undo(base: Base
         assert _state(base) == left
 
 
-class Killed(BaseException):
-    """The end of a process."""
-
-
 def _cut(wire: Wire, at: int, *, after: bool) -> None:
     """The process dies at that statement of its connection, before it is sent or right after it ran."""
     real, count = wire.run, 0
@@ -239,15 +235,6 @@ def test_what_somebody_wrote_while_an_undo_was_cut_off_isnt_overwritten(base: Ba
             base.run("UPDATE t SET f = NULL, at = at WHERE id = 9")
             theirs += 1
     assert theirs
-
-
-class Unnoted(Notes):
-    """Records of a process that dies when it would note how its statement ended."""
-
-    def put(self, name: str, data: bytes) -> None:
-        if b'"committed"' in data:
-            raise Killed
-        super().put(name, data)
 
 
 @pytest.mark.promise(78)
