@@ -13,6 +13,7 @@ fork's process id and, when it has ended, with its status as of `waitpid`, each 
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import json
 import os
@@ -22,18 +23,22 @@ import socket
 import subprocess
 import sys
 import termios
+import threading
 import time
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, NoReturn
 
 ROOT = Path(__file__).parents[2]
 Kind = Literal["daemon", "goex", "reader"]
 LOADED: dict[Kind, tuple[str, ...]] = {
     # What `main` loads after it has taken the lock, and what the first call or action of its kind loads.
     "daemon": (
+        "cedarpy",
+        "cryptography.x509.verification",
+        "git",
         "goex.daemon.app",
         "goex.daemon.accounts_service",
         "goex.daemon.audit_service",
@@ -44,15 +49,23 @@ LOADED: dict[Kind, tuple[str, ...]] = {
         "goex.daemon.undo_to",
         "goex.daemon.vault_service",
         "mapper.manifest",
+        "mapper.techniques",
+        "msgspec",
+        "msgspec.json",
+        "netrc",
         "runtimes.code.runtime",
         "runtimes.gateway.client",
         "runtimes.servers.runtime",
         "runtimes.sql.pair_policy",
         "runtimes.sql.runtime",
+        "vault.oauth.broker",
     ),
     # What most commands load when they begin.
     "goex": (
+        "goex.cli.connect",
+        "goex.cli.daemon_calls",
         "goex.cli.follow",
+        "goex.cli.missing_accounts",
         "goex.cli.journal_table",
         "goex.cli.main",
         "goex.cli.secretinput",
@@ -63,6 +76,8 @@ LOADED: dict[Kind, tuple[str, ...]] = {
         "goex.rpc.databases_pb2",
         "goex.rpc.passkeys_pb2",
         "goex.rpc.rules_pb2",
+        "grpc.experimental",
+        "mapper.manifest",
         "mapper.store.catalog_lists",
         "policies.grants",
         "rich.console",
@@ -259,6 +274,22 @@ def load(kind: Kind) -> Any:
     return cheaply
 
 
+def end(main: Callable[[], object]) -> NoReturn:
+    """As `sys.exit(main())`, but that what was loaded isn't taken apart: all of it is shared, and would be copied."""
+    try:
+        status = main()
+    except SystemExit as asked:
+        status = asked.code
+    threading._shutdown()  # type: ignore[attr-defined]  # the interpreter's first step: other threads are waited for
+    atexit._run_exitfuncs()
+    if not isinstance(status, int | None):
+        print(status, file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(status if isinstance(status, int) else int(status is not None))
+
+
 if __name__ == "__main__":
     import gc
 
@@ -269,4 +300,4 @@ if __name__ == "__main__":
     serve(int(sys.argv[1]))
     kept = sys.modules["__main__"]  # what it holds lives on while another module takes its name, as in a command
     sys.modules["__main__"] = types.ModuleType("__main__")
-    sys.exit(main())
+    end(main)
