@@ -59,22 +59,24 @@ def write_image(records: Records, name: str, pieces: Iterable[bytes], *, most: i
         if len(waiting) >= PIECE:
             put()
 
-    def pack(piece: bytes) -> bytes:
-        digest.update(piece)
-        return packer.compress(piece)
+    pending: tuple[Future[bytes], Future[None]] | None = None
 
-    with ThreadPoolExecutor(1) as beside:  # a large piece is hashed and compressed while the next one is made
-        pending: Future[bytes] | None = None
-        for piece in pieces:
-            if pending is not None:
-                take(pending.result())
-                pending = None
-            if len(piece) < _LARGE:
-                take(pack(piece))
-            else:
-                pending = beside.submit(pack, piece)
+    def finish() -> None:
+        nonlocal pending
         if pending is not None:
-            take(pending.result())
+            (packed, hashed), pending = pending, None
+            hashed.result()
+            take(packed.result())
+
+    with ThreadPoolExecutor(2) as beside:  # a large piece is compressed, and hashed, while the next one is made
+        for piece in pieces:
+            finish()
+            if len(piece) < _LARGE:
+                digest.update(piece)
+                take(packer.compress(piece))
+            else:
+                pending = beside.submit(packer.compress, piece), beside.submit(digest.update, piece)
+        finish()
     waiting += packer.flush()  # what the packer held back: all of a small image
     check()
     put()

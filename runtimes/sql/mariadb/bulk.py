@@ -16,9 +16,9 @@ from pymysql.cursors import Cursor
 
 _FULL = 0xFFFFFF  # a longer row comes in several packets
 _CHUNK = 1 << 20
-_HEAD = r"[\s\S]{4}(?:\xfc[\s\S]{2}|\xfd[\s\S]{3}|[^\xfb-\xff])"
+_HEAD = r"(?s:....)(?:[^\xfb-\xff]|\xfc(?s:..)|\xfd(?s:...))"
 _RUN = re.compile(rf"(?:{_HEAD}[0-9A-Za-z,.:+\- ]*\n)*")
-_ROW = re.compile(rf"{_HEAD}([^\n]*)\n")
+_ROW = re.compile(rf"{_HEAD}(.*)\n")
 
 MARK = "/* lines */ "  # in front of a query whose rows are read so
 

@@ -22,7 +22,7 @@ from runtimes.sql.contract import ForeignKey, Reached, RowChange, Schema, Table,
 from runtimes.sql.mariadb import rows
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.kept import Counts, Kept, Touched
-from runtimes.sql.mariadb.rows import LOCK, NULL, Form, Lines, select, select_all, select_keys, select_lines
+from runtimes.sql.mariadb.rows import LOCK, NULL, Form, Lines, keyed, select, select_all, select_keys, select_lines
 from runtimes.sql.mariadb.steps import LIMIT, Step
 from runtimes.sql.mariadb.wire import Did, Wire
 
@@ -88,11 +88,17 @@ class Capture:
                 made = {name for name, form in table.facts["forms"].items() if form[3] == "stored"}
                 self.early = step.columns | made | {str(name) for name in table.facts["moving"]}
             form = self._form(table)
-            most = self.most + SPARE
+            most, lines = self.most + SPARE, list[str]()
             for sql in step.reach({alias: form.ended(alias) for alias in step.aliases}):
                 bounded = sql.endswith(LIMIT)
                 sql = sql.removesuffix(LIMIT) + (f" LIMIT {most + 1}" if bounded else "")
-                self._meet(table, select(self.wire, form, sql, most, LOCK), touched)
+                lines += select_lines(self.wire, sql + LOCK, most)
+            if step.joined:
+                lines = list(dict.fromkeys(lines))
+            if self.early and not any(cascades(self.schema, table, "update", step.columns)):
+                touched[table.name] = Touched(unmet=lines)
+            else:
+                self._meet(table, keyed(form, lines), touched)
 
     def _insert(self, step: Step, table: Table) -> tuple[Did, list[str]]:
         """Run an INSERT or REPLACE; how many rows it changed or took out, and the lines of the rows that it put in or
@@ -233,14 +239,13 @@ class Capture:
 
     # ---- afterwards
 
-    def _briefly(self, kept: Kept, touched: int, counted: Counts) -> bool:
+    def _briefly(self, kept: Kept, lines: list[str], counted: Counts) -> bool:
         """Where an UPDATE that is alone touched all rows: read again only the columns that it may change."""
-        width = len(kept.form.key) + len(self.early)
-        whole_ones = kept.first and not kept.absent and len(kept.before) == touched
-        if not self.early or not whole_ones or width >= len(kept.form.columns):
+        form, width = kept.form, len(kept.form.key) + len(self.early)
+        if width >= len(form.columns) or not form.many(self.wire, len(lines)):
             return False
-        sql = f"SELECT {kept.form.prefix(width)} FROM {quoted(kept.form.table)}{LOCK}"
-        return kept.follow_heads(select_lines(self.wire, sql), width, counted)
+        heads = select_lines(self.wire, f"SELECT {form.prefix(width)} FROM {quoted(form.table)}{LOCK}", _EVERY)
+        return kept.follow_heads(lines, heads, width, counted)
 
     def again(self) -> None:
         """Read every row that was kept once more: a later statement may have reached what an earlier one wrote."""
@@ -252,11 +257,13 @@ class Capture:
         for name, at in touched.items():
             kept = self.kept[name]
             counted = counts[name] = Counts()
+            if at.unmet:
+                if self._briefly(kept, at.unmet, counted):
+                    continue
+                self._meet(self.schema.tables[name], keyed(kept.form, at.unmet), touched)
             if at.whole:
                 found = select_all(self.wire, kept.form, WHOLE + self.most)
             elif kept.form.many(self.wire, len(at.keys)):
-                if name in self.statement_tables and self._briefly(kept, len(at.keys), counted):
-                    continue
                 found = select_all(self.wire, kept.form, _EVERY)
                 if found.keys() - at.keys:
                     found = {key: line for key, line in found.items() if key in at.keys}

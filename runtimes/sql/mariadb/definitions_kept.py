@@ -29,7 +29,7 @@ from runtimes.sql.mariadb.capture import WHOLE
 from runtimes.sql.mariadb.definitions_foreseen import BACKUP, COPY
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.records import Note
-from runtimes.sql.mariadb.rows import KNOWN, Form, batches, select_lines, too_many
+from runtimes.sql.mariadb.rows import KNOWN, Form, batches, select_lines
 from runtimes.sql.mariadb.wire import LENIENT, STRICT, ServerError, Wire
 from runtimes.sql.records import read_image, write_image
 
@@ -126,10 +126,7 @@ def formed(wire: Wire, name: str) -> Form:
 
 def read(wire: Wire, form: Form, most: int = WHOLE) -> list[str]:
     """All rows. Raises Conflict beyond `most`."""
-    lines = select_lines(wire, f"SELECT {form.ended()} FROM {quoted(form.table)} LIMIT {most + 1}")
-    if len(lines) > most:
-        raise too_many(most)
-    return lines
+    return select_lines(wire, f"SELECT {form.ended()} FROM {quoted(form.table)} LIMIT {most + 1}", most)
 
 
 def digest(lines: Iterable[str]) -> str:

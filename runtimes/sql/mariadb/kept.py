@@ -89,18 +89,22 @@ class Kept:
         counted.changed, counted.same = len(self._changed), touched - len(self._changed)
         return True
 
-    def follow_heads(self, heads: list[str], width: int, counted: Counts) -> bool:
-        """The same, of whose lines only so many fields were read: the key's, those that may have changed, a comma."""
-        if len(heads) != len(self.before):
+    def follow_heads(self, lines: list[str], heads: list[str], width: int, counted: Counts) -> bool:
+        """The same for `lines` that weren't met yet, of which only so many fields were read again: the key's, those
+        that may have changed, a comma. Each of `heads` is of another row."""
+        if len(heads) != len(lines):
             return False
-        lines = cast(list[str], list(self.before.values()))  # all of them are there, or it isn't asked (`absent`)
-        differ = list(map(not_, map(str.startswith, lines, heads)))
-        keys, now = list(compress(self.before, differ)), list(compress(heads, differ))
-        if not all(map(str.startswith, now, map(add, keys, repeat(",")))):
+        same = list(map(str.startswith, lines, heads))
+        was, now = lines, heads
+        if True in same:
+            differ = list(map(not_, same))
+            was, now = list(compress(lines, differ)), list(compress(heads, differ))
+        keys = self.form.keys_of(now)
+        if not all(map(str.startswith, was, map(add, keys, repeat(",")))):
             return False  # in another order, or other rows
-        changed = self._changed = Changed(keys, list(compress(lines, differ)), cast(list[str | None], now))
+        self._changed = Changed(keys, cast(list[str | None], was), cast(list[str | None], now))
         self.first, self.brief = False, width
-        counted.changed, counted.same = len(changed), len(heads) - len(changed)
+        counted.changed, counted.same = len(keys), len(heads) - len(keys)
         return True
 
     def changed(self) -> Changed:
@@ -120,3 +124,4 @@ class Touched:
 
     keys: set[str] = field(default_factory=set)
     whole: bool = False
+    unmet: list[str] = field(default_factory=list)  # lines as they were before it, each of another row, not named yet

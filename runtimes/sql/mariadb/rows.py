@@ -109,6 +109,11 @@ class Form:
             return line.partition(",")[0]
         return ",".join(line.split(",", width)[:width]) if width else line
 
+    def keys_of(self, lines: Sequence[str]) -> list[str]:
+        if len(self.key) == 1:  # the most frequent, and as fast as Python can
+            return [line.partition(",")[0] for line in lines]
+        return [self.key_of(line) for line in lines]
+
     def value(self, line: str, names: Iterable[str]) -> tuple[str, ...]:
         """Fields of a line."""
         fields = line.split(",")
@@ -216,11 +221,8 @@ T = TypeVar("T")
 
 def keyed(form: Form, lines: Sequence[str]) -> Lines:
     """Lines by what names their row. Rows without a key that are the same are counted: each gets a number."""
-    if len(form.key) == 1:  # the most frequent, and as fast as Python can
-        return dict(zip([line.partition(",")[0] for line in lines], lines, strict=True))
     if form.key:
-        key_of = form.key_of
-        return {key_of(line): line for line in lines}
+        return dict(zip(form.keys_of(lines), lines, strict=True))
     found: Lines = {}
     seen: dict[str, int] = {}
     for line in lines:
@@ -230,23 +232,24 @@ def keyed(form: Form, lines: Sequence[str]) -> Lines:
 
 
 def select(wire: Wire, form: Form, sql: str, most: int, lock: str = "") -> Lines:
-    """The rows of a query of `form.ended()`. Raises Conflict beyond `most`, and as `select_lines`."""
-    lines = select_lines(wire, sql + lock)
-    if len(lines) > most:
-        raise too_many(most)
-    return keyed(form, lines)
+    """The rows of a query of `form.ended()`. Raises as `select_lines`."""
+    return keyed(form, select_lines(wire, sql + lock, most))
 
 
-def select_lines(wire: Wire, sql: str) -> list[str]:
-    """The lines of a query of one column of them. Raises Conflict for a row that the server can't give as one text."""
+def select_lines(wire: Wire, sql: str, most: int) -> list[str]:
+    """The lines of a query of one column of them. Raises Conflict beyond `most`, and for a row that the server can't
+    give as one text."""
     try:
-        return wire.lines(sql)
+        lines = wire.lines(sql)
     except bulk.TooLarge:
         wire.drop()  # the rest of its rows is still on the way
         raise Conflict(
             "A row is too large for the server to hand over (max_allowed_packet). Nothing was changed.",
             next_step="Raise max_allowed_packet on the server.",
         ) from None
+    if len(lines) > most:
+        raise too_many(most)
+    return lines
 
 
 def select_all(wire: Wire, form: Form, most: int, lock: str = LOCK) -> Lines:

@@ -34,6 +34,7 @@ class Step:
     moves_keys: bool = False  # it may assign columns that name a row
     froms: tuple[tuple[str, str, str], ...] = ()  # (alias, text before, text after)
     returning: bool = False
+    joined: bool = False  # a SELECT of `reach` may give a row more than once
     others: tuple[Step, ...] = ()  # the same statement, as far as it writes other tables
 
     @property
@@ -90,6 +91,7 @@ def _step(statement: Statement, schema: Schema) -> Step:
             moves_keys=moves,
             froms=_froms(tree, base, table),
             returning=returning,
+            joined=not isinstance(base, exp.Table) or bool(base.args.get("joins")),
             others=tuple(_step(replace(statement, table=name, others=()), schema) for name in statement.others),
         )
     raise Unsupported(f"{type(tree).__name__.upper()} can't be taken back in MariaDB.")

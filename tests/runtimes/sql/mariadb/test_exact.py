@@ -40,6 +40,7 @@ STATEMENTS = {
     "update-key-case": "UPDATE tags SET tag = 'A' WHERE tag = 'a'",
     "update-keys-move": "UPDATE tags SET uses = uses + 1, tag = CONCAT(tag, tag)",
     "update-case": "UPDATE customers SET name = UPPER(name)",
+    "update-of-a-key-of-two": "UPDATE items SET what = 'pen' WHERE n > 0",
     "update-subquery": "UPDATE orders SET amount = 9 WHERE customer IN (SELECT id FROM customers WHERE city = 'Rome')",
     "delete-cascades": "DELETE FROM customers WHERE city = 'Rome'",
     "delete-everywhere": "DELETE FROM customers",

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from policies.errors import GoexError, InvalidInput, Unsupported
+from runtimes.sql.mariadb import rows
 from tests.runtimes.sql.mariadb.support import PASSWORD, Base
 from tests.services.mariadb import MariaDb
 
@@ -206,3 +207,16 @@ def test_the_same_row_reached_many_times_is_kept_once(base: Base) -> None:
         assert [(one.table, one.verb, one.rows) for one in ran.reached] == [("film", "update", 2)]
         session.revert(job, "undo")
     assert base.dump() == before
+
+
+def test_rows_that_a_join_gives_often_arent_taken_for_all_of_the_table(
+    base: Base, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the others would be locked, too."""
+    monkeypatch.setattr(rows, "MANY", 1)
+    base.run(RENTALS)
+    base.run("INSERT INTO film (film_id, title) VALUES (7, 'HELD'), (8, 'HELD'); ANALYZE TABLE film")
+    job = base.job("UPDATE film f CROSS JOIN payment p SET f.length = 1 WHERE f.film_id < 7")
+    with base.server.connect(base.name, autocommit=False) as theirs, theirs.cursor() as cursor, base.session() as ours:
+        cursor.execute("SELECT 1 FROM film WHERE film_id = 8 FOR UPDATE")
+        assert [one.rows for one in ours.run(job).reached] == [3]
