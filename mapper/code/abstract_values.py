@@ -26,6 +26,12 @@ class Unknown:
     hint: str = ""
 
 
+class Member(str):
+    """A member of an enumeration that is a text, too: written into another text it is something else."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Lit:
     """A plain value: text, number, bool, None or bytes."""
@@ -154,19 +160,24 @@ class Thing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
-    """A function that the program defines. `bound` are values for its first parameters."""
+    """A function that the program defines. `bound` are values for its first parameters, `defaults` those that were
+    given where it was defined."""
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     scope: Any
     bound: tuple[Value, ...] = ()
+    defaults: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Class:
-    """A class that the program defines."""
+    """A class that the program defines: `body` are the variables of its body, `methods` the functions in it."""
 
     node: ast.ClassDef
     scope: Any
+    body: Any
+    bases: tuple[Value, ...] = ()
+    methods: dict[str, Function] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -266,6 +277,8 @@ def text(parts: Iterable[str | Form | None]) -> Value:
 def parts_of(value: Value) -> tuple[str | Form | None, ...]:
     """The parts of a value written as text."""
     match value:
+        case Lit(value=Member()):
+            return (None,)
         case Lit(value=str() as known):
             return (known if is_whole(known) else None,)
         case Lit(value=bool() | int() | float() | None as known):
@@ -372,6 +385,8 @@ def plain(value: Value) -> tuple[bool, Any]:
                 return True, known.decode("utf-8")
             except UnicodeDecodeError:
                 return False, None
+        case Lit(value=Member() as known):
+            return True, str(known)
         case Lit(value=known):
             return True, known
         case Listed(items=items, more=False):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
 from mapper.code import libraries, texts
 from mapper.code.abstract_values import (
@@ -26,10 +28,12 @@ from mapper.code.abstract_values import (
     Value,
     choices,
     plain,
+    same,
     weight,
 )
 from mapper.code.classes import Classes
 from mapper.code.interpreter import UNROLLED, Left, Scope
+from mapper.code.objects import Names
 
 MAX_DEPTH = 24  # calls within calls
 
@@ -66,6 +70,12 @@ _GIVES_NONE = frozenset({
 })  # fmt: skip
 # What one of several values may be changed by; the last two are of JavaScript's queries.
 _CHANGING = _REORDERING | _GIVES_NONE | {"setdefault", "popitem", "set", "delete"}
+# What runs a coroutine that it is given, and what goes through items when it is asked for them.
+_RUNNING = frozenset({"asyncio.run", "anyio.run", "run_until_complete", "asyncio.wait_for", "asyncio.shield"})
+_LAZY = frozenset({
+    "builtins.map", "builtins.filter", "builtins.zip", "builtins.enumerate", "builtins.iter", "itertools.chain",
+    "itertools.islice", "submit", "append", "add", "put", "send",
+})  # fmt: skip
 _PROGRAMS = ("subprocess", "os.system", "os.popen", "os.exec", "os.spawn", "pty.spawn", "asyncio.create_subprocess")
 
 
@@ -77,10 +87,14 @@ class Calling(Classes):
         if above is not None:
             self.lent(UNKNOWN if above == UNKNOWN else Lit(None), node, above, scope)
             return above
+        at_once = node is self.entering
         function = self.value(node.func, scope) if not isinstance(node.func, ast.Name) else self._name(node.func, scope)
+        goes_through = isinstance(function, Named | Method) and getattr(function, "name", "") not in _LAZY
         args: list[Value] = []
         more = False
         for arg in node.args:
+            if goes_through and (isinstance(arg, ast.GeneratorExp) or getattr(function, "name", "") in _RUNNING):
+                self.entering = arg
             found = self.value(arg, scope)
             if isinstance(arg, ast.Starred):
                 items, further = self.items(found)
@@ -105,7 +119,7 @@ class Calling(Classes):
         changed = self._changing(function, node.func, args, ways[0], scope) if len(ways) == 1 else None
         if changed is not None:
             return changed
-        self.at_once = node is self.entering and isinstance(function, Function)
+        self.at_once = at_once and isinstance(function, Function | Method)
         made = (
             self.call(function, args, ways[0])
             if len(ways) == 1
@@ -113,6 +127,10 @@ class Calling(Classes):
         )
         self.lent(function, node, made, scope)
         return made
+
+    def replaced(self, old: Value, new: Value) -> int:
+        """A list, a mapping or a library's object is another now, wherever it is. Returns how much there was to do."""
+        return self.objects.replaced(old, new)
 
     def lent(self, function: Value, node: ast.Call, made: Value, scope: Scope) -> None:
         """After a call that gave `made`: what it was given may be another now."""
@@ -132,6 +150,9 @@ class Calling(Classes):
     ) -> Value | None:
         """What a method gives that changes what it is called on (`update`, `append`); None for any other."""
         if not isinstance(node, ast.Attribute):
+            for one in choices(function):
+                if isinstance(one, Method) and one.name in _CHANGING:
+                    self.seen.spend(self.replaced(one.of, UNKNOWN))
             return None
         several = function.values if isinstance(function, OneOf) and node.attr in _CHANGING else ()
         if any(isinstance(one, Method) and not isinstance(one.of, Made | Thing) for one in several):
@@ -192,13 +213,17 @@ class Calling(Classes):
                 return self.made(function, args, given)
             case OneOf(values=values):
                 return self.several(partial(self.call, one, args, given) for one in values)
+            case Made() if (found := self._bound(function, "__call__")) is not None:
+                return self.enter(found, tuple(args), given)
             case Method(of=Made() as owner, name=name):
-                found = self._of_class(owner.of, name)
+                found = self._bound(owner, name)
                 if found is None:
                     self._handed_on(args, given)
                     return self.of_library(owner, name, args, given)
-                return self.enter(Function(found.node, found.scope, (owner,)), tuple(args), given)
+                return self.enter(found, tuple(args), given)
             case Named() | Method() | Thing():
+                if isinstance(function, Named):
+                    self._reordered(function.name, args)
                 handed = (function.of, *args) if isinstance(function, Method) else args
                 self.seen.spend(sum(map(weight, handed)) // 8 + texts.work(*handed))
                 self._handed_on(args, given)
@@ -206,77 +231,140 @@ class Calling(Classes):
                 return libraries.called(self, function, args, given)
         self._handed_on(args, given)
         for value in (*args, *[item for _, item in given.items]):
-            if isinstance(value, Made):
-                self.objects.forget(value)
+            for one in choices(value):
+                if isinstance(one, Made):
+                    self.objects.forget(one)
+                elif isinstance(one, Listed | Fields | Stream):
+                    self.seen.spend(self.replaced(one, UNKNOWN))
         return UNKNOWN
+
+    def _reordered(self, name: str, args: list[Value]) -> None:
+        """`random.shuffle(a)`, `list.sort(a)`: what changes lists and mappings that it is given."""
+        root, _, leaf = name.rpartition(".")
+        if root in ("heapq", "bisect", "random", "operator") or (root and leaf in _CHANGING | {"__setitem__"}):
+            for one in (one for arg in args for one in choices(arg)):
+                if isinstance(one, Listed | Fields | Stream):
+                    self.seen.spend(self.replaced(one, UNKNOWN))
 
     def _handed_on(self, args: Iterable[Value], given: Fields) -> None:
         """A function given to somebody who isn't followed may be called by them."""
         for value in (*args, *[item for _, item in given.items]):
-            if isinstance(value, Function):
-                self.loose.append(value)
-                self._may_change(value, None, 0)
+            for one in choices(value):
+                if isinstance(one, Method) and isinstance(one.of, Made):
+                    one = self._bound(one.of, one.name) or one
+                if isinstance(one, Function):
+                    self.loose.append(one)
+                    self._changes_of(one)
+                elif isinstance(one, Method) and one.name in _CHANGING:
+                    self.seen.spend(self.replaced(one.of, UNKNOWN))
 
-    def _may_change(self, function: Function, of: Made | None, depth: int) -> None:
-        """What a function changes of objects that it knows, or of the one that it is a method of, may be either from
-        now on."""
-        node = function.node
-        own = node.args.args[0].arg if of is not None and node.args.args else ""
+    def _changes_of(self, function: Function) -> None:
+        """What a function changes that somebody may call at any time isn't known from now on."""
+        known = (function.node, function.scope, *map(id, function.bound))
+        if known in self.handed or self.depth >= MAX_DEPTH or self._changes_nothing(function.node):
+            return
+        self.handed.add(known)
+        seen, new = self.seen, function.node not in self.followed
+        lists: list[list[Any]] = [seen.requests, seen.spoken, seen.unread, self.loose, self.later]
+        before = list(map(len, lists))
+        mark = self.objects.mark()
+        with contextlib.suppress(Left):
+            self.enter(function, (), Fields(more=True), unknown=True)
+        self.objects.loosen(self.objects.taken_back(mark))
+        for one, length in zip(lists, before, strict=True):  # what it sends is found where it is called
+            del one[length:]
+        if new:
+            self.followed.discard(function.node)
+
+    def _changes_nothing(self, node: ast.AST) -> bool:
+        """Whether what a function does is seen to change nothing but its own variables."""
         for one in ast.walk(node):
             self.seen.spend(1)
             match one:
-                case ast.Attribute(value=ast.Name(id=place), attr=name, ctx=ast.Store()):
-                    call = False
-                case ast.Subscript(value=ast.Name(id=place), slice=ast.Constant(value=str() as name), ctx=ast.Store()):
-                    call = False
-                case ast.Call(func=ast.Attribute(value=ast.Name(id=place), attr=name)):
-                    call = True
-                case _:
-                    continue
-            holder = of if place == own else function.scope.find(place)
-            if not isinstance(holder, Made):
-                continue
-            method = self._of_class(holder.of, name) if call and depth < 3 else None
-            if method is not None:
-                self._may_change(method, holder, depth + 1)
-            elif not call:
-                self.objects.put(holder, name, UNKNOWN)
+                case ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
+                    return False
+                case ast.Global() | ast.Nonlocal() | ast.AugAssign():
+                    return False
+                case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                    if name in self.stored or name in _CHANGING or name in ("setattr", "delattr", "exec", "eval"):
+                        return False
+                case ast.Call():
+                    return False
+        return True
 
     def enter(self, function: Function, args: tuple[Value, ...], given: Fields, unknown: bool = False) -> Value:
         """Follow a function of the program's own."""
-        node = function.node
         at_once, self.at_once = self.at_once, False
-        if self.depth >= MAX_DEPTH or sum(1 for one in self.running if one is node) > 1:
+        later = isinstance(function.node, ast.AsyncFunctionDef) or _yields(function.node)
+        if not later or at_once or unknown:
+            return self._entered(function, args, given, unknown, at_once)
+        made: list[Value] = []
+        given_all = (*function.bound, *args, *[value for _, value in given.items])
+        if not given.more and self.stays(function, given_all):
+            return self._entered(function, args, given, unknown, False)
+        self.beside(lambda: made.append(self._entered(function, args, given, unknown, False)))
+        return made[0] if made else UNKNOWN
+
+    def _entered(
+        self, function: Function, args: tuple[Value, ...], given: Fields, unknown: bool, at_once: bool
+    ) -> Value:
+        node = function.node
+        if self.depth >= MAX_DEPTH:
+            self.seen.unread.append((self.line, "calls within calls that are too many to be followed"))
             return UNKNOWN
         inner = Scope(outer=function.scope)
-        self._bind(node.args, (*function.bound, *args), given, inner, unknown)
+        self.objects.enter(inner)
+        self._bind(function, (*function.bound, *args), given, inner, unknown)
+        above = next((one for one in reversed(self.frames) if one[0] is node), None)
+        known = dict(inner.attributes)
+        if above is not None:  # each call within itself may have other values than the one above it
+            known = {name: value if same(value, above[1].get(name, UNKNOWN)) else UNKNOWN
+                     for name, value in known.items()}  # fmt: skip
+            self._forget_since(above[2])
+            if all(map(same, known.values(), above[1].values())):
+                self.seen.spend(self.objects.leave(True))
+                return UNKNOWN
+            for name, value in known.items():
+                self.objects.put(inner, name, value)
         self.followed.add(node)
         self.depth += 1
         self.running.append(node)
-        begun = self.objects.enter()
+        self.frames.append((node, known, self.objects.logged() if above is None else above[2]))
         line = self.line
+        open_end = True
         try:
             if isinstance(node, ast.Lambda):
                 found = self.value(node.body, inner)
                 return found if not inner.yielded else UNKNOWN
-            open_end = True
             try:
                 self.block(node.body, inner)
             except Left:
                 open_end = False
             if inner.yielded:
                 given_all = (*function.bound, *args, *[value for _, value in given.items])
-                stays = at_once or (not (unknown or given.more) and self._stays(function, given_all))
+                stays = at_once or (not (unknown or given.more) and self.stays(function, given_all))
                 return Stream(self.either([one if written or stays else UNKNOWN for written, one in inner.yielded]))
             returned = [*inner.returned, *([Lit(None)] if open_end else [])]
+            if any("cache" in ast.unparse(one) for one in node.decorator_list) and not self.stays(function, args):
+                return UNKNOWN  # what it gave when it was first asked
             return self.either(returned) if returned else UNKNOWN
         finally:
-            self.seen.spend(self.objects.leave(begun))
+            self.seen.spend(self.objects.leave(open_end))
             self.line = line
             self.depth -= 1
             self.running.pop()
+            self.frames.pop()
+            if above is not None:
+                self._forget_since(above[2])
 
-    def _stays(self, function: Function, given: Sequence[Value]) -> bool:
+    def _forget_since(self, since: int) -> None:
+        """What was changed since then may be changed again, in as many calls within each other as there are."""
+        changes = self.objects.ever(since)
+        self.seen.spend(len(changes))
+        for made, name in changes:
+            self.objects.put(made, name, UNKNOWN)
+
+    def stays(self, function: Function, given: Sequence[Value]) -> bool:
         """Whether nothing that a generator reads can be another by the time that its items are asked for."""
         node = function.node
         wanted = node.args
@@ -308,15 +396,22 @@ class Calling(Classes):
                         return False
         return True
 
-    def _bind(self, wanted: ast.arguments, args: tuple[Value, ...], given: Fields, scope: Scope, unknown: bool) -> None:
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, at: Scope, scope: Scope) -> Function:
+        """A function that is defined `at` a place, in a scope: what its parameters are by default is known by then."""
+        places, wanted = [*node.args.posonlyargs, *node.args.args], node.args
+        pairs = [*zip(places[len(places) - len(wanted.defaults) :], wanted.defaults, strict=True),
+                 *zip(wanted.kwonlyargs, wanted.kw_defaults, strict=True)]  # fmt: skip
+        defaults = self.objects.born(Names())
+        for one, default in pairs:
+            if default is not None:
+                self.objects.put(defaults, one.arg, self.value(default, at))
+        return Function(node, scope, (), defaults if defaults.attributes else None)
+
+    def _bind(self, function: Function, args: tuple[Value, ...], given: Fields, scope: Scope, unknown: bool) -> None:
+        wanted = function.node.args
         places = [*wanted.posonlyargs, *wanted.args]
         self.seen.spend(len(places) + len(wanted.kwonlyargs) + len(given.items) + len(args) // 8)
-        defaults = dict(
-            zip([one.arg for one in places[len(places) - len(wanted.defaults) :]], wanted.defaults, strict=True)
-        )
-        defaults.update(
-            {one.arg: default for one, default in zip(wanted.kwonlyargs, wanted.kw_defaults, strict=True) if default}
-        )
+        defaults = function.defaults.attributes if function.defaults is not None else {}
         named = dict(given.items)
         for place, one in enumerate([*places, *wanted.kwonlyargs]):
             if place < len(args) and place < len(places):
@@ -326,16 +421,16 @@ class Calling(Classes):
             elif unknown or given.more:
                 value = UNKNOWN
             elif one.arg in defaults:
-                value = self.value(defaults[one.arg], scope.outer or scope)
+                value = defaults[one.arg]
             else:
                 value = UNKNOWN
-            scope.names[one.arg] = value
+            self.objects.put(scope, one.arg, value)
         if wanted.vararg is not None:
-            scope.names[wanted.vararg.arg] = Listed(args[len(places) :], unknown or given.more)
+            self.objects.put(scope, wanted.vararg.arg, Listed(args[len(places) :], unknown or given.more))
         if wanted.kwarg is not None:
             ours = {one.arg for one in places}
             left = {name: value for name, value in named.items() if name not in ours}
-            scope.names[wanted.kwarg.arg] = Fields.of(left, unknown or given.more)
+            self.objects.put(scope, wanted.kwarg.arg, Fields.of(left, unknown or given.more))
 
     def _imported(self, name: str) -> None:
         for hidden, what in _HIDING.items():
@@ -353,3 +448,16 @@ class Calling(Classes):
                 self.note(f"{hidden} {what}, which isn't followed")
         if function.name.startswith(_PROGRAMS):
             self.note(f"{function.name} runs another program")
+
+
+@cache
+def _yields(node: ast.AST) -> bool:
+    """Whether a function is a generator."""
+    waiting = list(ast.iter_child_nodes(node))
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            waiting += ast.iter_child_nodes(one)
+    return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mapper.code import libraries
 from mapper.code.abstract_values import (
@@ -18,6 +19,7 @@ from mapper.code.abstract_values import (
     Listed,
     Lit,
     Made,
+    Member,
     Method,
     Named,
     OneOf,
@@ -32,7 +34,8 @@ from mapper.code.expressions import Expressions
 from mapper.code.interpreter import Scope
 
 _ENUMS = frozenset({f"enum.{name}" for name in ("Enum", "StrEnum", "IntEnum", "Flag", "IntFlag", "ReprEnum")})
-_TEXTS = frozenset({"enum.StrEnum", "enum.IntEnum", "enum.IntFlag", "builtins.str", "builtins.int"})
+_TEXTS = frozenset({"enum.StrEnum", "enum.IntEnum", "enum.IntFlag"})  # a member's text is its value
+_MIXED = frozenset({"builtins.str", "builtins.int"})  # by which a member is its value, but not its text
 # What `__str__` may end with, for a member's text to be its value.
 _SHOWN = ("return self.value", "return str(self.value)", "return self._value_", "return str.__str__(self)")
 # Clients that a class may come from.
@@ -77,17 +80,20 @@ class Classes(Expressions):
             named = Fields(((keyword.arg, value),)) if keyword.arg else value
             given = given.merged(named if isinstance(named, Fields) else Fields(more=True))
         method = next((one for one in reversed(self.running) if not isinstance(one, ast.Lambda)), None)
-        there = [value for _, value in scope.names.items()]
+        while scope.kind == "round" and scope.outer is not None:
+            scope = scope.outer
+        there = list(scope.attributes.values())
         self.seen.spend(len(there))
         for made in [value for value in there if isinstance(value, Made)][:1]:
             for one in self._line(made.of):
                 if method not in one.node.body:
                     continue
-                for base in one.node.bases:  # those above the class whose method this is
-                    inherited = self.value(base, one.scope)
+                if name == "__init__" and self.constructed_above(made, one, args, given):
+                    return Lit(None)
+                for inherited in one.bases:  # those above the class whose method this is
                     found = self._of_class(inherited, name) if isinstance(inherited, Class) else None
                     if found is not None:
-                        return self.enter(Function(found.node, found.scope, (made,)), tuple(args), given)
+                        return self.enter(replace(found, bound=(made,)), tuple(args), given)
                     if isinstance(inherited, Named) and inherited.name in _CLIENTS:
                         if name != "__init__":
                             return self.of_library(made, name, args, given)
@@ -100,9 +106,9 @@ class Classes(Expressions):
         """What `super().name(…)` gives where none of a class's own bases has it: the next in the object's line."""
         line = self._line(made.of)
         for other in line[line_after(line, below) :]:
-            for one in other.node.body:
-                if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
-                    return self.enter(Function(one, other.scope, (made,)), tuple(args), given)
+            function = other.methods.get(name)
+            if function is not None:
+                return self.enter(replace(function, bound=(made,)), tuple(args), given)
         client = self._client_of(made.of)
         if client is None:
             return UNKNOWN
@@ -115,8 +121,7 @@ class Classes(Expressions):
         """A class, and those that it comes from."""
         self.seen.spend(1 + len(made_of.node.body) // 8)  # whoever asks goes through it
         found = [made_of]
-        for base in made_of.node.bases if depth < 8 else ():
-            inherited = self.value(base, made_of.scope)
+        for inherited in made_of.bases if depth < 8 else ():
             if isinstance(inherited, Class):
                 found.extend(self._line(inherited, depth + 1))
         return found
@@ -135,25 +140,35 @@ class Classes(Expressions):
                 if not args or not isinstance(args[0], Lit) or not isinstance(_value_of(one), Lit)
                 or same(_value_of(one), args[0])
             )  # fmt: skip
-        made = self.objects.born(Made(made_of))
+        made = Made(made_of)
         for name, value in self._class_values(made_of).items():
-            made.attributes[name] = value
-        found = self._of_class(made_of, "__init__")
-        if found is not None:
-            self.enter(Function(found.node, found.scope, (made,)), tuple(args), given)
-        else:
+            made.attributes[name] = self.given_each(value, made)
+        self.objects.born(made)
+        found = self.constructed(made, made_of, args, given)
+        if found is None:
             self._fielded(made, args, given)
         client = self._client_of(made_of)
         if client is not None and found is None:
             self._given_library(made, client, args, given)
         # Others may call what this object has, as long as the program names it somewhere.
         self.seen.spend(len(made_of.node.body))
-        for one in made_of.node.body:
-            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name in self.mentioned:
-                self.loose.append(Function(one, made_of.scope, (made,)))
+        for name, function in made_of.methods.items():
+            if name in self.mentioned:
+                self.loose.append(replace(function, bound=(made,)))
         if self._is_changed(made_of):
             self.objects.forget(made)
         return made
+
+    def constructed(self, made: Made, made_of: Class, args: list[Value], given: Fields) -> Function | None:
+        """Follow the constructor of a class. Returns it; None where there is none."""
+        found = self._of_class(made_of, "__init__")
+        if found is not None:
+            self.enter(replace(found, bound=(made,)), tuple(args), given)
+        return found
+
+    def constructed_above(self, made: Made, made_of: Class, args: list[Value], given: Fields) -> bool:
+        """Follow what JavaScript's `super(…)` does in a class's constructor. Returns whether it is that."""
+        return False
 
     def _is_changed(self, made_of: Class) -> bool:
         """Whether a class's objects may have something else than they are given."""
@@ -170,15 +185,10 @@ class Classes(Expressions):
 
     def _class_values(self, made_of: Class) -> dict[str, Value]:
         found: dict[str, Value] = {}
-        for base in made_of.node.bases:
-            inherited = self.value(base, made_of.scope)
+        for inherited in made_of.bases:
             if isinstance(inherited, Class) and inherited is not made_of:
                 found.update(self._class_values(inherited))
-        inner = Scope(outer=made_of.scope)
-        for one in made_of.node.body:
-            if isinstance(one, ast.Assign | ast.AnnAssign):
-                self.statement(one, inner)
-        found |= dict(inner.names.items())
+        found |= made_of.body.attributes
         return {name: UNKNOWN if self._changed_below(made_of, name) else value for name, value in found.items()}
 
     def _changed_below(self, made_of: Class, name: str) -> bool:
@@ -189,23 +199,28 @@ class Classes(Expressions):
 
     def _of_class(self, made_of: Class, name: str, depth: int = 0) -> Function | None:
         self.seen.spend(1 + len(made_of.node.body) // 8)
-        for one in made_of.node.body:
-            if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.name == name:
-                return Function(one, made_of.scope)
+        if (made_of.node, name) in self.changed:
+            return None
+        if name in made_of.methods:
+            return made_of.methods[name]
         if depth < 8:
-            for base in made_of.node.bases:
-                inherited = self.value(base, made_of.scope)
+            for inherited in made_of.bases:
                 if isinstance(inherited, Class):
                     found = self._of_class(inherited, name, depth + 1)
                     if found is not None:
                         return found
         return None
 
+    def _bound(self, made: Made, name: str) -> Function | None:
+        """A method of an object."""
+        found = self._of_class(made.of, name)
+        return replace(found, bound=(made,)) if found is not None else None
+
     def attribute(self, owner: Value, name: str) -> Value:
         """`owner.name`."""
         match owner:
             case Lit() if name == "value":
-                return owner  # an enumeration's, which is its value
+                return _value_of(owner)  # an enumeration's, which is its value
             case Named(name=full):
                 return Named(f"{full}.{name}")
             case Made(attributes=attributes):
@@ -221,9 +236,9 @@ class Classes(Expressions):
                     return libraries.attribute(self, client, name)
                 found = self._of_class(owner.of, name)
                 if found is not None and _decorated(found, "property", "cached_property"):
-                    return self.enter(Function(found.node, found.scope, (owner,)), (), Fields())
+                    return self.enter(replace(found, bound=(owner,)), (), Fields())
                 if found is not None and _decorated(found, "staticmethod"):
-                    return Function(found.node, found.scope)
+                    return found
                 return Method(owner, name)
             case Class():
                 members = self.members(owner)
@@ -236,7 +251,7 @@ class Classes(Expressions):
                 if found is None:
                     return UNKNOWN
                 classly = _decorated(found, "classmethod")
-                made = Function(found.node, found.scope, (owner,) if classly else ())
+                made = replace(found, bound=(owner,) if classly else ())
                 return self.enter(made, (), Fields()) if classly and _decorated(found, "property") else made
             case Thing():
                 return libraries.attribute(self, owner, name)
@@ -248,6 +263,12 @@ class Classes(Expressions):
 
     # ---- fields
 
+    def given_each(self, value: Value, made: Made) -> Value:
+        """What an object has of a value of its class: `default_factory` makes each of them one of its own."""
+        if isinstance(value, Function) and not value.bound:
+            return replace(value, bound=(made,))
+        return self.call(value["by"], [], Fields()) if isinstance(value, Thing) and value.kind == "field" else value
+
     def _fielded(self, made: Made, args: list[Value], given: Fields) -> None:
         """An object of a class without a constructor of its own: a dataclass, a named tuple, a model."""
         line = self._line(made.of)
@@ -255,7 +276,10 @@ class Classes(Expressions):
         bases = {base.name for one in line for base in self._bases(one) if isinstance(base, Named)}
         if not decorated and bases <= {"builtins.object"}:
             return
-        names = [name for each in reversed(line) for name in _placed(each.node)]
+        placed = [name for each in reversed(line) for name in _placed(each.node)]
+        names = [name for name in placed if name is not None]
+        if None in placed and args:  # which field is given at which place isn't known
+            args, given = [], Fields(given.items, True)
         fields = {**dict(zip(dict.fromkeys(names), args, strict=False)), **dict(given.items)}
         if given.more:
             fields = dict.fromkeys(names, UNKNOWN) | fields
@@ -266,10 +290,10 @@ class Classes(Expressions):
         made.attributes.update({name: value for name, value in fields.items() if name not in functions})
         last = self._of_class(made.of, "__post_init__") or self._of_class(made.of, "__attrs_post_init__")
         if last is not None:
-            self.enter(Function(last.node, last.scope, (made,)), (), Fields())
+            self.enter(replace(last, bound=(made,)), (), Fields())
 
     def _bases(self, made_of: Class) -> Iterator[Value]:
-        return (self.value(base, made_of.scope) for base in made_of.node.bases)
+        return iter(made_of.bases)
 
     # ---- enumerations
 
@@ -282,7 +306,7 @@ class Classes(Expressions):
         found: dict[str, Value] | None = None
         if bases & _ENUMS:
             self._members[made_of] = found = {}
-            written = bool(bases & _TEXTS)
+            written = bool(bases & (_TEXTS | _MIXED))
             functions = {each.name: each for one in line for each in one.node.body if isinstance(each, ast.FunctionDef)}
             shown = functions.pop("__str__", None)
             written = written and (shown is None or ast.unparse(shown.body[-1]) in _SHOWN)
@@ -294,6 +318,9 @@ class Classes(Expressions):
                     plainly = "enum.StrEnum" in bases and "_generate_next_value_" not in functions
                     value = Lit(name.lower()) if plainly else UNKNOWN
                 plainly = written and not functions and isinstance(value, Lit)
+                if plainly and shown is None and not bases & _TEXTS and isinstance(value, Lit):
+                    plainly = type(value.value) is str
+                    value = Lit(Member(value.value)) if plainly else value
                 alike = next(
                     (one for one in found.values() if isinstance(value, Lit) and same(_value_of(one), value)), None
                 )
@@ -311,17 +338,17 @@ class Classes(Expressions):
         for own in ("name", "value"):
             if self._of_class(made_of, own) is not None or own in values:
                 del made.attributes[own]
-        found = self._of_class(made_of, "__init__")
+        found = self._bound(made, "__init__")
         if found is not None:
             items, more = self.items(value) if isinstance(value, Listed) else ((value,), False)
-            self.enter(Function(found.node, found.scope, (made,)), tuple(items), Fields(more=more), unknown=more)
+            self.enter(found, tuple(items), Fields(more=more), unknown=more)
         return made
 
     def key(self, value: Value) -> tuple[bool, object]:
         """Whether what names an item of a mapping is known, and then its name."""
         if isinstance(value, Made) and (members := self.members(value.of)) is not None:
             name = next((name for name, one in members.items() if one is value), None)
-            written = any(isinstance(base, Named) and base.name in _TEXTS
+            written = any(isinstance(base, Named) and base.name in _TEXTS | _MIXED
                           for one in self._line(value.of) for base in self._bases(one))  # fmt: skip
             return plain(_value_of(value)) if written else (name is not None, f"\0{value.of.node.name}.{name}")
         return plain(value)
@@ -367,15 +394,13 @@ class Classes(Expressions):
         passed = Fields.of(names).merged(given)
         url = passed.get("url") or (args[0] if args else UNKNOWN)
         passed = passed.without("url")
-        return self.enter(
-            Function(own.node, own.scope, (made,)), (Lit(name.upper()), url), Fields(passed.items, given.more)
-        )
+        return self.enter(replace(own, bound=(made,)), (Lit(name.upper()), url), Fields(passed.items, given.more))
 
     def assigned_to(self, made: Made, name: str, value: Value) -> None:
         """`made.name = value`."""
-        found = self._of_class(made.of, f"js:set:{name}")
+        found = self._bound(made, f"js:set:{name}")
         if found is not None:  # JavaScript's setter
-            self.enter(Function(found.node, found.scope, (made,)), (value,), Fields())
+            self.enter(found, (value,), Fields())
             return
         own = any(self._of_class(made.of, one) is not None for one in _CHANGING_OBJECTS[1:])
         self.objects.put(made, name, UNKNOWN if own else value)
@@ -389,9 +414,9 @@ class Classes(Expressions):
     def entered(self, manager: Value) -> Value:
         """What `with manager as …` gives."""
         if isinstance(manager, Made):
-            found = self._of_class(manager.of, "__enter__") or self._of_class(manager.of, "__aenter__")
+            found = self._bound(manager, "__enter__") or self._bound(manager, "__aenter__")
             if found is not None:
-                return self.enter(Function(found.node, found.scope, (manager,)), (), Fields())
+                return self.enter(found, (), Fields())
         if isinstance(manager, OneOf):
             return self.either([self.entered(one) for one in manager.values])
         return manager.of if isinstance(manager, Stream) else manager  # what a `contextmanager` yields
@@ -412,8 +437,8 @@ def _stores(node: ast.AST) -> bool:
     )
 
 
-def _placed(node: ast.ClassDef) -> Iterator[str]:
-    """The fields of a class that may be given by their place."""
+def _placed(node: ast.ClassDef) -> Iterator[str | None]:
+    """The fields of a class that may be given by their place; None beside one of which that isn't written out."""
     for one in node.body:
         if not isinstance(one, ast.AnnAssign) or not isinstance(one.target, ast.Name):
             continue
@@ -421,10 +446,10 @@ def _placed(node: ast.ClassDef) -> Iterator[str]:
         if "KW_ONLY" in kind:
             return
         how = {each.arg: each.value for each in one.value.keywords} if isinstance(one.value, ast.Call) else {}
-        plainly = all(
-            not isinstance(value := how.get(name), ast.Constant) or value.value is usual
-            for name, usual in (("init", True), ("kw_only", False))
-        )
+        said = [(how.get(name, ast.Constant(usual)), usual) for name, usual in (("init", True), ("kw_only", False))]
+        if None in how or not all(isinstance(value, ast.Constant) for value, _ in said):
+            yield None
+        plainly = all(not isinstance(value, ast.Constant) or value.value is usual for value, usual in said)
         if plainly and "ClassVar" not in kind:
             yield one.target.id
 
@@ -442,4 +467,6 @@ def _decorated(function: Function, *names: str) -> bool:
 
 
 def _value_of(member: Value) -> Value:
+    if isinstance(member, Lit) and isinstance(member.value, Member):
+        return Lit(str(member.value))
     return member.attributes.get("value", UNKNOWN) if isinstance(member, Made) else member

@@ -16,6 +16,7 @@ from mapper.code.abstract_values import (
     Listed,
     Lit,
     Made,
+    Member,
     Named,
     OneOf,
     Stream,
@@ -25,6 +26,7 @@ from mapper.code.abstract_values import (
     Value,
     choices,
     each,
+    joined,
     parts_of,
     plain,
     text,
@@ -76,8 +78,10 @@ class Expressions(Following):
                 return self.called(node, scope)
             case ast.Dict(keys=keys, values=values):
                 return self._dict(keys, values, scope)
-            case ast.List(elts=elts) | ast.Tuple(elts=elts) | ast.Set(elts=elts):
+            case ast.List(elts=elts) | ast.Tuple(elts=elts):
                 return self._list(elts, scope)
+            case ast.Set(elts=elts):
+                return _unordered(self._list(elts, scope))
             case ast.BinOp(left=left, op=op, right=right):
                 return self.operate(op, self.value(left, scope), self.value(right, scope))
             case ast.BoolOp(op=op, values=values):
@@ -100,20 +104,26 @@ class Expressions(Following):
             case ast.Subscript(value=owner, slice=index):
                 return self.item(self.value(owner, scope), index, scope)
             case ast.Await(value=value):
+                self.entering = value
                 return self.value(value, scope)
             case ast.Starred(value=value):
                 return self.value(value, scope)
             case ast.NamedExpr(target=target, value=value):
                 found = self.value(value, scope)
-                self.assign(target, found, scope)
+                holder = scope
+                while holder.kind == "comprehension" and holder.outer is not None:
+                    holder = holder.outer
+                self.assign(target, found, holder)
                 return found
             case ast.Lambda():
-                for default in (*node.args.defaults, *[one for one in node.args.kw_defaults if one is not None]):
-                    self.value(default, scope)
-                made = Function(node, scope)
+                made = self.function(node, scope, scope)
                 self.loose.append(made)
                 return made
-            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+            case ast.GeneratorExp() if node is not self.entering:
+                return self._generated(node, scope)
+            case ast.SetComp():
+                return _unordered(self._comprehended(node, scope))
+            case ast.ListComp() | ast.GeneratorExp():
                 return self._comprehended(node, scope)
             case ast.DictComp():
                 inner = self._generators(node.generators, scope)
@@ -208,6 +218,7 @@ class Expressions(Following):
         there = isinstance(first, Fields | Listed | Function | Class | Made | Text) or (
             isinstance(first, Thing) and self.truth(first) is True
         )
+        there = there and not (isinstance(first, Made) and "__eq__" in first.of.methods)
         if len(ops) == 1 and others[0] == Lit(None) and there:
             return Lit(isinstance(ops[0], ast.IsNot | ast.NotEq))
         return UNKNOWN
@@ -269,6 +280,8 @@ class Expressions(Following):
             if isinstance(left, Listed) and isinstance(right, Listed):
                 return Listed((*left.items, *right.items), left.more or right.more)
             if texts.is_text(left) or texts.is_text(right):
+                left, right = (Lit(str(one.value)) if isinstance(one, Lit) and isinstance(one.value, Member) else one
+                               for one in (left, right))  # fmt: skip
                 return text((*parts_of(left), *parts_of(right)))
         if isinstance(op, ast.BitOr) and isinstance(left, Fields):
             return left.merged(right) if isinstance(right, Fields) else Fields(left.items, True)
@@ -280,6 +293,17 @@ class Expressions(Following):
             return texts.computed(op, left.value, right.value)
         return UNKNOWN
 
+    def _generated(self, node: ast.GeneratorExp, scope: Scope) -> Value:
+        """A generator expression, of which it isn't known when its items are asked for."""
+        made: list[Value] = []
+        self.beside(lambda: made.append(self._comprehended(node, scope)))
+        bound = [one.id for each in node.generators for one in ast.walk(each.target) if isinstance(one, ast.Name)]
+        given = ast.arguments([], [ast.arg(name) for name in bound], None, [], [], None, [])
+        items = Function(ast.Lambda(given, node.elt), scope)
+        if made and isinstance(node.generators[0].iter, ast.List | ast.Tuple) and self.stays(items, ()):
+            return made[0]
+        return Stream(self.element(made[0]) if made and self.stays(items, ()) else UNKNOWN)
+
     def _comprehended(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, scope: Scope) -> Value:
         single = len(node.generators) == 1 and not node.generators[0].ifs
         if single:
@@ -287,7 +311,7 @@ class Expressions(Following):
             if items and not more and len(items) <= UNROLLED:
                 made = []
                 for item in items:
-                    inner = Scope(outer=scope)
+                    inner = self.objects.born(Scope(outer=scope, kind="comprehension"))
                     self.assign(node.generators[0].target, item, inner)
                     made.append(self.value(node.elt, inner))
                 return Listed(tuple(made))
@@ -295,12 +319,19 @@ class Expressions(Following):
         return Stream(self.either(self.perhaps(lambda: self.value(node.elt, inner), again=True)))
 
     def _generators(self, generators: Sequence[ast.comprehension], scope: Scope) -> Scope:
-        inner = Scope(outer=scope)
+        inner = self.objects.born(Scope(outer=scope, kind="comprehension"))
         for one in generators:
             self.assign(one.target, self.element(self.value(one.iter, inner)), inner)
             for test in one.ifs:
                 self.value(test, inner)
         return inner
+
+
+def _unordered(made: Value) -> Value:
+    """A set of what is in a list."""
+    if not isinstance(made, Listed) or len(made.items) + made.more < 2:
+        return made
+    return Stream(joined(made.items) if not made.more else UNKNOWN)
 
 
 def _is_written(node: ast.expr | None) -> bool:

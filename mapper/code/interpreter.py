@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from mapper.code.abstract_values import (
     ANSWER,
@@ -27,9 +28,8 @@ from mapper.code.abstract_values import (
     joined,
     weight,
 )
-from mapper.code.objects import Changes, Objects
+from mapper.code.objects import Changes, Names, Objects
 from mapper.code.sent_requests import Enough, Seen
-from mapper.code.variables import Names
 
 MAX_STEPS = 60_000
 UNROLLED = 24  # items of a written list that a loop goes through one by one
@@ -39,23 +39,31 @@ class Left(Exception):
     """The statements that follow in this block aren't reached."""
 
 
-@dataclass(slots=True)
-class Scope:
-    """The variables of a module, a function or a class."""
+@dataclass(slots=True, eq=False)
+class Scope(Names):
+    """The variables of a module, a function, a class or a comprehension."""
 
-    names: Names = field(default_factory=Names)
     outer: Scope | None = None
+    kind: Literal["function", "class", "comprehension", "round"] = "function"
+    own: frozenset[str] = frozenset()  # of a round: the variables that it has
     globals: set[str] = field(default_factory=set)
+    nonlocals: set[str] = field(default_factory=set)
     returned: list[Value] = field(default_factory=list)
     # A generator's items, and whether each is written there.
     yielded: list[tuple[bool, Value]] = field(default_factory=list)
 
     def find(self, name: str) -> Value | None:
+        holder = self.holder(name)
+        return holder.attributes.get(name) if holder is not None else None
+
+    def holder(self, name: str) -> Scope | None:
+        """The scope whose variable a name is; None where there is none. A class's are its own body's alone."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope.names.get(name)
-            if found is not None:
-                return found
+            if name in scope.globals:
+                return self.module
+            if name in scope.attributes and (scope is self or scope.kind != "class"):
+                return scope
             scope = scope.outer
         return None
 
@@ -66,14 +74,19 @@ class Scope:
             scope = scope.outer
         return scope
 
-    def put(self, name: str, value: Value) -> None:
+    def within(self, own: frozenset[str]) -> Scope:
+        """A round of a loop, which has these variables of its own."""
+        return Scope(outer=self, kind="round", own=own, returned=self.returned, yielded=self.yielded)
+
+    def given(self, name: str) -> Scope:
+        """The scope whose variable a name is that is given a value here."""
+        if self.kind == "round" and name not in self.own and self.outer is not None:
+            return self.outer.given(name)
         if name in self.globals:
-            scope: Scope | None = self.outer
-            while scope is not None and scope.outer is not None and name not in scope.names:
-                scope = scope.outer
-            (scope or self).names[name] = value
-        else:
-            self.names[name] = value
+            return self.module
+        if name in self.nonlocals and self.outer is not None:
+            return self.outer.holder(name) or self.outer
+        return self
 
 
 class Following(ABC):
@@ -89,13 +102,21 @@ class Following(ABC):
         self.stored: dict[str, int] = {}  # how often each name is given a value, as far as that can be told
         self.defaults: dict[str, Value] = {}  # what a library is told to take where it is given nothing else
         self.running: list[ast.AST] = []
-        self.entering: ast.expr | None = None  # the manager of a `with` that is about to be entered
+        self.entering: ast.expr | None = None  # a call whose generator or coroutine is gone through at once
         self.at_once = False  # what is called next is begun before anything else is done
+        self.frames: list[tuple[ast.AST, dict[str, Value], int]] = []  # what runs, what it was given, and since when
+        self.handed: set[tuple[object, ...]] = set()  # functions of which is known what they change at any time
+        self.ended = False  # what is followed now is followed again at the end
+        self.later: list[Callable[[], object]] = []  # what goes on, or begins, at a time that isn't known
         self.followed: set[ast.AST] = set()
         self.objects = Objects()
         self.changed: set[tuple[ast.ClassDef, str]] = set()  # attributes of classes that are given another value
         self._members: dict[Class, dict[str, Value] | None] = {}
         self.loose: list[Function] = []  # functions that were handed on, which anybody may call
+
+    def put(self, scope: Scope, name: str, value: Value | None) -> None:
+        """A name in a scope is given a value."""
+        self.objects.put(scope.given(name), name, value)
 
     @abstractmethod
     def block(self, body: Sequence[ast.stmt], scope: Scope) -> None:
@@ -138,6 +159,14 @@ class Following(ABC):
         """What `with manager as …` gives."""
 
     @abstractmethod
+    def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, at: Scope, scope: Scope) -> Function:
+        """A function that is defined `at` a place, in a scope."""
+
+    @abstractmethod
+    def stays(self, function: Function, given: Sequence[Value]) -> bool:
+        """Whether nothing that a generator reads can be another by the time that its items are asked for."""
+
+    @abstractmethod
     def members(self, made_of: Class) -> dict[str, Value] | None:
         """The members of an enumeration, by their names; None for another class."""
 
@@ -146,7 +175,8 @@ class Following(ABC):
         """`owner.name`."""
 
     def leave(self) -> NoReturn:
-        """The program ends here."""
+        """The program ends here, unless somebody catches that."""
+        self.seen.spend(self.objects.end("function"))
         raise Left
 
     def items(self, value: Value) -> tuple[tuple[Value, ...], bool]:
@@ -214,15 +244,26 @@ class Following(ABC):
         """What is only perhaps reached gives, or `again` and again; nothing where it ends the program."""
         mark = self.objects.mark()
         made: list[Value] = []
-        try:
+        with contextlib.suppress(Left):
             made.append(way())
-        except Left:
-            self.seen.spend(self.objects.end())
         changes = self.objects.taken_back(mark)
         if again:
             changes = dict.fromkeys(changes, UNKNOWN)
         self.seen.spend(self.objects.meet([{}, changes]) if made else 0)
         return made
+
+    def beside(self, way: Callable[[], object]) -> None:
+        """Follow what runs beside the rest of the program: when it does isn't known, and so isn't what it changes."""
+        if not self.ended:
+            self.later.append(way)
+        mark, ended = self.objects.mark(), self.ended
+        self.ended = True  # what begins in it is followed again with it
+        with contextlib.suppress(Left):
+            way()
+        self.ended = ended
+        changes = self.objects.taken_back(mark)
+        self.seen.spend(len(changes))
+        self.objects.loosen(changes)
 
     def note(self, what: str) -> None:
         self.seen.note(f"Line {self.line}: {what}.")

@@ -7,6 +7,8 @@ names that JavaScript gives things (`javascript_libraries`). What has no such co
 from __future__ import annotations
 
 import ast
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mapper.code import javascript_libraries as own
@@ -40,8 +42,8 @@ from mapper.code.abstract_values import (
 )
 from mapper.code.interpreter import Scope
 from mapper.code.javascript_changes import Given, changes_given, gives_text
-from mapper.code.javascript_names import ASKED, SHARED
-from mapper.code.javascript_syntax import Translation
+from mapper.code.javascript_names import LOOSE, MOVED, SHARED
+from mapper.code.javascript_syntax import FIELDS, Translation
 from mapper.code.python import TOO_MUCH, Reader, mentioned
 from mapper.code.sent_requests import Enough, Seen
 
@@ -58,6 +60,9 @@ _OF_ANY_OBJECT = frozenset({
 
 # By which fields may be given to objects that aren't named there, or their names written otherwise.
 _REACHING = ("prototype", "PrototypeOf", "__proto__", "Proxy", "eval", "with (", "with(", "\\u", "\\x")
+
+# By which a class's methods may be others.
+_OVERRIDING = re.compile(r"\bprototype\b\s*(?:(?:\.\s*\w+|\[[^\]\n]{0,200}\])\s*=|,)|__proto__|PrototypeOf")
 
 _LATER = ("builtins.setTimeout", "builtins.setInterval", "builtins.setImmediate")
 
@@ -77,6 +82,7 @@ def read_javascript(program: str, seen: Seen) -> None:
         reader = _JavaScript(seen, mentioned(body))
         reader.assigned = translation.assigned
         reader.sure = not any(word in program for word in _REACHING)
+        reader.overridden = _OVERRIDING.search(program) is not None
         reader.module(body)
     except (Enough, RecursionError):
         seen.note(TOO_MUCH)
@@ -94,14 +100,17 @@ class _JavaScript(Reader):
     """Follows one program: an object's fields are its attributes, and an empty object or list is true."""
 
     assigned: set[str]  # the names of fields that are given a value anywhere; "" where any may be
+    overridden: bool  # a class's methods may be others
     sure: bool  # a field that isn't known isn't there
 
     def _value(self, node: ast.expr, scope: Scope) -> Value:
         match node:
             case ast.Name(id=name) if name.startswith(SHARED):
                 return self._name(node, scope)
-            case ast.Call(func=ast.Name(id=(("js:loose" | "js:asked") as how)), args=[inner]):
-                return own.apart(self.value(inner, scope), asked=how == ASKED)
+            case ast.Call(func=ast.Name(id=(("js:loose" | "js:asked" | "js:moved") as how)), args=[inner]):
+                there = self.value(inner, scope)
+                moved = how == MOVED and js_texts.may_be_address(there)
+                return UNKNOWN if moved else own.apart(there, asked=how != LOOSE)
             case ast.Call(func=ast.Name(id="js:taken"), args=[inner, *defaults]):
                 return self._taken(inner, defaults, scope)
             case ast.Call(func=ast.Name(id="js:else"), args=[left, right]):
@@ -184,6 +193,10 @@ class _JavaScript(Reader):
         requests.given(self, function, args)
         if isinstance(function, Method) and function.name == "bind" and isinstance(function.of, Method):
             return function.of if len(args) == 1 else UNKNOWN
+        if self.overridden and isinstance(function, Method) and isinstance(function.of, Made):
+            super().call(function, args, given)
+            self.objects.forget(function.of)
+            return UNKNOWN
         if function == ANSWER and all(map(_is_plain, args)):
             self.step()
             return function  # `res.json()`
@@ -204,6 +217,29 @@ class _JavaScript(Reader):
         if any(isinstance(base, Named) and base.name.endswith(".Octokit") for base in bases):
             self.seen.unread.append((self.line, "a class that comes from Octokit, which may change what is asked for"))
         return super().made(made_of, args, given)
+
+    def replaced(self, old: Value, new: Value) -> int:
+        return 0  # what has several names isn't known (`javascript_names`)
+
+    def constructed(self, made: Made, made_of: Class, args: list[Value], given: Fields) -> Function | None:
+        own = made_of.methods.get("__init__")
+        if own is None or not any(isinstance(one, Class) for one in made_of.bases):
+            self.constructed_above(made, made_of, args, given)
+        if own is not None:
+            self.enter(replace(own, bound=(made,)), tuple(args), given)
+        return own if own is not None else self._of_class(made_of, "__init__")
+
+    def constructed_above(self, made: Made, made_of: Class, args: list[Value], given: Fields) -> bool:
+        for one in made_of.bases:
+            if isinstance(one, Class):
+                self.constructed(made, one, args, given)
+        fields = made_of.methods.get(FIELDS)
+        if fields is not None:
+            self.enter(replace(fields, bound=(made,)), (), Fields())
+        return all(isinstance(one, Class) for one in made_of.bases)
+
+    def given_each(self, value: Value, made: Made) -> Value:
+        return value
 
     def lent(self, function: Value, node: ast.Call, made: Value, scope: Scope) -> None:
         """What is given to somebody who isn't followed may be changed by them; that it is shows what it was before."""
@@ -274,8 +310,8 @@ class _JavaScript(Reader):
                     return  # what it has before it is given something
                 # In which order functions run isn't known: it is anything that it is ever given.
                 called = value if isinstance(value, Thing | Function | Class | Made | Named) else UNKNOWN
-                there = scope.module.names.get(name)
-                scope.module.names[name] = called if there is None else joined([there, called])
+                there = scope.module.attributes.get(name)
+                self.objects.put(scope.module, name, called if there is None else joined([there, called]))
                 return
             case ast.Attribute(value=place, attr="searchParams") if js_texts.may_be_address(self.value(place, scope)):
                 return  # its address is asked anew already

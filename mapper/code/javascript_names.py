@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 SHARED = "js:shared:"  # what the names begin with of variables that an inner function assigns
-LOOSE, ASKED = "js:loose", "js:asked"  # an object whose fields aren't known; the same, or an address's query
+# An object whose fields aren't known; the same, or an address's query; the same, or an address.
+LOOSE, ASKED, MOVED = "js:loose", "js:asked", "js:moved"
 
 _FUNCTIONS = frozenset({
     "function_declaration", "generator_function_declaration", "function_expression", "generator_function",
@@ -40,7 +41,8 @@ _CHANGES = frozenset({
 _PASSING_ON = frozenset({
     "ternary_expression", "parenthesized_expression", "await_expression", "pair", "sequence_expression",
 })  # fmt: skip
-_QUERY = frozenset({"searchParams", "search", "href", "hash", "pathname", "host", "hostname", "port", "protocol"})
+_QUERY = frozenset({"searchParams", "search", "hash", "set", "append", "delete", "sort"})
+_ADDRESS = frozenset({"href", "pathname", "host", "hostname", "port", "protocol"})
 
 
 @dataclass(eq=False, slots=True)
@@ -50,8 +52,9 @@ class _Variable:
     shared: bool = False
     changed: bool = False  # its object is
     deeply: bool = False  # what is within its object is
-    asked: bool = False  # its query is
-    apart: set[str] = field(default_factory=set)  # LOOSE, ASKED
+    how: set[str] = field(default_factory=lambda: {LOOSE})  # and what that makes of it: LOOSE, ASKED, MOVED
+    again: bool = False  # it is given another value
+    apart: set[str] = field(default_factory=set)  # the same, where it isn't followed
     by: set[_Variable] = field(default_factory=set)  # by whose changes it is apart
     library: bool = False  # what it is leaves the objects that it is given as they are
     functions: list[Node] = field(default_factory=list)
@@ -71,6 +74,7 @@ class _Scope:
     function: _Scope | None  # None: it is a function's own
     outer: _Scope | None
     names: dict[str, _Variable] = field(default_factory=dict)
+    waiting: bool = False  # it is an async function's, or a generator's
 
     @property
     def whole(self) -> _Scope:
@@ -83,6 +87,15 @@ class _Scope:
                 return scope.names[name]
             scope = scope.outer
         return None
+
+    def waits(self, outer: _Scope) -> bool:
+        """Whether it is in a function that may wait, which stands within an outer one."""
+        scope: _Scope | None = self.whole
+        while scope is not None and scope is not outer:
+            if scope.waiting:
+                return True
+            scope = scope.outer.whole if scope.outer is not None else None
+        return False
 
     def declare(self, name: str) -> _Variable:
         return self.names.setdefault(name, _Variable(name, self))
@@ -113,6 +126,19 @@ class Names:
     def known_as(self, node: Node) -> str:
         """LOOSE or ASKED, where that is all that is known of what is read there; "" for anything."""
         return self._as.get(node.start_byte, "")
+
+    def each_round(self, node: Node) -> frozenset[str]:
+        """The variables of which each round of a loop has its own."""
+        bound = [node.child_by_field_name("left")]
+        waiting = [node.child_by_field_name("body")]
+        while waiting:
+            one = waiting.pop()
+            if one is None or one.type in _FUNCTIONS:
+                continue
+            if one.type == "lexical_declaration":
+                bound += [each.child_by_field_name("name") for each in one.named_children]
+            waiting += one.named_children
+        return frozenset(self.own(one) for each in bound for one in _bound(each))
 
     def given_field(self, place: Node) -> set[str]:
         """The field that an assignment gives to an object of any kind; none, where it is one of a class's own."""
@@ -150,6 +176,7 @@ class Names:
             name = node.child_by_field_name("name")
             inner, maybe = self._scope(None, scope), False
             self._bodies[node.id] = inner
+            inner.waiting = any(one.type in ("async", "*") for one in node.children)
             if kind.endswith("declaration"):
                 scope.whole.declare(source_text(name)).functions.append(node)
             elif kind == "method_definition":
@@ -205,6 +232,10 @@ class Names:
         for each in self._scopes:
             for name in each.names:
                 called[name] = called.get(name, 0) + 1
+        for node, scope, _, _ in self._uses:  # when a function goes on that waits, it may have another value
+            found = scope.find(source_text(node))
+            if found is not None and found.again and scope.waits(found.scope.whole):
+                found.shared = True
         numbers = {each: number for number, each in enumerate(self._scopes)}
         for node, scope, _, _ in self._uses:
             found = scope.find(source_text(node))
@@ -216,7 +247,7 @@ class Names:
             elif found.scope.function is not None and called[found.name] > 1:
                 self._own[node.start_byte] = f"js:{found.name}:{number}"
             if found.apart:
-                self._as[node.start_byte] = ASKED if ASKED in found.apart else LOOSE
+                self._as[node.start_byte] = next(how for how in (MOVED, ASKED, LOOSE) if how in found.apart)
 
     def _done(self, node: Node, scope: _Scope, maybe: bool) -> None:
         left = node.child_by_field_name("left") or node.child_by_field_name("name")
@@ -250,6 +281,7 @@ class Names:
                 continue
             if not declared and found.scope.whole is not scope.whole:
                 found.shared = True
+            found.again = found.again or not declared
             if right is not None and right.type in _FUNCTIONS:
                 found.functions.append(right)
             taken = node.type == "for_in_statement" or left is None or left.type not in _NAMES
@@ -278,14 +310,14 @@ class Names:
         found = scope.find(source_text(place)) if place is not None and place.type in _NAMES else None
         if found is None:
             return
-        found.asked = found.asked or bool(names & (_QUERY | {"set", "append", "delete", "sort"}))
+        found.how |= ({ASKED} if names & _QUERY else set()) | ({ASKED, MOVED} if names & _ADDRESS else set())
         self._change_of(found, scope, maybe, deeply=steps > 1)
 
     def _change_of(self, found: _Variable, scope: _Scope, maybe: bool, *, deeply: bool) -> None:
         found.changed = True
         found.deeply = found.deeply or deeply
         if maybe and found.scope.whole is not scope.whole:
-            found.apart |= {LOOSE, ASKED} if found.asked else {LOOSE}
+            found.apart |= found.how
 
     def _called(self, node: Node, scope: _Scope) -> None:
         """What is given to the program's own functions has a second name there while they run; others may change it."""
@@ -410,7 +442,7 @@ class Names:
             for other, _, what in one.of:
                 if other is cause or (what is _Of.WHOLE and not deeply):
                     continue  # a field of its own is given another value, which leaves the old one as it is
-                other.apart |= {LOOSE, ASKED} if one.asked or ASKED in one.apart else {LOOSE}
+                other.apart |= one.how | one.apart
                 other.by.add(cause)
                 then = (other, cause, deeply or what is _Of.PART)
                 if then not in been:
@@ -425,7 +457,7 @@ class Names:
                 for other, lasts, _ in one.of:
                     if not lasts or other is one or (other.by == {one} and not other.changed):
                         continue  # what is changed by this name is known by it
-                    apart = other.apart | ({LOOSE} if other.changed else set()) | ({ASKED} if other.asked else set())
+                    apart = other.apart | (other.how if other.changed else set())
                     by = (other.by | ({other} if other.changed else set())) - {one}
                     if not (apart <= one.apart and by <= one.by):
                         one.apart |= apart

@@ -15,6 +15,13 @@ _ESCAPE = re.compile(r"\\u(?:\{[0-9a-fA-F]+\}|[0-9a-fA-F]{4})")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 
 
+LOOPS = frozenset({"for_statement", "for_in_statement", "while_statement", "do_statement"})
+_FUNCTIONS = frozenset({
+    "function_declaration", "generator_function_declaration", "function_expression", "generator_function",
+    "arrow_function", "method_definition", "class_static_block",
+})  # fmt: skip
+
+
 def unexported(node: Node) -> Node:
     """What is exported, without that word."""
     if node.type != "export_statement":
@@ -161,3 +168,36 @@ def exact(number: float) -> int | float:
     if not abs(found) < 2**53:
         raise ValueError("it is rounded")
     return int(found) if found.is_integer() else found
+
+
+def placed_items(node: Node) -> list[Node | None]:
+    """The items of a list or a pattern, by their places: None for one that is left out."""
+    found: list[Node | None] = []
+    empty = True
+    for one in node.children:
+        if one.is_named and one.type != "comment":
+            found.append(one)
+            empty = False
+        elif one.type == ",":
+            found += [None] if empty else []
+            empty = True
+    return found
+
+
+def rounds_out(node: Node) -> int:
+    """How many loops lie between a `break` or `continue` and the one that it means; a `switch`, and what has a label
+    and is no loop, is one that has one round."""
+    label = source_text(node.child_by_field_name("label"))
+    count = -1
+    inner, one = node, node.parent
+    while one is not None and one.type not in _FUNCTIONS:
+        loops = one.type in LOOPS
+        labels = one.type == "labeled_statement"
+        named = labels and bool(label) and source_text(one.child_by_field_name("label")) == label
+        if named and inner.type in LOOPS:
+            return max(count, 0)
+        count += loops or one.type == "switch_statement" or (labels and inner.type not in LOOPS)
+        if named or (not label and (loops or (one.type == "switch_statement" and node.type[0] == "b"))):
+            return max(count, 0)
+        inner, one = one, one.parent
+    return max(count, 0)

@@ -9,21 +9,21 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from mapper.code.javascript_names import SHARED, Names
+from mapper.code.javascript_expressions import BINARY, MAX_DEPTH, Expressions
+from mapper.code.javascript_names import SHARED
 from mapper.code.javascript_nodes import (
+    LOOPS,
     decorated,
-    field_name,
-    given_to,
     loaded,
     method_name,
-    number_value,
     parameters_of,
     pattern_pairs,
     placed,
+    placed_items,
     required_module,
+    rounds_out,
     source_text,
     string_value,
-    unescaped,
     unexported,
 )
 from mapper.code.sent_requests import Seen
@@ -31,28 +31,17 @@ from mapper.code.sent_requests import Seen
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_DEPTH = 150  # constructs within constructs
 MODULE = "js:"  # what the full names of imported things begin with
 _HIDING = frozenset({"child_process", "net", "tls", "vm", "worker_threads", "http2", "dgram", "cluster"})
-_BINARY: dict[str, type[ast.operator]] = {
-    "+": ast.Add, "-": ast.Sub, "*": ast.Mult, "/": ast.Div, "%": ast.Mod, "**": ast.Pow
-}  # fmt: skip
-_COMPARED: dict[str, type[ast.cmpop]] = {"===": ast.Is, "!==": ast.IsNot, "==": ast.Eq, "!=": ast.NotEq}
-_RENAMED = {"push": "append"}  # methods that change what they are called on, by Python's names
-_UNKNOWN = "js:unknown"  # a name that nothing has
+FIELDS = "js:fields"  # the method that gives an object of a class its fields
 
 
-class Translation:
+class Translation(Expressions):
     """One program's."""
 
     def __init__(self, seen: Seen, root: Node) -> None:
-        self._seen = seen
-        self._names = Names(root, seen)
-        self._before: list[list[ast.stmt]] = []  # by block: what has to stand before the statement that is made
+        super().__init__(seen, root)
         self.assigned = {""} if self._names.lends else set()  # fields that are given a value; "" is any
-        self._made = 0
-        self._depth = 0
-        self._line = 1
 
     # ---- statements
 
@@ -96,7 +85,7 @@ class Translation:
             case "function_declaration" | "generator_function_declaration":
                 return [self._function(node, self._names.own(node.child_by_field_name("name")))]
             case "class_declaration":
-                return [self._class(node)]
+                return [*self._class(node)]
             case "return_statement":
                 return [ast.Return(self.expression(node.named_children[0]) if node.named_children else None)]
             case "throw_statement":
@@ -120,9 +109,9 @@ class Translation:
                 condition = ast.Expr(self._field(node, "condition"))
                 return [condition, loop] if node.type == "while_statement" else [loop, condition]
             case "labeled_statement":
-                made = self._block(node.child_by_field_name("body"))
-                loops = any(isinstance(one, ast.For | ast.While) for one in made[-1:])
-                return made if loops else [ast.While(self._unknown(), made or [ast.Pass()], [])]  # `break` leaves it
+                inner = node.child_by_field_name("body")
+                made = self._block(inner)
+                return made if inner is not None and inner.type in LOOPS else [self._once(made)]  # `break` leaves it
             case "statement_block":
                 return [one for child in node.named_children for one in self._block(child)]
             case "try_statement":
@@ -130,14 +119,13 @@ class Translation:
             case "switch_statement":
                 made = [ast.Expr(self._field(node, "value"))]
                 for case in node.child_by_field_name("body").named_children:  # type: ignore[union-attr] # the grammar's
-                    body = [one for child in case.children_by_field_name("body") for one in self._block(child)]
-                    kept = [one for one in body if not isinstance(one, ast.Break)]
+                    kept = [one for child in case.children_by_field_name("body") for one in self._block(child)]
                     made.append(ast.If(self._unknown(), kept or [ast.Pass()], []))
-                return made
-            case "break_statement":
-                return [ast.Break()]
-            case "continue_statement":
-                return [ast.Continue()]
+                return [self._once(made)]
+            case "break_statement" | "continue_statement":
+                left: ast.stmt = ast.Break() if node.type[0] == "b" else ast.Continue()
+                left.out = rounds_out(node)  # type: ignore[attr-defined] # `Statements` reads it
+                return [left]
             case "comment" | "empty_statement" | "hash_bang_line" | "debugger_statement" | "export_statement":
                 return []
         return self._expression_statement(node)
@@ -160,8 +148,8 @@ class Translation:
                 value = self._field(node, "right")
                 if target is None:
                     return [ast.Expr(value)]
-                if operator in _BINARY:
-                    return [ast.AugAssign(target, _BINARY[operator](), value)]
+                if operator in BINARY:
+                    return [ast.AugAssign(target, BINARY[operator](), value)]
                 return [ast.Assign([target], ast.IfExp(self._unknown(), value, loaded(target)))]
             case "update_expression":
                 target = self._target(node.child_by_field_name("argument"))
@@ -220,7 +208,9 @@ class Translation:
             return [ast.Assign([found], value)] if found is not None else [ast.Expr(value)]
         whole = self._name()
         made: list[ast.stmt] = [ast.Assign([ast.Name(whole, ast.Store())], value)]
-        for place, child in enumerate(target.named_children):
+        for place, child in enumerate(placed_items(target)):
+            if child is None:
+                continue
             inner: ast.expr = ast.Name(whole, ast.Load())
             to: Node | None = child
             default: ast.expr | None = None
@@ -268,7 +258,15 @@ class Translation:
             through = ast.Call(ast.Attribute(ast.Name("Object", ast.Load()), "keys", ast.Load()), [through], [])
         begun = self._assigned(left, ast.Name(name, ast.Load()))
         body = self._body(node.child_by_field_name("body"))
-        return [ast.For(ast.Name(name, ast.Store()), through, [*begun, *body], [], None)]
+        loop = ast.For(ast.Name(name, ast.Store()), through, [*begun, *body], [], None)
+        if left is not None and source_text(node.child_by_field_name("kind")) not in ("", "var"):
+            loop.own = self._names.each_round(node)  # type: ignore[attr-defined] # `Statements` reads it
+        return [loop]
+
+    def _once(self, body: list[ast.stmt]) -> ast.stmt:
+        """Statements that are left by `break`."""
+        return ast.For(ast.Name(self._name(), ast.Store()), ast.List([ast.Constant(None)], ast.Load()),
+                       body or [ast.Pass()], [], None)  # fmt: skip
 
     def _try(self, node: Node) -> ast.stmt:
         caught, last = node.child_by_field_name("handler"), node.child_by_field_name("finalizer")
@@ -287,7 +285,7 @@ class Translation:
 
     def _function(self, node: Node, name: str, method: bool = False) -> ast.FunctionDef:
         parameters = node.child_by_field_name("parameters") or node.child_by_field_name("parameter")
-        arguments = ast.arguments([], [ast.arg("this")] if method else [], None, [], [], None, [])
+        arguments = _this() if method else ast.arguments([], [], None, [], [], None, [])
         begun: list[ast.stmt] = []
         for one in parameters_of(parameters):
             default: ast.expr | None = None
@@ -312,189 +310,38 @@ class Translation:
             inner = self._block(body)
         return ast.FunctionDef(name, arguments, [*begun, *inner] or [ast.Pass()], [], None)
 
-    def _class(self, node: Node) -> ast.stmt:
+    def _class(self, node: Node) -> tuple[ast.ClassDef, *tuple[ast.stmt, ...]]:
         bases: list[ast.expr] = []
         for one in node.named_children:
             if one.type == "class_heritage" and one.named_children:
                 bases.append(self.expression(one.named_children[0]))
+        own = self._names.own(node.child_by_field_name("name")) or self._name()
         body: list[ast.stmt] = []
+        given: list[ast.stmt] = []  # to each object, when it is made
+        after: list[ast.stmt] = []
         for one in node.child_by_field_name("body").named_children:  # type: ignore[union-attr] # the grammar's
+            static = any(each.type == "static" for each in one.children)
             if one.type == "method_definition":
                 body.append(decorated(self._function(one, method_name(one), method=True), one))
-            elif one.type == "field_definition" and (value := one.child_by_field_name("value")) is not None:
-                name = source_text(one.child_by_field_name("property"))
-                body.append(ast.Assign([ast.Name(name, ast.Store())], self.expression(value)))
-        return ast.ClassDef(
-            self._names.own(node.child_by_field_name("name")) or self._name(), bases, [], body or [ast.Pass()], []
-        )
+            elif one.type == "class_static_block":
+                self._before.append([])
+                block = [each for child in one.named_children for each in self._block(child)]
+                made = ast.FunctionDef(self._name(), _this(), [*self._before.pop(), *block] or [ast.Pass()], [], None)
+                after += [made, ast.Expr(ast.Call(ast.Name(made.name, ast.Load()), [ast.Name(own, ast.Load())], []))]
+            elif one.type == "field_definition":
+                name, value = one.child_by_field_name("property"), one.child_by_field_name("value")
+                self._before.append([])
+                found = self.expression(value)
+                before = self._before.pop()
+                if static:
+                    body += [*before, ast.Assign([ast.Name(source_text(name), ast.Store())], found)]
+                else:
+                    place = ast.Attribute(ast.Name("this", ast.Load()), source_text(name), ast.Store())
+                    given += [*before, ast.Assign([place], found)]
+        if given:
+            body.append(ast.FunctionDef(FIELDS, _this(), given, [], None))
+        return ast.ClassDef(own, bases, [], body or [ast.Pass()], []), *after
 
-    # ---- expressions
 
-    def expression(self, node: Node | None) -> ast.expr:
-        """What an expression is."""
-        self._seen.spend(1)
-        self._depth += 1
-        try:
-            if self._depth > MAX_DEPTH:
-                raise RecursionError
-            return self._expression(node) if node is not None else ast.Constant(None)
-        finally:
-            self._depth -= 1
-
-    def _expression(self, node: Node) -> ast.expr:
-        match node.type:
-            case "super":
-                above = ast.Call(ast.Name("super", ast.Load()), [], [])
-                called = node.parent is not None and node.parent.type == "call_expression"
-                return ast.Attribute(above, "__init__", ast.Load()) if called else above
-            case "identifier" | "this" | "shorthand_property_identifier":
-                read = ast.Name(self._names.own(node), ast.Load())
-                known_as = self._names.known_as(node)
-                return ast.Call(ast.Name(known_as, ast.Load()), [read], []) if known_as else read
-            case "undefined" | "null":
-                return ast.Constant(None)
-            case "true" | "false":
-                return ast.Constant(node.type == "true")
-            case "number":
-                return number_value(source_text(node)) or self._unknown()
-            case "string":
-                return ast.Constant(string_value(node))
-            case "template_string":
-                return self._template(node)
-            case "parenthesized_expression" | "await_expression" | "non_null_expression":
-                return self.expression(node.named_children[-1] if node.named_children else None)
-            case "sequence_expression":
-                for one in node.named_children[:-1]:
-                    self._before[-1].append(ast.Expr(self.expression(one)))
-                return self.expression(node.named_children[-1])
-            case "object":
-                return self._object(node)
-            case "array":
-                return ast.List([self._item(one) for one in node.named_children if one.type != "comment"], ast.Load())
-            case "member_expression":
-                return self._member(self._field(node, "object"), node.child_by_field_name("property"))
-            case "subscript_expression":
-                return ast.Subscript(self._field(node, "object"), self._field(node, "index"), ast.Load())
-            case "call_expression" | "new_expression":
-                return self._call(node)
-            case "arrow_function" | "function_expression" | "generator_function":
-                function = self._function(node, self._name())
-                self._before[-1].append(function)
-                return ast.Name(function.name, ast.Load())
-            case "binary_expression":
-                return self._binary(node)
-            case "unary_expression":
-                value = self._field(node, "argument")
-                operator = source_text(node.child_by_field_name("operator"))
-                if operator == "!":
-                    return ast.UnaryOp(ast.Not(), value)
-                self._before[-1].append(ast.Expr(value))
-                if operator == "delete" and (target := self._target(node.child_by_field_name("argument"))) is not None:
-                    self._before[-1].append(ast.Assign([target], self._unknown()))
-                return self._unknown()
-            case "ternary_expression":
-                return ast.IfExp(*(self._field(node, name) for name in ("condition", "consequence", "alternative")))
-            case "assignment_expression" | "augmented_assignment_expression" | "update_expression":
-                # It may not be reached: what the name holds afterwards isn't known.
-                value = self._field(node, "right") if node.child_by_field_name("right") else self._unknown()
-                target = self._target(node.child_by_field_name("left") or node.child_by_field_name("argument"))
-                if target is not None:
-                    self._before[-1].append(ast.Assign([target], self._unknown()))
-                return value
-            case "spread_element" | "computed_property_name":
-                return self.expression(node.named_children[0])
-            case "yield_expression":
-                value = self.expression(node.named_children[0]) if node.named_children else ast.Constant(None)
-                return ast.YieldFrom(value) if any(one.type == "*" for one in node.children) else ast.Yield(value)
-        for one in node.named_children:  # whatever it does, its parts may send something
-            if one.type not in ("comment", "regex_pattern", "regex_flags", "class_body"):
-                self._before[-1].append(ast.Expr(self.expression(one)))
-        return self._unknown()
-
-    def _field(self, node: Node, name: str) -> ast.expr:
-        return self.expression(node.child_by_field_name(name))
-
-    def _item(self, node: Node) -> ast.expr:
-        value = self.expression(node)
-        return ast.Starred(value, ast.Load()) if node.type == "spread_element" else value
-
-    def _member(self, owner: ast.expr, name: Node | None) -> ast.expr:
-        if name is None:
-            return self._unknown()
-        if name.type == "computed_property_name":
-            return ast.Subscript(owner, self.expression(name.named_children[0]), ast.Load())
-        text = string_value(name) if name.type == "string" else source_text(name)
-        return ast.Attribute(owner, _RENAMED.get(text, text), ast.Load())
-
-    def _call(self, node: Node) -> ast.expr:
-        function = node.child_by_field_name("function") or node.child_by_field_name("constructor")
-        arguments = node.child_by_field_name("arguments")
-        if function is not None and function.type == "import":
-            self._seen.note(f"Line {self._line}: imports by a name that is made while it runs.")
-            return self._unknown()
-        name = source_text(function)
-        if name in ("eval", "Function"):
-            self._seen.note(f"Line {self._line}: {name} runs text as a program.")
-        if (module := required_module(node)) is not None:
-            own = self._name()
-            self._before[-1].append(self._whole(module, own))
-            return ast.Name(own, ast.Load())
-        tagged = [self._unknown()] if arguments is not None and arguments.type == "template_string" else []
-        args = [*tagged, *[self._item(one) for one in given_to(arguments)]]
-        return ast.Call(self.expression(function), args, [])
-
-    def _object(self, node: Node) -> ast.expr:
-        keys: list[ast.expr | None] = []
-        values: list[ast.expr] = []
-        for one in node.named_children:
-            match one.type:
-                case "pair":
-                    keys.append(self._key(one.child_by_field_name("key")))
-                    values.append(self._field(one, "value"))
-                case "shorthand_property_identifier":
-                    keys.append(ast.Constant(source_text(one)))
-                    values.append(self.expression(one))
-                case "spread_element":
-                    keys.append(None)
-                    values.append(self.expression(one.named_children[0]))
-                case "method_definition":
-                    function = self._function(one, self._name())
-                    self._before[-1].append(function)
-                    keys.append(self._key(one.child_by_field_name("name")))
-                    values.append(ast.Name(function.name, ast.Load()))
-        return ast.Dict(keys, values)
-
-    def _key(self, key: Node | None) -> ast.expr:
-        return self.expression(key) if key and key.type == "computed_property_name" else ast.Constant(field_name(key))
-
-    def _template(self, node: Node) -> ast.expr:
-        parts: list[ast.expr] = []
-        for one in node.named_children:
-            if one.type == "template_substitution":
-                inner = self.expression(one.named_children[0] if one.named_children else None)
-                parts.append(ast.FormattedValue(inner, -1, None))
-            else:
-                part = source_text(one)
-                parts.append(ast.Constant(unescaped(part) if one.type == "escape_sequence" else part))
-        return ast.JoinedStr(parts)
-
-    def _binary(self, node: Node) -> ast.expr:
-        operator = source_text(node.child_by_field_name("operator"))
-        left, right = self._field(node, "left"), self._field(node, "right")
-        if operator in _BINARY:
-            return ast.BinOp(left, _BINARY[operator](), right)
-        if operator in ("&&", "||"):
-            return ast.BoolOp(ast.And() if operator == "&&" else ast.Or(), [left, right])
-        if operator == "??":
-            return ast.Call(ast.Name("js:else", ast.Load()), [left, right], [])
-        if operator in _COMPARED:
-            return ast.Compare(left, [_COMPARED[operator]()], [right])
-        self._before[-1] += [ast.Expr(left), ast.Expr(right)]
-        return self._unknown()
-
-    def _unknown(self) -> ast.expr:
-        return ast.Call(ast.Name(_UNKNOWN, ast.Load()), [], [])
-
-    def _name(self) -> str:
-        self._made += 1
-        return f"js:{self._made}"
+def _this() -> ast.arguments:
+    return ast.arguments([], [ast.arg("this")], None, [], [], None, [])

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import ast
 import json
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mapper.code import http, sdks, texts
@@ -21,6 +23,7 @@ from mapper.code.abstract_values import (
     Made,
     Method,
     Named,
+    OneOf,
     Stream,
     Thing,
     Unknown,
@@ -33,6 +36,7 @@ from mapper.code.abstract_values import (
     text,
     weight,
 )
+from mapper.code.objects import Names, fresh
 
 if TYPE_CHECKING:
     from mapper.code.interpreter import Following
@@ -45,6 +49,8 @@ _AS_GIVEN = {
     "asyncio.run", "asyncio.create_task", "asyncio.ensure_future", "asyncio.wait_for", "asyncio.shield", "copy.copy",
     "copy.deepcopy", "tqdm.tqdm", "typing.cast", "io.BytesIO", "builtins.bytes", "anyio.run", "contextlib.closing",
 }  # fmt: skip
+_COPYING = {"builtins.list", "builtins.tuple", "builtins.iter", "builtins.reversed", "builtins.sorted", "copy.copy",
+            "copy.deepcopy"}  # fmt: skip
 
 
 def called(reader: Following, function: Named | Method | Thing, args: list[Value], given: Fields) -> Value:
@@ -116,7 +122,11 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             return Listed(())
         if name == "contextlib.closing" and isinstance(first, Stream):
             return UNKNOWN  # it gives the generator itself
-        return reader.call(first, args[1:], Fields()) if isinstance(first, Function) and name == "anyio.run" else first
+        if isinstance(first, Function) and name == "anyio.run":
+            return reader.call(first, args[1:], Fields())
+        if name in ("builtins.sorted", "builtins.reversed") and isinstance(first, Listed):
+            return _ordered(first, given) if name.endswith("sorted") else Listed(first.items[::-1], first.more)
+        return fresh(first, deep=name == "copy.deepcopy") if name in _COPYING else first
     if isinstance(first, Stream) and name in ("builtins.enumerate", "builtins.next", "builtins.filter", "builtins.zip"):
         return first.of if name.endswith("next") else Stream(Listed((UNKNOWN, first.of)))
     if name.rpartition(".")[2] in _POOLS:
@@ -151,9 +161,11 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             return Listed((), True)
         case "builtins.map" | "builtins.filter" if len(args) >= 2:
             items, more = reader.items(args[1])
-            made_items = [reader.call(first, [item], Fields()) for item in items[:24]]
-            if more or len(items) > 24:
-                made_items.append(reader.call(first, [UNKNOWN], Fields()))
+            made_items: list[Value] = []
+            for item in (*items[:24], *([UNKNOWN] if more or len(items) > 24 else [])):
+                reader.beside(partial(lambda item: made_items.append(reader.call(first, [item], Fields())), item))
+            if isinstance(first, Function) and not reader.stays(first, ()):
+                made_items = [UNKNOWN for _ in made_items]
             return Listed(tuple(made_items), more) if name.endswith("map") else Listed(items, more)
         case "builtins.getattr" if len(args) >= 2:
             known, wanted = plain(args[1])
@@ -178,7 +190,7 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
         case "builtins.super":
             return UNKNOWN
         case "types.SimpleNamespace" | "argparse.Namespace" if not args:
-            of = Class(ast.ClassDef("SimpleNamespace", [], [], [], []), None)
+            of = Class(ast.ClassDef("SimpleNamespace", [], [], [], []), None, Names())
             return reader.objects.born(Made(of, dict(given.items)))
         case "string.Template":
             return Thing("template", (("text", first),))
@@ -190,12 +202,12 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             return _named_tuple(first, args[1])
         case "dataclasses.field":
             made_by = given.get("default_factory")
-            return reader.call(made_by, [], Fields()) if made_by is not None else given.get("default") or UNKNOWN
+            return Thing("field", (("by", made_by),)) if made_by is not None else given.get("default") or UNKNOWN
         case "json.dumps" | "simplejson.dumps" | "orjson.dumps" | "ujson.dumps":
             return Json(first)
         case "json.loads" | "simplejson.loads" | "orjson.loads":
             if isinstance(first, Json):
-                return first.value
+                return fresh(first.value, deep=True)
             if isinstance(first, Lit) and isinstance(first.value, str) and len(first.value) < 100_000:
                 try:
                     return of_json(json.loads(first.value))
@@ -213,9 +225,12 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             if name == "functools.partial":
                 bound = tuple(args[1:])
                 if isinstance(first, Function) and not given.items:
-                    return Function(first.node, first.scope, (*first.bound, *bound))
+                    return replace(first, bound=(*first.bound, *bound))
                 return Thing("partial", (("of", first), ("args", bound), ("given", given)))
-            return reader.call(first, args[1:], given)
+            begun: list[Value] = []
+            reader.beside(lambda: begun.append(reader.call(first, args[1:], given)))
+            stays = not isinstance(first, Function) or reader.stays(first, args[1:])
+            return begun[0] if begun and stays else UNKNOWN
         case "threading.Thread" | "multiprocessing.Process" | "threading.Timer":
             target = given.get("target") or given.get("function") or (args[1] if len(args) > 1 else None)
             handed = given.get("args") or (args[2] if len(args) > 2 else None)
@@ -224,8 +239,18 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
                 named = given.get("kwargs")
                 extra = named if isinstance(named, Fields) else Fields()
                 passed = Fields(extra.items, extra.more or more)
-                reader.perhaps(lambda: reader.call(target, list(items), passed), again=True)  # when isn't known
+                reader.beside(lambda: reader.call(target, list(items), passed))
     return UNKNOWN
+
+
+def _ordered(given: Listed, how: Fields) -> Value:
+    """What `sorted` gives."""
+    known, found = plain(given)
+    if known and all(isinstance(one, str) for one in found) and how == Fields():
+        return Listed(tuple(map(Lit, sorted(found))))
+    return (
+        given if len(given.items) < 2 and not given.more else Stream(joined(given.items) if not given.more else UNKNOWN)
+    )
 
 
 def _named_tuple(name: Value, fields: Value) -> Value:
@@ -235,11 +260,8 @@ def _named_tuple(name: Value, fields: Value) -> Value:
     if not isinstance(names, list) or not all(isinstance(one, str) and one.isidentifier() for one in names):
         return UNKNOWN
     body: list[ast.stmt] = [ast.AnnAssign(ast.Name(one, ast.Store()), ast.Constant(None), None, 1) for one in names]
-    base = ast.Attribute(ast.Name("typing", ast.Load()), "NamedTuple", ast.Load())
-    from mapper.code.interpreter import Scope
-
-    made = ast.ClassDef(str(plain(name)[1]), [base], [], body, [])
-    return Class(ast.fix_missing_locations(made), Scope())
+    made = ast.ClassDef(str(plain(name)[1]), [], [], body, [])
+    return Class(ast.fix_missing_locations(made), None, Names(), (Named("typing.NamedTuple"),))
 
 
 def _method(reader: Following, function: Method, args: list[Value], given: Fields) -> Value:
@@ -265,9 +287,9 @@ def _method(reader: Following, function: Method, args: list[Value], given: Field
             case "values":
                 return Listed(tuple(value for _, value in owner.items), owner.more)
             case "copy":
-                return owner
+                return fresh(owner)
     if isinstance(owner, Listed) and name == "copy":
-        return owner
+        return fresh(owner)
     if isinstance(owner, Thing) and owner.kind == "exits" and name in ("enter_context", "enter_async_context") and args:
         return reader.entered(args[0])
     if isinstance(owner, Thing) and owner.kind == "template" and name in ("substitute", "safe_substitute"):
@@ -275,17 +297,18 @@ def _method(reader: Following, function: Method, args: list[Value], given: Field
         reader.seen.spend(weight(owner["text"]) + str(plain(owner["text"])[1]).count("$"))
         return texts.templated(owner["text"], mapping.merged(given)) if isinstance(mapping, Fields) else UNKNOWN
     if isinstance(owner, Stream):
-        return owner if name in ("get_page", "copy") else UNKNOWN
+        return fresh(owner) if name in ("get_page", "copy") else UNKNOWN
     # Executors, event loops and schedulers: whoever is given a function with its arguments calls it.
     if name in ("submit", "run_in_executor", "call_soon", "apply_async", "apply") and args:
         rest = args[1:] if name != "run_in_executor" else args[2:]
         target = args[0] if name != "run_in_executor" else (args[1] if len(args) > 1 else UNKNOWN)
-        if isinstance(target, Function | Method | Made | Named):
-            return reader.call(target, rest, given)
+        if isinstance(target, Function | Method | Made | Named | OneOf):
+            reader.beside(lambda: reader.call(target, rest, given))
+        return UNKNOWN
     if name in ("map", "imap", "imap_unordered", "starmap") and len(args) >= 2:
         items, more = reader.items(args[1])
         for item in items[:24] if not more else (UNKNOWN,):
-            reader.call(args[0], [item], Fields())
+            reader.beside(partial(reader.call, args[0], [item], Fields()))
         return Listed((), True)
     if name in ("run_until_complete", "create_task", "run"):
         return args[0] if args else UNKNOWN

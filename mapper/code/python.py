@@ -5,6 +5,8 @@ Rules:
   begins, then with what its rounds may have changed. What two ways leave in a variable is one of both.
 * A function is followed where it is called, with what it is given, and once with nothing known where its name stands
   for itself (as a callback, in another's list); never where nothing names it.
+* What runs at a time that isn't known (a thread, a generator, a coroutine, a callback) finds what was there at any
+  time, and what it changes isn't known from then on.
 * What can't be followed is unknown, and whatever is done with something unknown is unknown again: `getattr` with a name
   that isn't written, `exec`, `eval`, `__import__` and their like are said in a note, and give no call.
 * Steps, depth and sizes are bounded; at a bound reading ends, with a note.
@@ -21,7 +23,6 @@ from mapper.code.abstract_values import UNKNOWN, Fields, Lit
 from mapper.code.interpreter import Left, Scope
 from mapper.code.sent_requests import Enough, Seen
 from mapper.code.statements import Statements
-from mapper.code.variables import Names
 
 LONGEST = 200_000  # characters
 TOO_MUCH = (
@@ -52,9 +53,17 @@ class Reader(Statements):
 
     def module(self, body: Sequence[ast.stmt]) -> None:
         self.stored = stored(body)
-        scope = Scope(Names({"__name__": Lit("__main__"), "__file__": UNKNOWN}))
+        scope = Scope({"__name__": Lit("__main__"), "__file__": UNKNOWN})
         with contextlib.suppress(Left):
             self.block(body, scope)
+        # What runs at a time that isn't known finds what was there at any time.
+        self.seen.spend(self.objects.logged() // 4)
+        for (made, name), value in self.objects.ever(0).items():
+            self.objects.put(made, name, value)
+        self.ended = True
+        for way in self.later:
+            with contextlib.suppress(Left):
+                way()
         # What is handed on as a value may be called by anybody; what a class has that is named somewhere, too.
         for _ in range(3):
             self.seen.spend(len(self.loose))
@@ -66,8 +75,7 @@ class Reader(Statements):
                     self.followed.add(function.node)
                     begun = self.objects.mark()
                     self.enter(function, (), Fields(more=True), unknown=True)
-                    for made, name in self.objects.since(begun):  # in which order they are called isn't known
-                        self.objects.put(made, name, UNKNOWN)
+                    self.objects.loosen(self.objects.since(begun))  # in which order they are called isn't known
                 if not self.objects.since(mark):
                     break
             if not waiting:

@@ -9,9 +9,11 @@ in a note, and what they run isn't known.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mapper.code import curl, shell_values
@@ -28,20 +30,21 @@ from mapper.code.abstract_values import (
     parts_of,
     weight,
 )
+from mapper.code.interpreter import Left
 from mapper.code.python import TOO_MUCH
 from mapper.code.sent_requests import Enough, Seen
 from mapper.code.shell_expansions import MAX_STEPS, together
-from mapper.code.shell_programs import NODE_INSIDE, PLACES, PYTHON, PYTHON_INSIDE, Programs
+from mapper.code.shell_programs import LEFT, NODE_INSIDE, PYTHON, PYTHON_INSIDE, Programs
 from mapper.code.variables import Names
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_DEPTH = 12
 UNROLLED = 24
 LONGEST = 100_000  # characters
 
 _SENDING = ("curl", "wget", "gh", "http", "https", "xh", "bash", "sh", "python", "python3", "node")
+_ENDING = ("return", "exit", "break", "continue")
 _PREFIXES = frozenset({"sudo", "time", "nohup", "command", "exec", "env", "nice", "timeout", "stdbuf", "xargs", "then",
                        "builtin"})  # fmt: skip
 _HIDING = {"eval": "runs text as a program", "source": "reads another program", ".": "reads another program",
@@ -83,18 +86,21 @@ def read_shell(program: str, seen: Seen, names: Names | None = None, args: list[
     try:
         seen.spend(len(data) // 10)
         shell = _Shell(seen, data, names or Names(), exported={name for name, _ in (names or Names()).items()})
+        shell.names.ever = {name: [value] for name, value in shell.names.items()}
         if args is not None:
             shell.places(args)
-        shell.block(tree.root_node)
+        with contextlib.suppress(Left):
+            shell.block(tree.root_node)
+        shell.trapped()
     except (Enough, RecursionError):
         seen.note(TOO_MUCH)
 
 
 @dataclass(slots=True)
 class _Shell(Programs):
-    several: set[str] = field(default_factory=set)  # functions that may be defined otherwise
+    """Follows one program."""
 
-    def started(self, program: str, names: Names, args: list[Value]) -> None:
+    def started(self, program: str, names: Names, args: list[Value] | None) -> None:
         read_shell(program, self.seen, names, args)
 
     # ---- statements
@@ -121,6 +127,8 @@ class _Shell(Programs):
             case "declaration_command":
                 self.declared(node)
             case "unset_command":
+                if "-f" in self.source(node).split():
+                    self.seen.note(f"Line {node.start_point[0] + 1}: what unset takes away isn't followed.")
                 for one in node.named_children:
                     plainly = one.type in ("variable_name", "subscript")
                     self.cleared([Lit(self.source(one))] if plainly else self.split(one))
@@ -180,6 +188,9 @@ class _Shell(Programs):
             found = self.word(value)
             items.append(found if value.type in _ITEMS and self.sure(value, [found]) else UNKNOWN)
         if items and len(items) <= UNROLLED and all(isinstance(item, Lit) for item in items):
+            if LEFT.search(self.source(body)):
+                self.gone_through(partial(self.put, name), items, body)
+                return
             for item in items:
                 self.put(name, item)
                 self.block(body)
@@ -224,6 +235,8 @@ class _Shell(Programs):
             elif body.type == "pipeline":
                 printed = self.piped(body.named_children, to, text_in)
             else:
+                if "file" in to:  # it may be left early
+                    self.write(to["file"], UNKNOWN)
                 self.statement(body)
         # What follows a here-document's mark gets what the command before it prints.
         handed = text_in[-1:] if body is not None and self.source(body) == "cat" else []
@@ -247,12 +260,18 @@ class _Shell(Programs):
             before, exported = self.names, set(self.exported)
             if len(nodes) > 1:  # each of them is a subshell
                 self.names = before.layer()
-            if node.type == "command":
-                printed = self.command(node, to if is_last else {}, [*handed, *(last if is_last else [])])
-                handed = [printed] if printed is not None else []
-            else:
-                self.statement(node)
-                handed = []
+            around, self.around = self.around, self.around if len(nodes) == 1 else []
+            printed: Value | None = None
+            try:
+                if node.type == "command":
+                    printed = self.command(node, to if is_last else {}, [*handed, *(last if is_last else [])])
+                else:
+                    self.statement(node)
+            except Left:
+                if len(nodes) == 1:
+                    raise
+            self.around = around
+            handed = [printed] if printed is not None else []
             if len(nodes) > 1:
                 self.leave(before)
                 self.exported = exported
@@ -347,10 +366,12 @@ class _Shell(Programs):
         printed: list[Value | None] = []
         for one in choices(known):
             self.names = before.layer()
+            way = self.names
             self.names[name] = one
-            ways.append(self.names)
-            printed.append(self.command(node, dict(to), list(text_in)))
-        self.join(before, ways)
+            with contextlib.suppress(Left):
+                printed.append(self.command(node, dict(to), list(text_in)))
+                ways.append(way)
+        self.meet(before, ways)
         return printed[0] if all(one == printed[0] for one in printed) else None
 
     def printed(self, words: list[Value], text_in: list[Value]) -> Value | None:
@@ -435,6 +456,8 @@ class _Shell(Programs):
                 self.put(str(args[1].value), shell_values.printf(args[2:]))
             else:
                 self.cleared(args[1:2])
+        elif name in _ENDING:
+            self.ended(name, args[0] if args else UNKNOWN)
         elif base in ("shift", "set"):
             self.moved(base, counted)
         elif base == "let":
@@ -453,38 +476,10 @@ class _Shell(Programs):
             self.cleared([*kept, Lit("REPLY"), Lit("MAPFILE"), *(Lit(one[1]) for one in attached if one)])
         elif base == "trap" and not {Lit("DEBUG"), Lit("ERR"), Lit("RETURN")}.isdisjoint(args):
             self.seen.note(f"Line {line}: trap runs text as a program, which isn't followed.")
+        elif base == "trap" and len(args) > 1 and args[0] not in (Lit("-"), Lit(""), Lit("-p"), Lit("-l")):
+            self.traps.append((line, args[0]))
         elif name in _HIDING:
             self.seen.note(f"Line {line}: {name} {_HIDING[name]}, which isn't followed.")
         elif base in _OTHERS:
             self.seen.note(f"Line {line}: what {base} does isn't read.")
         return None
-
-    def function(self, name: str, args: list[Value]) -> Value | None:
-        """Follow a function; what it prints, where one command alone does."""
-        if self.depth > MAX_DEPTH * 8:
-            return None
-        self.local.append({key: self.names.get(key) for key in [*PLACES, "@", "*", "#"]})
-        self.places(args)
-        body = self.functions[name]
-        self.depth += 8
-        try:
-            parts = [one for one in body.named_children if one.type != "comment"]
-            if body.type != "compound_statement" or not parts or not all(map(self.silent, parts[:-1])):
-                self.statement(body)
-                return None
-            for one in parts[:-1]:
-                self.statement(one)
-            return self.outcome(parts[-1])
-        finally:
-            self.depth -= 8
-            for key, value in self.local.pop().items():
-                if value is None:
-                    self.names.drop(key)
-                else:
-                    self.names[key] = value
-
-    def silent(self, node: Node) -> bool:
-        """Whether a statement prints nothing: an assignment, or a declaration that has one."""
-        declares = node.type == "declaration_command" and " -" not in self.source(node).partition("=")[0]
-        given = any(one.type == "variable_assignment" for one in node.named_children)
-        return node.type in ("variable_assignment", "variable_assignments") or (declares and given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os.path
 import re
 from abc import ABC, abstractmethod
@@ -28,9 +29,10 @@ from mapper.code.abstract_values import (
     text,
     weight,
 )
+from mapper.code.interpreter import Left
 from mapper.code.libraries import environment
 from mapper.code.sent_requests import Enough, Seen
-from mapper.code.variables import Names, meet
+from mapper.code.variables import Around, Names, meet
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -62,6 +64,7 @@ class Expansions(ABC):
     exported: set[str] = field(default_factory=set)  # variables, and functions, that programs started here have
     perhaps: set[str] = field(default_factory=set)  # those that they have on some way
     marked: set[str] = field(default_factory=set)  # variables by whose attributes what they are given is changed
+    around: list[Around] = field(default_factory=list)  # the functions and loops that run in this shell
     local: list[dict[str, Value | None]] = field(default_factory=list)  # by function: what its names are outside
 
     @abstractmethod
@@ -146,7 +149,10 @@ class Expansions(ABC):
         """Follow the statements of a subshell: of what it changes, files alone stay so."""
         before, exported = self.names, set(self.exported)
         self.names = before.layer()
-        self.block(node)
+        around, self.around = self.around, []
+        with contextlib.suppress(Left):
+            self.block(node)
+        self.around = around
         self.leave(before)
         self.exported = exported
 
@@ -458,7 +464,11 @@ class Expansions(ABC):
             return UNKNOWN
         before, exported = self.names, set(self.exported)
         self.names = before.layer()
-        found = self.outcome(words[0])
+        found: Value | None = None
+        around, self.around = self.around, []
+        with contextlib.suppress(Left):
+            found = self.outcome(words[0])
+        self.around = around
         self.leave(before)
         self.exported = exported
         if isinstance(found, Lit):

@@ -10,17 +10,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mapper.code import shell_values
-from mapper.code.abstract_values import UNKNOWN, Listed, Lit, Stream, Value, is_whole
+from mapper.code.abstract_values import UNKNOWN, Listed, Lit, Stream, Value, is_whole, joined
+from mapper.code.interpreter import Left
 from mapper.code.javascript import read_javascript
 from mapper.code.python import read_python
 from mapper.code.sent_requests import Seen
 from mapper.code.shell_branches import Branches
-from mapper.code.variables import Names
+from mapper.code.variables import Around, Names
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 PLACES = tuple(map(str, range(1, 20)))  # a function's arguments
+MAX_DEPTH = 12
+LEFT = re.compile(r"\b(?:return|exit|break|continue)\b")  # what may leave a function, loop or program
 PYTHON = re.compile(r"(?:.*/)?python(?:3(?:\.\d+)?)?")
 
 
@@ -49,9 +52,11 @@ class Programs(Branches):
 
     depth: int = 0
     functions: dict[str, Node] = field(default_factory=dict)
+    several: set[str] = field(default_factory=set)  # functions that may be defined otherwise
+    traps: list[tuple[int, Value]] = field(default_factory=list)  # what is run when a signal comes, or at the end
 
     @abstractmethod
-    def started(self, program: str, names: Names, args: list[Value]) -> None:
+    def started(self, program: str, names: Names, args: list[Value] | None) -> None:
         """Add what another shell program sends, with these variables and arguments."""
 
     def inner(self, line: int, how: _Inner, args: list[Value], text_in: list[Value]) -> None:
@@ -89,16 +94,21 @@ class Programs(Branches):
         if not isinstance(program, Lit) or not is_whole(str(program.value)) or self.depth > 100:
             self.seen.note(f"Line {line}: runs a shell program that is made while it runs.")
             return
-        self.depth += 20
-        before = (len(self.seen.requests), len(self.seen.spoken))
         known = {
             name: UNKNOWN if given or name in self.perhaps or isinstance(self.names[name], Listed) else self.names[name]
             for name in sorted(self.exported | self.perhaps)
             if name in self.names
         }
-        functions = [name for name in self.functions if name in self.exported]
+        self.within(
+            line, str(program.value), Names(known), args, [one for one in self.functions if one in self.exported]
+        )
+
+    def within(self, line: int, program: str, names: Names, args: list[Value] | None, functions: list[str]) -> None:
+        """A shell program that has these variables, arguments and functions."""
+        self.depth += 20
+        before = (len(self.seen.requests), len(self.seen.spoken))
         own = [f"{name}() {self.source(self.functions[name])}\nexport -f {name}\n" for name in functions]
-        self.started("".join(own) + str(program.value), Names(known), args)
+        self.started("".join(own) + program, names, args)
         self.shift(before, line - 1 - "".join(own).count("\n"))
         self.depth -= 20
 
@@ -129,3 +139,51 @@ class Programs(Branches):
             self.places(None)
         elif int(by) <= len(there.items):
             self.places(list(there.items[int(by) :]))
+
+    def function(self, name: str, args: list[Value]) -> Value | None:
+        """Follow a function; what it prints, where one command alone does."""
+        if self.depth > MAX_DEPTH * 8:
+            self.seen.note(f"What {name} runs within itself isn't read.")
+            return None
+        self.local.append({key: self.names.get(key) for key in [*PLACES, "@", "*", "#"]})
+        self.places(args)
+        body, above, printed, reached = self.functions[name], self.names, None, False
+        leaves = LEFT.search(self.source(body)) is not None
+        self.around.append(Around(True, above))
+        self.names = above.layer() if leaves else above
+        self.depth += 8
+        try:
+            parts = [one for one in body.named_children if one.type != "comment"]
+            silent = body.type == "compound_statement" and bool(parts) and all(map(self.silent, parts[:-1]))
+            for one in parts[:-1] if silent else (body,):
+                self.statement(one)
+            printed = self.outcome(parts[-1]) if silent else None
+            reached = True
+        except Left:
+            printed = None
+        finally:
+            self.depth -= 8
+            around, outside = self.around.pop(), self.local.pop()
+        if leaves or not reached:
+            self.meet(above, [*([self.names.since(above)] if reached else []), *around.left])
+        for key, value in outside.items():
+            if value is None:
+                self.names.drop(key)
+            else:
+                self.names[key] = value
+        return printed if not around.left else None
+
+    def silent(self, node: Node) -> bool:
+        """Whether a statement prints nothing: an assignment, or a declaration that has one."""
+        declares = node.type == "declaration_command" and " -" not in self.source(node).partition("=")[0]
+        given = any(one.type == "variable_assignment" for one in node.named_children)
+        return node.type in ("variable_assignment", "variable_assignments") or (declares and given)
+
+    def trapped(self) -> None:
+        """Follow what `trap` was given: when that is run isn't known, so that a variable is all that it ever was."""
+        known = {name: joined(values) for name, values in (self.names.ever or {}).items() if values}
+        for line, handler in self.traps:
+            if not isinstance(handler, Lit) or self.several:
+                self.seen.note(f"Line {line}: what trap runs is made while the program runs, and isn't followed.")
+            elif self.depth < MAX_DEPTH * 8:
+                self.within(line, str(handler.value), Names(known), None, list(self.functions))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 
 from mapper.code import libraries
@@ -20,13 +22,15 @@ from mapper.code.abstract_values import (
     Stream,
     Thing,
     Value,
+    choices,
     same,
     weight,
 )
 from mapper.code.calls import Calling
 from mapper.code.interpreter import UNROLLED, Left, Scope
-from mapper.code.variables import Names, meet, met
+from mapper.code.objects import Changes
 
+_ROUNDS = 6  # of a loop, after which nothing is known of what another would change
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -37,28 +41,30 @@ class Statements(Calling):
         for statement in body:
             self.statement(statement, scope)
 
-    def _way(self, body: Sequence[ast.stmt], scope: Scope, before: Names) -> Names | None:
-        """What the variables are after one of several ways; None when nothing follows it."""
-        scope.names = before.layer()
+    def _way(self, way: Callable[[], object], given: Changes | None = None) -> Changes | None:
+        """What is changed on one of several ways, which begins with what is `given`; None when nothing follows it."""
         mark = self.objects.mark()
-        try:
-            self.block(body, scope)
-            return scope.names
-        except Left:
-            self.seen.spend(self.objects.end())
-            return None
-        finally:
-            scope.names.changes = self.objects.taken_back(mark)
-            self.seen.spend(len(scope.names.changes))
+        for (made, name), value in (given or {}).items():
+            self.objects.put(made, name, value)
+        open_end = False
+        with contextlib.suppress(Left):
+            way()
+            open_end = True
+        changes = self.objects.taken_back(mark)
+        self.seen.spend(len(changes))
+        return changes if open_end else None
 
-    def _meet(self, scope: Scope, base: Names, ways: Sequence[Names | None]) -> None:
-        """What the variables and objects are where ways meet that parted from `base`."""
+    def _meet(self, ways: Sequence[Changes | None]) -> None:
+        """Go on where ways meet that parted here."""
         open_ways = [way for way in ways if way is not None]
         if not open_ways:
             raise Left
-        self.seen.spend(self.objects.meet([way.changes for way in open_ways]))
-        self.seen.spend(meet(base, open_ways))
-        scope.names = base
+        self.seen.spend(self.objects.meet(open_ways))
+
+    def _ever(self, since: int) -> Changes:
+        """What places may have held at some time since then."""
+        self.seen.spend((self.objects.logged() - since) // 4)
+        return self.objects.ever(since)
 
     def statement(self, node: ast.stmt, scope: Scope) -> None:
         self.step()
@@ -73,112 +79,154 @@ class Statements(Calling):
             case ast.AnnAssign(target=target, value=value) if value is not None:
                 self.assign(target, self.value(value, scope), scope)
             case ast.AugAssign(target=target, op=op, value=value):
-                load = target
-                old = self.value(load, scope)
-                self.assign(target, self.kept(self.operate(op, old, self.value(value, scope))), scope)
+                old = self.value(target, scope)
+                made = self.kept(self.operate(op, old, self.value(value, scope)))
+                for one in choices(old):
+                    if isinstance(one, Listed | Fields | Stream):  # of lists, those that have other names are changed
+                        self.seen.spend(self.replaced(one, UNKNOWN))
+                self.assign(target, made, scope)
             case ast.If(test=test, body=body, orelse=orelse):
                 self._if(test, body, orelse, scope)
             case ast.For() | ast.AsyncFor():
                 self._for(node, scope)
             case ast.While(test=test, body=body, orelse=orelse):
-                known = self.truth(self.value(test, scope))
-                if known is not False:
-                    self._loop(body, scope, always=known is True and isinstance(test, ast.Constant))
-                self.block(orelse, scope)
-            case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
-                for item in items:
-                    self.entering = item.context_expr
-                    manager = self.entered(self.value(item.context_expr, scope))
-                    if item.optional_vars is not None:
-                        self.assign(item.optional_vars, manager, scope)
-                self.block(body, scope)
+                if self.truth(self.value(test, scope)) is False:
+                    self.block(orelse, scope)
+                    return
+
+                def round_() -> None:
+                    self.block(body, scope)
+                    self.value(test, scope)
+
+                self._loop(round_, orelse, scope, always=isinstance(test, ast.Constant))
+            case ast.With() | ast.AsyncWith():
+                self._with(node, scope)
             case ast.Try() | ast.TryStar():
                 self._try(node, scope)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._define(node, scope)
             case ast.ClassDef():
-                scope.put(node.name, Class(node, scope))
-                inner = Scope(outer=scope)
                 for decorator in node.decorator_list:
                     self.value(decorator, scope)
-                self.block([one for one in node.body if not isinstance(one, _DEFINITIONS)], inner)
+                bases = tuple(self.value(base, scope) for base in node.bases)
+                inner = self.objects.born(Scope(outer=scope, kind="class"))
+                made_of = Class(node, scope, inner, bases, {})
+                for each in node.body:
+                    if isinstance(each, _DEFINITIONS):
+                        made_of.methods[each.name] = self._wrapped(each, inner, scope)
+                        self.put(inner, each.name, None)
+                    else:
+                        self.statement(each, inner)
+                        for name in made_of.methods.keys() & inner.attributes.keys():
+                            del made_of.methods[name]
+                self.put(scope, node.name, made_of)
             case ast.Return(value=value):
                 scope.returned.append(self.value(value, scope) if value is not None else Lit(None))
-                raise Left
+                self.leave()
             case ast.Raise(exc=exc):
                 if exc is not None:
                     self.value(exc, scope)
-                raise Left
+                self.leave()
             case ast.Continue() | ast.Break():
+                out = getattr(node, "out", 0)  # loops of JavaScript's have names
+                self.seen.spend(self.objects.end("loop" if isinstance(node, ast.Break) else "round", out))
                 raise Left
             case ast.Import(names=names):
                 for alias in names:
                     root = alias.name.partition(".")[0]
-                    scope.put(alias.asname or root, Named(alias.name if alias.asname else root))
+                    self.put(scope, alias.asname or root, Named(alias.name if alias.asname else root))
                     self._imported(alias.name)
             case ast.ImportFrom(module=module, names=names, level=level):
                 for alias in names:
                     name = f"{module or ''}.{alias.name}"
-                    scope.put(alias.asname or alias.name, UNKNOWN if level or alias.name == "*" else Named(name))
+                    found = UNKNOWN if level or alias.name == "*" else Named(name)
+                    self.put(scope, alias.asname or alias.name, found)
                     if alias.name == "*":
                         self.seen.note(f"Line {node.lineno}: names imported by * aren't followed.")
                     self._imported(name)
-            case ast.Global(names=names) | ast.Nonlocal(names=names):
+            case ast.Global(names=names):
                 scope.globals.update(names)
+            case ast.Nonlocal(names=names):
+                scope.nonlocals.update(names)
             case ast.Delete(targets=targets):
                 for target in targets:
-                    if isinstance(target, ast.Name):
-                        scope.put(target.id, UNKNOWN)
+                    self._deleted(target, scope)
             case ast.Assert(test=test):
                 self.value(test, scope)
             case ast.Match(subject=subject, cases=cases):
                 self.value(subject, scope)
-                before = scope.names
-                ways: list[Names | None] = [before.layer()]
+                ways: list[Changes | None] = [{}]
                 for case in cases:
-                    inside = before.layer()
-                    for name in _bound_by(case.pattern):
-                        inside[name] = UNKNOWN
-                    ways.append(self._way(case.body, scope, inside))
-                self._meet(scope, before, ways)
+                    bound: Changes = {(scope.given(name), name): UNKNOWN for name in _bound_by(case.pattern)}
+                    if (guard := case.guard) is not None:  # what is bound, and asked for, stays where it doesn't hold
+                        for holder, name in bound:
+                            self.objects.put(holder, name, UNKNOWN)
+                        self.perhaps(partial(self.value, guard, scope))
+                    ways.append(self._way(partial(self.block, case.body, scope), bound))
+                self._meet(ways)
+
+    def _deleted(self, target: ast.expr, scope: Scope) -> None:
+        """`del target`."""
+        if isinstance(target, ast.Subscript):
+            holder = self.value(target.value, scope)
+            known, key = self.key(self.value(target.slice, scope))
+            plainly = isinstance(holder, Fields) and known and isinstance(key, str)
+            self.assign_back(target.value, holder.without(key) if plainly else UNKNOWN, scope)  # type: ignore[union-attr, arg-type] # as `plainly` says
+        else:
+            for one in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+                self.assign(one, UNKNOWN, scope)
 
     def _if(self, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], scope: Scope) -> None:
         known = self.truth(self.value(test, scope))
         if known is not None:
             self.block(body if known else orelse, scope)
             return
-        before = scope.names
-        self._meet(scope, before, [self._way(body, scope, before), self._way(orelse, scope, before)])
+        self._meet([self._way(partial(self.block, one, scope)) for one in (body, orelse)])
 
     def _try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
-        before = scope.names
-        mark, ended = self.objects.mark(), len(self.objects.ended)
-        whole = self._way([*node.body, *node.orelse], scope, before)
-        tried = scope.names.changes
-        # A handler may begin anywhere in the body: with what was there before, or what the body left.
-        begun = before.layer()
-        if whole is not None:
-            begun.update(met(before, [before.layer(), whole])[0])
-        else:
-            begun.update(scope.names.since(before))
-        self.seen.spend(self.objects.meet([{}, tried, *self.objects.ended[ended:]]))
-        begun_with = self.objects.since(mark)
-        ways = [whole]
+        since = self.objects.logged()
+        ways = [self._way(partial(self.block, [*node.body, *node.orelse], scope))]
+        # A handler may begin anywhere in the body.
+        begun = self._ever(since) if node.handlers or node.finalbody else {}
         for handler in node.handlers:
-            inside = begun.layer()
-            if handler.name:
-                inside[handler.name] = UNKNOWN
-            ways.append(self._way(handler.body, scope, inside))
-            scope.names.changes = begun_with | scope.names.changes
-        self.objects.taken_back(mark)
-        try:
-            self._meet(scope, before, ways)
-        except Left:
-            scope.names = begun.settle(before)
-            self.seen.spend(self.objects.meet([begun_with]))
-            self.block(node.finalbody, scope)
-            raise
-        self.block(node.finalbody, scope)
+            named: Changes = {(scope.given(handler.name), handler.name): UNKNOWN} if handler.name else {}
+            ways.append(self._way(partial(self.block, handler.body, scope), begun | named))
+        open_ways = [way for way in ways if way is not None]
+        self._finally(partial(self.block, node.finalbody, scope), open_ways, since if node.finalbody else None)
+
+    def _finally(self, last: Callable[[], object], open_ways: Sequence[Changes], since: int | None) -> None:
+        """What follows several ways; `last` is done in any case, wherever they were left since then."""
+        ever = self._ever(since) if since is not None else {}
+        after = self._way(last, ever)
+        self._meet(open_ways if after is not None else [])
+        for (made, name), value in (after or {}).items():
+            if (made, name) not in ever or value is not ever[made, name]:
+                self.objects.put(made, name, value)
+
+    def _with(self, node: ast.With | ast.AsyncWith, scope: Scope) -> None:
+        managers: list[Value] = []
+        swallows = False
+        for item in node.items:
+            self.entering = item.context_expr
+            managers.append(self.value(item.context_expr, scope))
+            swallows = swallows or not self._passes_on(item.context_expr, managers[-1], scope)
+            manager = self.entered(managers[-1])
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, manager, scope)
+        since = self.objects.logged()
+        way = self._way(partial(self.block, node.body, scope))
+        ways = [one for one in (way, self._ever(since) if swallows else None) if one is not None]
+        made = [one for manager in managers for one in choices(manager) if isinstance(one, Made)]
+        ends = [found for one in made for name in ("__exit__", "__aexit__") if (found := self._bound(one, name))]
+        if not ends:
+            self._meet(ways)
+            return
+        self._finally(lambda: [self.enter(one, (UNKNOWN,) * 3, Fields()) for one in ends], ways, since)
+
+    def _passes_on(self, node: ast.expr, manager: Value, scope: Scope) -> bool:
+        """Whether a manager is sure to pass on what is raised in its body."""
+        function = self._name(node.func, scope) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else 0
+        return isinstance(manager, Thing) or function == Named("builtins.open")
 
     def _for(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
         gone_through = self.value(node.iter, scope)
@@ -186,74 +234,69 @@ class Statements(Calling):
         if not items and not more:
             self.block(node.orelse, scope)
             return
-        kept = items if len(items) <= UNROLLED else ()
-        if kept and not more and _is_simple(node.body):
-            for item in kept:
-                self.assign(node.target, item, scope)
-                before = scope.names
-                mark, ended = self.objects.mark(), len(self.objects.ended)
-                try:
-                    self.block(node.body, scope)
-                except Left:
-                    self.seen.spend(self.objects.end())
-                scope.names = scope.names.settle(before)
-                self.seen.spend(self.objects.rejoin(mark, ended))
-            self.block(node.orelse, scope)
-            return
-        self.assign(node.target, self.element(gone_through), scope)
-        self._loop(node.body, scope)
-        self.block(node.orelse, scope)
 
-    def _loop(self, body: Sequence[ast.stmt], scope: Scope, always: bool = False) -> None:
-        """Two rounds: as it begins, and with what a round may have changed."""
-        before = scope.names
-        returned = len(scope.returned)
-        mark, ended = self.objects.mark(), len(self.objects.ended)
-        first = self._way(body, scope, before)
-        after = first if first is not None else scope.names
-        rounds = [after.changes, *self.objects.ended[ended:]]
-        self.seen.spend(sum(map(len, rounds)))
-        changed = self.objects.moved(rounds, _widened)
-        moved = self.objects.since(mark)
-        set_since = {name: value for name, value in after.since(before).items() if value is not None}
-        self.seen.spend(sum(1 + weight(value) // 8 for value in set_since.values()))
-        moving = after.layer()
-        moving.changes = moved
-        for name, value in set_since.items():
-            old = before.get(name)
-            if old is None or not same(value, old):
-                moving[name], changed = _widened(old, value), True
-        if changed:
-            second = self._way(body, scope, moving)
-            after = second if second is not None else scope.names
-            after.changes = moved | after.changes
-        else:
-            after.changes = {}
-        self.objects.taken_back(mark)
-        left = [before.layer()] if not always else []
-        self._meet(scope, before, [*left, moving, after])
-        self.seen.spend(self.objects.rejoin(mark, ended))
-        if always and not _breaks(body) and len(scope.returned) >= returned:
-            raise Left
+        def round_of(item: Value) -> None:
+            own: frozenset[str] = getattr(node, "own", frozenset())  # each of JavaScript's rounds has variables
+            inner = self.objects.born(scope.within(own)) if own else scope
+            self.assign(node.target, item, inner)
+            self.block(node.body, inner)
+
+        if more or len(items) > UNROLLED or not _is_simple(node.body):
+            self._loop(lambda: round_of(self.element(gone_through)), node.orelse, scope)
+            return
+        self.objects.begin("loop")
+        try:
+            for item in items:
+                self.objects.begin("round")
+                way = self._way(partial(round_of, item))
+                self._meet([way, *self.objects.left("round")])
+        except Left:  # the rounds after this one aren't reached
+            self._meet(self.objects.left("loop"))
+            return
+        now = self.value(node.iter, scope) if isinstance(node.iter, ast.Name | ast.Attribute) else gone_through
+        if self.items(now) != (items, False):  # others were added on the way
+            self._loop(lambda: round_of(UNKNOWN), [], scope)
+        self._after(node.orelse, scope, self.objects.left("loop"))
+
+    def _loop(
+        self, round_: Callable[[], object], orelse: Sequence[ast.stmt], scope: Scope, always: bool = False
+    ) -> None:
+        """As many rounds as one may change what another begins with."""
+        self.objects.begin("loop")
+        for number in range(_ROUNDS + 1):
+            self.objects.begin("round")
+            way = self._way(round_)
+            rounds = [*([way] if way is not None else []), *self.objects.left("round")]
+            self.seen.spend(sum(1 + weight(value) // 8 for one in rounds for value in one.values() if value))
+            if number == _ROUNDS - 1:
+                rounds = [dict.fromkeys(one, UNKNOWN) for one in rounds]
+            if not self.objects.moved(rounds, _widened):
+                break
+        self._after(orelse, scope, self.objects.left("loop"), always)
+
+    def _after(self, orelse: Sequence[ast.stmt], scope: Scope, broken: Sequence[Changes], always: bool = False) -> None:
+        """After a loop: `orelse`, or what was left by `break`."""
+        self._meet([*broken, *([] if always else [self._way(partial(self.block, orelse, scope))])])
 
     def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
-        function = Function(node, scope)
-        wrapped: Value = function
+        self.put(scope, node.name, self._wrapped(node, scope, scope))
+
+    def _wrapped(self, node: ast.FunctionDef | ast.AsyncFunctionDef, at: Scope, scope: Scope) -> Function:
+        """A function that is defined `at` a place, in a scope, as its decorators leave it."""
+        function = wrapped = self.function(node, at, scope)
         for decorator in reversed(node.decorator_list):
-            made = self.value(decorator, scope)
+            made = self.value(decorator, at)
             if isinstance(made, Function) and made.node is not node:
                 returned = self.call(made, [wrapped], Fields())
                 wrapped = returned if isinstance(returned, Function) else function
-            else:
+            elif at is scope:
                 self.loose.append(function)  # whoever decorates it may call it
-        for default in (*node.args.defaults, *[one for one in node.args.kw_defaults if one is not None]):
-            self.value(default, scope)
-        scope.put(node.name, wrapped)
+        return wrapped
 
     def assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
         match target:
             case ast.Name(id=name):
-                scope.put(name, value)
+                self.put(scope, name, value)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
                 items, more = self.items(value)
                 fits = not more and len(items) == len(elts) and not any(isinstance(e, ast.Starred) for e in elts)
@@ -301,21 +344,22 @@ class Statements(Calling):
                     self.assign_back(owner, UNKNOWN, scope)
 
     def assign_back(self, owner: ast.expr, value: Value, scope: Scope) -> None:
-        """`value` in the place that an expression was read from."""
-        if isinstance(owner, ast.Name | ast.Attribute | ast.Subscript):
-            if isinstance(owner, ast.Name):
-                holder: Scope | None = scope
-                while holder is not None and owner.id not in holder.names:
-                    holder = holder.outer
-                (holder or scope).names[owner.id] = value
-            else:
-                self.assign(owner, value, scope)
+        """`value` in the place that an expression was read from, and wherever the same list or mapping is."""
+        old = self.value(owner, scope)
+        for one in choices(old):
+            self.seen.spend(self.replaced(one, value if one is old else UNKNOWN))
+        if isinstance(owner, ast.Name):
+            self.objects.put(scope.holder(owner.id) or scope, owner.id, value)
+        elif isinstance(owner, ast.Attribute | ast.Subscript) and self.value(owner, scope) is not value:
+            self.assign(owner, value, scope)
 
 
 def _widened(before: Value | None, after: Value) -> Value:
     """A variable that a loop's round changes: what it is in any round."""
     if before is None or same(before, after):
         return after
+    if _alike(before, after):
+        return before
     if isinstance(before, Fields) and isinstance(after, Fields):
         old, new = dict(before.items), dict(after.items)
         kept: dict[str, Value] = {}
@@ -323,26 +367,23 @@ def _widened(before: Value | None, after: Value) -> Value:
             values = [value for value in (old.get(name), new.get(name)) if value is not None]
             kept[name] = values[0] if len(values) == 2 and same(values[0], values[1]) else UNKNOWN
         return Fields.of(kept, before.more or after.more)
-    if isinstance(before, Listed) or isinstance(after, Listed):
-        return Listed((), True)
-    return UNKNOWN
+    return Listed((), True) if isinstance(before, Listed) and isinstance(after, Listed) else UNKNOWN
+
+
+def _alike(one: Value, other: Value, depth: int = 0) -> bool:
+    """Whether two values are one, or what two rounds of a loop made in the same way."""
+    match one, other:
+        case Function(), Function():
+            return one.node is other.node and one.scope is other.scope and one.bound == other.bound and not one.defaults
+        case Made(), Made() if depth < 3 and one.of is other.of and one.attributes.keys() == other.attributes.keys():
+            return all(_alike(each, other.attributes[name], depth + 1) for name, each in one.attributes.items())
+    return same(one, other)
 
 
 def _is_simple(body: Sequence[ast.stmt]) -> bool:
     """Whether a loop's body may be gone through once an item: it is small."""
     most = 400
     return sum(1 for _ in islice((node for statement in body for node in ast.walk(statement)), most + 1)) <= most
-
-
-def _breaks(body: Sequence[ast.stmt]) -> bool:
-    stack: list[ast.AST] = list(body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Break):
-            return True
-        if not isinstance(node, ast.For | ast.While | ast.AsyncFor | ast.FunctionDef | ast.AsyncFunctionDef):
-            stack.extend(ast.iter_child_nodes(node))
-    return False
 
 
 def _bound_by(pattern: ast.pattern) -> list[str]:

@@ -16,6 +16,7 @@ from mapper.code.abstract_values import (
     Json,
     Listed,
     Lit,
+    Member,
     OneOf,
     Text,
     Value,
@@ -213,6 +214,7 @@ def quoted(value: Value, plus: bool) -> Value:
 
 def encoded(value: Value) -> Value:
     """Named values as a form's text."""
+    value = unwritten(value)
     if isinstance(value, Fields):
         known, found = plain(value)
         plainly = known and all(isinstance(each, str | int | float) for each in found.values())
@@ -246,9 +248,23 @@ def under(base: Value, path: Value) -> Value:
         return UNKNOWN
 
 
+def unwritten(value: Value) -> Value:
+    """What is sent as text, without the members of enumerations in it: each library writes something else of them."""
+    match value:
+        case Lit(value=Member()):
+            return UNKNOWN
+        case Listed(items=items, more=more) if any(unwritten(one) is not one for one in items):
+            return Listed(tuple(map(unwritten, items)), more)
+        case Fields(items=pairs, more=more) if any(unwritten(one) is not one for _, one in pairs):
+            return Fields(tuple((name, unwritten(one)) for name, one in pairs), more)
+        case OneOf(values=values) if any(unwritten(one) is not one for one in values):
+            return UNKNOWN
+    return value
+
+
 def fields_of(value: Value) -> Fields | None:
     """The named values of what is given as a query or a form; None where nothing is given."""
-    match value:
+    match value := unwritten(value):
         case Lit(value=None):
             return None
         case Fields():

@@ -7,20 +7,21 @@ them, so that as many layers lie on each other as statements lie in each other.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mapper.code.abstract_values import Value, joined, same, weight
-from mapper.code.objects import Changes
 
 
 class Names:
     """Variables by name. Values are never None: that stands for a name which a layer takes away."""
 
-    __slots__ = ("_below", "_own", "changes")
+    __slots__ = ("_below", "_own", "ever")
 
     def __init__(self, own: Mapping[str, Value] | None = None, *, below: Names | None = None) -> None:
         self._own: dict[str, Value | None] = dict(own or {})
         self._below = below
-        self.changes: Changes = {}  # of objects, on this way
+        # All that was ever put anywhere, where that is asked for.
+        self.ever: dict[str, list[Value]] | None = below.ever if below is not None else None
 
     def get(self, name: str) -> Value | None:
         """The value of that name; None where there is none."""
@@ -41,10 +42,14 @@ class Names:
         return found
 
     def __setitem__(self, name: str, value: Value) -> None:
-        self._own[name] = value
+        self.update({name: value})
 
     def update(self, values: Mapping[str, Value] | Mapping[str, Value | None]) -> None:
         self._own.update(values)
+        for name, value in values.items() if self.ever is not None else ():
+            there = self.ever.setdefault(name, []) if self.ever is not None else []
+            if value is not None and not (there and there[-1] is value):
+                there.append(value)
 
     def drop(self, name: str) -> None:
         """There is nothing of that name any more. Idempotent."""
@@ -80,6 +85,16 @@ class Names:
         """`base` with what was changed above it: one way goes on. Returns `base`."""
         base._own.update(self.since(base))
         return base
+
+
+@dataclass(slots=True)
+class Around:
+    """A function or a loop that runs: what its variables are above, and what was changed on ways that left it."""
+
+    function: bool
+    above: Names
+    left: list[dict[str, Value | None]] = field(default_factory=list)
+    rounds: list[dict[str, Value | None]] = field(default_factory=list)  # that left a round of the loop
 
 
 def met(base: Names, ways: Sequence[Names]) -> tuple[dict[str, Value], int]:

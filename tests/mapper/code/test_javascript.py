@@ -314,7 +314,7 @@ def test_a_client_that_a_function_makes_is_known() -> None:
 @pytest.mark.parametrize(
     ("line", "value"),
     [
-        ("l: { c = 'B'; break l; }", "?"),
+        ("l: { c = 'B'; break l; }", "B"),
         ("l: if (x) break l;", "A"),
         ("l: for (const a of ['1']) { for (;;) { break l; } }", "A"),
         ("({ c } = { c: 'B' });", "B"),
