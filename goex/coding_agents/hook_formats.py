@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from goex.rpc import goex_pb2 as pb
 from policies.errors import InvalidInput
@@ -40,7 +40,9 @@ _PATCHED = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to):
 _PATCHES = ("command", "input", "patch")
 _WILD = re.compile(r"[*?\[{]")  # from here on a pattern names no one place
 _ADDRESS = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
-_LIKE_PATH = re.compile(r"(?:/|~/|\.\.?/)[^\n]*|~|\.\.?")
+_LIKE_PATH = re.compile(r"(?:/|~/|\.\.?/)[^\n]*|~|\.\.?|(?:[^\n]*/)?\.\.(?:/[^\n]*)?")
+_FILE_ADDRESS = re.compile(r"\s*(?:[a-z][a-z0-9.-]*[:+])*file:(?://[^/]*(?=/))?", re.IGNORECASE)
+_MOST_DECODED = 4  # times
 _LONGEST_PATH = 4096
 _DEEPEST = 10  # lists and objects in each other
 _PLAIN_HOST = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
@@ -70,7 +72,24 @@ _TYPED = {"write_bash": "input", "write_powershell": "input", "write_stdin": "ch
 # Where a shell runs, as each client reads it; Claude Code and Copilot read none of these.
 _FOLDERS = {"gemini": ("dir_path", "directory"), "codex": ("workdir",)}
 _ALL_FOLDERS = ("dir_path", "directory", "workdir", "cwd", "working_directory")
-_COMMANDS = ("command", "cmd", "input")  # of tools that aren't known here
+# Words in the names of arguments, of tools that aren't known here, that hold a command or a program; and those of a
+# text that a person reads, in which a command is no more than that.
+_COMMANDS = frozenset(
+    (
+        *("command", "commands", "cmd", "cmds", "input", "stdin", "script", "scripts", "code", "program", "programs"),
+        *("args", "argv", "arguments", "steps", "shell", "bash", "sh", "exec", "execute", "eval", "run", "keys"),
+        *("expression", "snippet", "function", "javascript", "js", "python", "powershell"),
+    )
+)
+_PROSE = frozenset(
+    (
+        *("text", "body", "message", "content", "title", "description", "query", "prompt", "summary", "comment"),
+        *("subject", "note", "notes", "question", "reason", "explanation", "thought", "thoughts", "plan", "pattern"),
+        *("label", "html", "markdown"),
+    )
+)
+_NAME_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_REACHES = re.compile(r"(?:^|[\s'\"`(=<>,;|&:\[{])(?:/|~|\.\.)")  # a text that names what lies elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +201,9 @@ def _fill(request: pb.JudgeRequest, given: Mapping[str, Any], folders: tuple[str
         named = _run(request, given, folders) if request.kind == "shell" else _named(request, given)
         for path in named:
             written = _absolute(path, request.folder)
-            paths |= dict.fromkeys((written, os.path.realpath(written)))  # a link is judged as both
+            # A link is judged as both, and `..` behind one as either reads it.
+            leads = (os.path.realpath(each) for each in (written, _joined(path, request.folder)))
+            paths |= dict.fromkeys((written, *leads))
     finally:
         request.paths.extend([*paths][:_MOST_PATHS])
     if len(paths) > _MOST_PATHS:
@@ -191,7 +212,7 @@ def _fill(request: pb.JudgeRequest, given: Mapping[str, Any], folders: tuple[str
         )
     if request.kind == "write" and not paths:
         raise InvalidInput(f"{request.tool} names no file that is known here.", next_step="Answer the client yourself.")
-    if request.kind == "other" and any(_texts(given.get(name)) for name in _COMMANDS):
+    if request.kind == "other" and _commands(given):
         raise InvalidInput(f"{request.tool} is given a command.", next_step="Answer the client yourself.")
 
 
@@ -244,13 +265,42 @@ def _like_paths(value: object, folder: str, depth: int = 0) -> Iterator[str]:
     if depth > _DEEPEST:
         raise InvalidInput("Its arguments are too deep.", next_step="Answer the client yourself.")
     if isinstance(value, str):
-        if _LIKE_PATH.fullmatch(value) and len(value) <= _LONGEST_PATH:
-            above, _, name = _absolute(value, folder).rpartition("/")
-            if os.path.lexists(f"{above}/{name}") or (above and Path(above).is_dir()):
-                yield value
+        for said in _readings(value):
+            for place in dict.fromkeys((_absolute(said, folder), _joined(said, folder))):
+                above = place.rpartition("/")[0]
+                if os.path.lexists(place) or (above and Path(above).is_dir()):
+                    yield said
     elif isinstance(value, (list, dict)):
-        for each in value.values() if isinstance(value, dict) else value:
+        for each in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from _like_paths(each, folder, depth + 1)
+
+
+def _readings(value: str) -> Iterator[str]:
+    """A text as the paths that a tool may take it for: as it is, decoded, of a `file:` address, with another slash."""
+    for _ in range(_MOST_DECODED if len(value) <= 16 * _LONGEST_PATH else 0):
+        for said in dict.fromkeys((value, value.replace("\\", "/"))):
+            path = _FILE_ADDRESS.sub("", said, count=1) if _FILE_ADDRESS.match(said) else said
+            if (path != said or _LIKE_PATH.fullmatch(path)) and 0 < len(path) <= _LONGEST_PATH and "\0" not in path:
+                yield path
+        if (value := unquote(before := value)) == before:
+            return
+
+
+def _commands(value: object, name: str = "", depth: int = 0) -> bool:
+    """Whether a command may be in the arguments of a tool that isn't known here. `name`: what holds this value."""
+    if depth > _DEEPEST:
+        return True
+    if isinstance(value, dict):
+        return any(_commands(each, f"{name} {key}", depth + 1) for key, each in value.items())
+    if isinstance(value, list):
+        return any(_commands(each, name, depth + 1) for each in value)
+    if not isinstance(value, str) or not value:
+        return False
+    parts = [each.lower() for each in _NAME_PARTS.findall(name)]
+    is_prose = bool(parts) and parts[-1] in {*_PROSE, "path"}
+    return (parts[-1:] != ["id"] and not _COMMANDS.isdisjoint(parts)) or (
+        not is_prose and _REACHES.search(value) is not None and len(value.split()) > 1 and not _ADDRESS.match(value)
+    )
 
 
 def _listed(value: object) -> list[Any]:
@@ -277,9 +327,12 @@ def _goes_up(pattern: str) -> bool:
 
 def _absolute(path: str, folder: str) -> str:
     """A path as clients read it: another user's `~name` is a folder of that name to them."""
+    return "/" + os.path.normpath(_joined(path, folder)).lstrip("/")
+
+
+def _joined(path: str, folder: str) -> str:
     home = path == "~" or path.startswith("~/")
-    made = os.path.normpath(str(Path(folder) / (Path(path).expanduser() if home else path)))
-    return "/" + made.lstrip("/")
+    return str(Path(folder) / (Path(path).expanduser() if home else path))
 
 
 def _fetched(given: Mapping[str, Any]) -> str:

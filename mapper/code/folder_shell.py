@@ -160,7 +160,7 @@ class _Reading:
             if node.type in ("variable_assignment", "for_statement")
         }
         self._sets_home = self._sets_home or "HOME" in self._named
-        self._names_all = self._names_all and "CDPATH" not in self._named
+        self._names_all = self._names_all and all(commands.assigned(each, None) for each in self._named)
         for node, where in placing.nodes:
             if node.id not in self._done:
                 self._node(node, self._from.get(node.id, where))
@@ -191,7 +191,11 @@ class _Reading:
                 inner = [text(each) for each in node.children if each.type == "variable_name"]
                 self._within = self._within and not self._named.isdisjoint(inner)
             case "function_definition" | "process_substitution":
-                self._within = False
+                self._within = self._names_all = False
+            case "variable_assignment":
+                value = node.child_by_field_name("value")
+                given = word(value) if value is not None else None
+                self._names_all = self._names_all and (given is None or commands.assigned("", given.text))
             case "string_content" if node.parent is not None and node.parent.type == "string":
                 self._within = self._within and not _OUTSIDE.search(text(node))  # beside what is expanded
                 self._word(node, Word(text(node), "", True), folders)
@@ -234,8 +238,7 @@ class _Reading:
             self._not_options.add(field.children[0].id)
         if called is None or re.search(r"[*?{]|\[.", called.shown) or self._goes_elsewhere(node, name, texts):
             self._names_all = False
-        if commands.evaluates(name, texts):
-            self._names_all = self._within = False
+        self._within = self._within and not commands.evaluates(name, texts)
         if "--" in texts:
             at = texts.index("--")
             # An option before it may have it for its value.
@@ -257,14 +260,16 @@ class _Reading:
         if name in commands.SEPARATED:
             separators = ("-d/", "-t/", "-F/")
             self._scripts.update(each.id for each, said in zip(nodes, texts, strict=True) if said in separators)
-        if (name in commands.TEXTS and not commands.evaluates(name, texts)) or (
-            name == "git" and not commands.GIT_TEXTS.isdisjoint(texts) and "-c" not in texts
-        ):
-            self._texts.update(each.id for each in nodes)
+        understood = commands.understood(full.replace(f"{self._folder}/", "./", 1), texts)
+        self._names_all = self._names_all and (understood is not None or goes_to(node) is not None)
+        if understood is not None:
+            every = name in commands.TEXTS
+            self._texts.update(each.id for at, each in enumerate(nodes) if every or at in understood)
         self._other_folders(name, nodes, texts, folders)
         places = self._from.get(nodes[0].id, folders) if nodes else folders
         self._made(name, words, places)
-        self._programs(name, texts, places)
+        if understood is None or name != "git":
+            self._programs(name, texts, places)
 
     def _sed(self, texts: list[str], folders: Folders) -> None:
         """What a sed with these words is known to do."""
@@ -366,10 +371,6 @@ class _Reading:
                 self._names_all = self._within = False  # it runs what it reads
             programs = plain if name in commands.EACH_RUN else [" ".join(plain)]
             self._waiting += [(each, folders, self._depth + 1) for each in programs]
-        elif name in ("npx", "npm", "pnpm"):
-            programs = [each for option, each in pairwise(texts) if option in ("-c", "--call")]
-            programs += [each.partition("=")[2] for each in texts if each.startswith("--call=")]
-            self._waiting += [(each, folders, self._depth + 1) for each in programs]
         elif name not in commands.RUN_NONE:
             called = [name, *(re.sub("^/.*/", "", each) for each in texts)]
             for at, each in enumerate(called):
@@ -428,6 +429,8 @@ class _Reading:
         self._sets_home = self._sets_home or re.match(r"HOME(?:[=+\[]|$)", said) is not None
         self._names_all = self._names_all and not _SHOWN_HIDING.search(found.shown)
         is_script = node.id in self._scripts
+        if (given := re.match(r"(\w+)\+?=", said)) is not None and _is_variable_s(node):
+            self._names_all = self._names_all and commands.assigned(given[1], said[given.end() :])
         if found.quoted and commands.SUBSCRIPT.search(said) and _is_variable_s(node):
             self._names_all = self._within = False  # arithmetic may run it
         if found.quoted:

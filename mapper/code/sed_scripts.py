@@ -33,13 +33,14 @@ _FILE = re.compile(r"-[nrEsuz]*f.*|--file(?:=.*)?", re.DOTALL)
 @dataclass(frozen=True, slots=True)
 class SedScript:
     """`changes`: it changes the files that it reads; `outside`: it names files elsewhere; `files`: what its commands
-    may name; `runs`: programs that a shell is given; `unknown`: it may run others."""
+    may name; `opens`: they do name one; `runs`: programs that a shell is given; `unknown`: it may run others."""
 
     changes: bool = False
     outside: bool = False
     files: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     unknown: bool = False
+    opens: bool = False
 
 
 class _Brackets(Enum):
@@ -57,10 +58,12 @@ class _Odd(Exception):
 def read_sed(words: list[str]) -> SedScript:
     """What sed, given these words, does."""
     found = list[str | None]()
-    understood = False
+    understood = opens = False
     for brackets in _Brackets:  # what one version can't read, it doesn't run
         try:
-            found += _Parser("\n".join(_scripts(words)), brackets).commands()
+            parser = _Parser("\n".join(_scripts(words)), brackets)
+            found += parser.commands()
+            opens = opens or parser.opens
             understood = True
         except _Odd:
             continue
@@ -73,6 +76,7 @@ def read_sed(words: list[str]) -> SedScript:
         files=tuple(dict.fromkeys(file for each in rests if (file := each.partition("\n")[0].strip()))),
         runs=runs,
         unknown=not understood or None in found,
+        opens=opens,
     )
 
 
@@ -110,6 +114,7 @@ class _Parser:
         self._text = script
         self._brackets = brackets
         self._at = 0
+        self.opens = False
 
     def commands(self) -> Iterator[str | None]:
         """Each command that it runs; None for one that isn't written out. Raises _Odd."""
@@ -144,7 +149,7 @@ class _Parser:
                 case "a" | "i" | "c":
                     self._lines()
                 case "r" | "R" | "w" | "W":
-                    self._match(_LINE)
+                    self._opened()
                 case ":" | "b" | "t" | "T" | "v":
                     self._match(_LABEL)
                     continue  # another command may stand behind a blank
@@ -249,10 +254,14 @@ class _Parser:
                 self._at += 1
                 runs = True
             elif self._next() == "w":
-                self._match(_LINE)
+                self._at += 1
+                self._opened()
                 return runs
             else:
                 return runs
+
+    def _opened(self) -> None:
+        self.opens = self._match(_LINE).strip() not in ("/dev/stdout", "/dev/stderr") or self.opens
 
     def _lines(self) -> str:
         """A text, which goes on behind a line that ends with a backslash."""

@@ -274,6 +274,24 @@ WORKED_ON: dict[str, tuple[dict[str, Any], str, dict[str, Any], str]] = {
         {"toolName": "goex/goex_sql", "toolArgs": {}, "cwd": "/tmp/goex-prod"},
         "",
     ),
+    "nested-command": (
+        before("create_and_run_task", "/tmp/all", task={"label": "x", "command": "cat x", "args": []}),
+        "",
+        before("create_and_run_task", "/tmp/all", task={"label": "x"}),
+        "allow",
+    ),
+    "file-address": (
+        before("mcp__files__read", "/tmp/all", uri="FILE://localhost/tmp/%67oex-prod"),
+        "deny",
+        before("mcp__files__read", "/tmp/all", uri="FILE://localhost/tmp/all"),
+        "allow",
+    ),
+    "dots-within": (
+        before("mcp__files__read", "/tmp/all", name="a/../../goex-prod"),
+        "deny",
+        before("mcp__files__read", "/tmp/all", name="a/../b"),
+        "allow",
+    ),
     "longer-than-own": (
         before("mcp__goex__goex_call_all", "/tmp/goex-prod"),
         "deny",

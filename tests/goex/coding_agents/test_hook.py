@@ -340,22 +340,51 @@ def test_what_is_not_read_whole_may_be_forbidden(
 def test_paths_of_a_tool_that_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "passwd").touch()
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "link").symlink_to(tmp_path / "kept")
     told: tuple[dict[str, Any], ...] = (
         {"source": f"{tmp_path}/kept/passwd", "destination": "x"},
         {"files": [f"{tmp_path}/kept/passwd"]},
         {"edits": [{"file": f"{tmp_path}/kept/new"}]},
         {"from": "../kept/passwd"},
+        {"name": "no/../../kept/passwd"},
+        {"name": "..\\kept\\passwd"},
+        {"name": "%2e%2e%2fkept/passwd"},
+        {"name": "%252e%252e/kept/passwd"},
+        {"name": "link/../kept/passwd"},  # from where the link leads
+        {"uri": f"file://{tmp_path}/kept/passwd"},
+        {"uri": f" FILE://localhost{tmp_path}/%6bept/passwd"},
+        {"uri": f"FILE:{tmp_path}/kept/passwd"},
+        {"uri": "file:../kept/passwd"},
+        {"uri": f"view-source:file:///{tmp_path}/kept/passwd"},
+        {"contents": {f"{tmp_path}/kept/passwd": "x"}},
     )
     for arguments in told:
         use = hook_formats.read_event(json.dumps(before("mcp__filesystem__use", tmp_path / "sub", **arguments)))
         assert use is not None and not use.unread
         assert any(path.startswith(f"{tmp_path}/kept/") for path in use.request.paths)
-    told = ({"text": "/remind me"}, {"url": "/login"}, {"query": "a/b", "id": 7}, {"body": "see\n/etc"}, {})
+    told = (
+        {"shell_id": "x"},
+        {"text": "/remind me"},
+        {"url": "/login"},
+        {"query": "a/b", "id": 7},
+        {"body": "see\n/etc"},
+        {},
+    )
     for arguments in told:
         use = hook_formats.read_event(json.dumps(before("mcp__web__use", tmp_path, **arguments)))
         assert use is not None and not use.unread and not use.request.paths
-    for name in ("command", "cmd", "input"):
-        use = hook_formats.read_event(json.dumps(before("mcp__shell__use", tmp_path, **{name: "cat x"})))
+    told = (
+        *({name: "cat x"} for name in ("command", "cmd", "input", "script", "code", "shellCommand", "run_command")),
+        {"task": {"label": "x", "command": "x"}},
+        {"steps": [{"do": "x"}]},
+        {"args": ["-c", "x"]},
+        {"a": [{"b": {"bashScript": ["x"]}}]},
+        {"line": "cd ..; cat x"},
+        {"job": "cat /x"},
+    )
+    for arguments in told:
+        use = hook_formats.read_event(json.dumps(before("mcp__shell__use", tmp_path, **arguments)))
         assert use is not None and use.unread
         assert hook_formats.judged(use, "permit", "") is None
 

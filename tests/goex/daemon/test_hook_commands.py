@@ -22,7 +22,7 @@ USUAL = [
     "env | grep FOO", "env A=b npm test", "cut -d/ -f1 f", "sort -t/ -k2 f", "cd sub || exit 1; make",
     "[ -d src ] && ls src", "[[ -f x ]] && echo y", "set -euo pipefail; npm test", "nohup npm start > log.txt 2>&1 &",
     "sed -e 's/a/b/' -e 's/c/d/' f", "find src -name '*.pyc' -delete", "pnpm -C sub build", 'bash -c "cd sub && make"',
-    "psql postgres://u:p@localhost:5432/db -c 'select 1'", "pip install 'foo[bar]>=1.2' bar~=2.0", "tar xzf a.tgz",
+    "pip install 'foo[bar]>=1.2' bar~=2.0", "tar xzf a.tgz",
     "git status", "git diff HEAD~1", "git log --oneline -20", 'git add -A && git commit -m "Fix: a thing"',
     'git add . && git commit -m "$(cat <<\'EOF\'\n{trailer}EOF\n)"', "git push origin main",
     'git commit -m "{trailer}"', "git commit -m 'Use /etc/hosts and ../kept/passwd no more'",
@@ -35,25 +35,24 @@ USUAL = [
     'npm test -- --grep "adds numbers"', "pnpm -r build", "npm --prefix sub run build",
     "npm run lint -- --fix && npm test", "npm run lint -- --fix && npm run build \\\n  && npm test",
     "npx eslint 'src/**/*.ts'", "NODE_ENV=test npx jest src/", "node_modules/.bin/tsc --noEmit",
-    "export FOO=bar && npm start", 'node -e "console.log(require(\'./p.json\').x)"', "pytest -q",
+    "export FOO=bar && npm start", "pytest -q",
     "pytest tests/test_a.py::test_b -x -vv", 'python -m pytest tests/ -k "not slow" 2>&1 | tail -30',
     'python3 -c "import sys; print(sys.version)"', ".venv/bin/python -m pytest", "source .venv/bin/activate && pytest",
     ". .venv/bin/activate && pip install -e '.[dev]'", "uv run ruff check .",
-    "python - <<'E'\nimport a.b\nprint('x/y')\nE", "cd src && ls -la", "cd {project} && npm test", "cd sub && make",
+    "cd src && ls -la", "cd {project} && npm test", "cd sub && make",
     "cd sub && make && cd .. && ls", "cd sub; make", "cd src && rm -rf build",
     "cd sub && npm run build 2>&1 | tail -5", "(cd sub && make) && ls", "cd sub && make > ../out.txt",
     "cd sub && make || echo failed", "cd {project}/sub && cat ../README", "ls sub",
     'grep -rn "TODO" src --include="*.py"', 'grep -rnE "def \\w+\\(" src', 'grep -r "foo\\.bar" .',
     "grep -n '^import' src/*.py", 'rg -n "class \\w+" -g \'*.py\'', "grep -rn '/api/v[0-9]*/users' src",
     "grep -C 3 x f", 'find . -name "*.py" -not -path "./node_modules/*"',
-    "find src -type f -name '*.py' -exec grep -l foo {} \\;", "find . -name '*.py' | xargs wc -l",
-    "find . -name '*.py' -print0 | xargs -0 sed -i 's/a/b/g'", "find . \\( -name a -o -name b \\) -print",
+    "find . \\( -name a -o -name b \\) -print",
     "find . -name \\*.py", "sed -i 's/foo\\.x/bar/g' src/a.py", "sed -n '/^def/,/^$/p' src/a.py",
     "sed -n '1,50p' src/a.py", "sed -i 's#/usr/local#/opt#g' f", "awk -F: '{print $1}' README",
     "awk '/start/{f=1} f' README", "jq '.a[] | .b' f", "make test", "make -C sub test", "make -j8",
     "docker build -t app .", "docker compose up -d", "docker ps --format '{{.Names}}'",
-    "docker exec -it app bash -c 'ls /app'", "docker logs app 2>&1 | tail",
-    "docker run -d \\\n  --name db \\\n  -p 5432:5432 postgres:16", "curl -s localhost:3000/health",
+    "docker logs app 2>&1 | tail",
+    "curl -s localhost:3000/health",
     "curl -s http://localhost:3000/api/users | jq '.[] | .name'", "curl 'http://localhost:3000/api?x=1&y=/a'",
     'curl -X POST -H "Content-Type: application/json" -d \'{"a": 1}\' http://localhost:3000/api',
     "cat package.json | jq .scripts",
@@ -63,10 +62,10 @@ USUAL = [
     "if [ -f package.json ]; then npm test; fi", "sleep 5 && curl localhost:3000", "timeout 60 npm test", "time make",
     "cargo test -- --nocapture", "go test ./... -run TestX", "cmake -S . -B build -DCMAKE_BUILD_TYPE=Release",
     "gcc -fPIC -Isrc/own -c src/a.c -o a.o", 'gh pr create --title "Fix" --body "Fixes #12, see /etc/x"',
-    "gh api repos/o/r/pulls/1/comments", 'psql -h localhost -U me -c "SELECT * FROM users LIMIT 5"',
+    "gh api repos/o/r/pulls/1/comments",
     "tar -czf out.tgz src/", "date +%Y-%m-%d", "echo 'see /etc/hosts for more'", "printf '%s\\n' a b",
     "env_file=x make", "HOME=x npm test", "ls tests/env src/env", "trap 'rm -f tmp' EXIT; make", "cat <<E\na b\nE",
-    "cat > notes.md <<'E'\nUse `make` and `cat x`.\nE", "flock lock make", "cat <<E\nUse \\`make\\`.\nE",
+    "cat > notes.md <<'E'\nUse `make` and `cat x`.\nE", "cat <<E\nUse \\`make\\`.\nE",
     "timeout 60 gcc -Isrc/own -Llib/x -c src/a.c -osub/a.o", "make -kCsub/inner -j8", "cmake -S. -Bbuild/debug -DX=a/b",
     "curl -sSLosub/x localhost/x", "curl -F 'f=@README;type=text/plain;filename=\"a b\"' localhost", "sort -uosub/x f",
     'curl -d \'{"path": "/x", "l":["/a","/b"]}\' localhost', "tar -xzfsub/a.tgz", "cp -rtsub/x f", "perl -Ilib/x t.pl",
@@ -77,21 +76,19 @@ USUAL = [
     "gh api 'repos/{owner}/{repo}/pulls/1/comments'", 'npx eslint "{src,apps,libs,test}/**/*.ts" --fix',
     'npx prettier --check "{src,test}/**/*.ts"', "rg -n x -g '{src,lib}/**'", "go list -f '{{.Dir}}/{{.Name}}' ./...",
     "docker images --format '{{.Repository}}/{{.Tag}}'", "curl -s -w '%{http_code}/%{time_total}' localhost",
-    "git log '@{u}..'", "xargs -I{} ls '{}/src'", "curl 'localhost/users/{id}/posts'", "sed -i '' 's|/old|/new|g' f",
-    "sed -e 's|/a|/b|' -e 's|/x|/y|' f", "perl -pi -e 's|/old|/new|g' f", "grep -rnE -A3 'foo|/bar' src",
+    "git log '@{u}..'", "curl 'localhost/users/{id}/posts'", "sed -i '' 's|/old|/new|g' f",
+    "sed -e 's|/a|/b|' -e 's|/x|/y|' f", "grep -rnE -A3 'foo|/bar' src",
     "grep --color 'foo|/bar' f", "grep -e 'foo|/bar' -e 'x|/y' f", "rg -e 'foo|/bar' src", "7z x a.7z -obuild/out",
     "git log -S'api/users'", "git log -G'api/users'", 'git commit -m"docs/readme: typo"',
     'git commit -am"docs/readme: typo"', "unzip a.zip -dbuild/out", "unzip -q a.zip -d build/out",
     "g++-12 -Isrc/include -c f.c", "arm-none-eabi-gcc -Isrc/include -c f.c", "nvcc -Isrc/include f.cu",
     "clang-tidy f.c -- -Isrc/x", "gcc -MFbuild/x.d -c f.c", "gcc -isystemthird/include -c f.c", "gmake -Csub/inner",
-    "ld -Lbuild/lib f.o", "dot -Tpng -oout/a.png f.dot", "flex -osrc/x.c f.l", "ssh -ikeys/id h",
+    "ld -Lbuild/lib f.o", "dot -Tpng -oout/a.png f.dot", "flex -osrc/x.c f.l",
     "cp -r templates/. build", "cp -r dist/. build/web/", "curl -sSLO https://h/a/b.tgz",
-    "wget -P sub https://h/a/b.tgz", "rsync -av src/ sub/", "scp h:x/y .", "cp src/*.py sub",
-    "sed -i 's/foo/bar/g; s/row/raw/' f", "git submodule foreach git pull", "git bisect run make test",
-    'git rebase -i --exec "npm test" main', "git -c user.name='A B' commit -m x",
-    "hyperfine --warmup 3 'make' './run x'", "watch -n 1 ls src", "npx -c 'tsc --noEmit'",
-    "npx eslint -c .eslintrc.js src", "terraform -chdir=infra plan", 'make CFLAGS="-O2 -Isrc/x" LDFLAGS=-Lsub/lib',
-    "tar --transform 's%^%pre/%' -cf x f", "git add ':!docs'", "./gradlew -p sub build",
+    "wget -P sub https://h/a/b.tgz", "rsync -av src/ sub/", "cp src/*.py sub",
+    "sed -i 's/foo/bar/g; s/row/raw/' f",
+    "npx eslint -c .eslintrc.js src", "terraform -chdir=infra plan",
+    "git add ':!docs'", "./gradlew -p sub build",
     "npx esbuild a.ts --outdir src/../dist",
 ]  # fmt: skip
 
@@ -230,15 +227,19 @@ RUN = [
     "echo 'cat ../kept/passwd' | xargs -I{} sh -c '{}'", "echo 'cat ../kept/passwd' | xargs -I X bash -c X",
     "echo x | timeout 5 xargs sh -c", "echo x | xargs sh", "find . -exec sh -c 'cat {}' \\;", "parallel sh -c '{}' < f",
     "parallel < f", "parallel -j 4 bash -c < f", "parallel 'sh -c {}' < f",
+    "ssh -o ProxyCommand='cp ../kept/x .' h", "gh alias set --shell x 'cat ../kept/x'; gh x", "ls | xargs cat",
+    "tar --to-command='cd ..; cat kept/x' -xf a", "split --filter='cd ..; cat kept/x' f", "grep -R x .",
+    "find -L . -ls",
 ]  # fmt: skip
 
 
 # Where it isn't known whether it is a path, nothing has to be permitted, but what is forbidden is.
-NAMED = [
+NAMED = ["patch -p0 <<E\n--- ../kept/passwd\n+++ ../kept/passwd\nE", "sort -nruo{kept}/new f"]
+# So it is in programs, which can make other names, and so aren't permitted.
+NAMED_IN_PROGRAMS = [
     'python -c "open(\'{kept}/passwd\')"', 'python -c "open(\'{kept}/new\', \'w\')"', "sed 'r {kept}/passwd' f",
-    "python - <<'E'\nopen('{kept}/passwd')\nE", "patch -p0 <<E\n--- ../kept/passwd\n+++ ../kept/passwd\nE",
-    'perl -e \'open(F, "<../kept/passwd")\'', "sort -nruo{kept}/new f", "node <<E\nread('../kept/passwd')\nE",
-    "python -c \"urlopen('FILE://localhost{kept}/passwd')\"",
+    "python - <<'E'\nopen('{kept}/passwd')\nE", 'perl -e \'open(F, "<../kept/passwd")\'',
+    "node <<E\nread('../kept/passwd')\nE", "python -c \"urlopen('FILE://localhost{kept}/passwd')\"",
     'CFLAGS="-O2 -I{kept}/x" make', "sed 'r../kept/passwd' f", "sed 'w{kept}/x' f", "sed 'R../kept/passwd' f",
     "sed 'W../kept/passwd' f", "sed 's/a/b/w../kept/x' f", "sed -n '1r{kept}/passwd' f",
 ]  # fmt: skip
@@ -275,12 +276,13 @@ async def test_a_path_within_a_word_is_judged(command: str, project: tuple[Path,
 
 
 @pytest.mark.promise(14)
-@pytest.mark.parametrize("command", NAMED)
+@pytest.mark.parametrize("command", [*NAMED, *NAMED_IN_PROGRAMS])
 async def test_what_a_text_names_may_be_forbidden(command: str, project: tuple[Path, Path]) -> None:
     kept, folder = project
+    is_all = command in NAMED
     command = placed(command, kept, folder)
     assert await verdict(command, folder=str(folder), rules=but(kept)) == "forbid"
-    assert await verdict(command, folder=str(folder), rules=ALL) == "permit"
+    assert await verdict(command, folder=str(folder), rules=ALL) == ("permit" if is_all else "")
 
 
 @pytest.mark.promise(14)
@@ -325,7 +327,12 @@ async def test_a_command_that_lies_elsewhere_is_run_there(project: tuple[Path, P
 async def test_the_home_is_that_of_the_agent_s_user(project: tuple[Path, Path]) -> None:
     kept, folder = project
     say = partial(verdict, folder=str(folder))
-    for command in ("cat ~/kept/passwd", "cat x~ ~/kept/passwd", "cp f --to=~/kept/passwd", "cd ~/kept; cat passwd"):
+    for command in (
+        "cat ~/kept/passwd",
+        "cat x~ ~/kept/passwd",
+        "cp f --target-directory=~/kept/passwd",
+        "cd ~/kept; cat passwd",
+    ):
         assert await say(command, rules=but(kept), home=str(kept.parent)) == "forbid"
         assert await say(command, rules=ALL, home=str(kept.parent)) == ""
         assert await say(command, rules=ALL, home="") == ""

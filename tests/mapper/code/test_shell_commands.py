@@ -1,0 +1,209 @@
+"""Which commands are known word by word: those that coding agents run all day are; what holds a program, follows links
+or reads names from elsewhere isn't, and so is permitted by no rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from mapper.code.folder_shell import read_folder_shell
+from mapper.code.shell_commands import assigned, understood
+
+USUAL = [
+    "git status", "git status --short", "git diff", "git diff --stat", "git diff HEAD~1", "git diff --cached",
+    "git diff src/a.py", "git diff --name-only main...HEAD", "git log --oneline -10",
+    "git log --oneline -20 -- src/a.py", "git log -1 --format=%H", "git log --format='%h %an %s' -5",
+    "git log -p -3 src/a.py", "git log --all --oneline --graph | head -30", "git show HEAD", "git show --stat HEAD",
+    "git show HEAD:src/a.py | head -50", "git show abc1234 -- src/a.py", "git branch", "git branch -a",
+    "git branch --show-current", "git checkout -b fix/parser", "git checkout main", "git checkout -- src/a.py",
+    "git switch -c feature/x", "git restore --staged src/a.py", "git add -A", "git add src/a.py tests/test_a.py",
+    'git add . && git commit -m "Fix the parser"', 'git commit -m "Add tests for the parser"', 'git commit -am "wip"',
+    "git commit --amend --no-edit", "git push", "git push -u origin fix/parser", "git pull --rebase",
+    "git fetch origin", "git fetch --all --prune", "git merge main", "git rebase main", "git stash", "git stash pop",
+    "git stash list", "git blame -L 10,20 src/a.py", "git rev-parse HEAD", "git rev-parse --abbrev-ref HEAD",
+    "git ls-files", "git ls-files | head -50", "git ls-files '*.py' | wc -l", "git remote -v",
+    "git reset --soft HEAD~1", "git reset --hard HEAD", "git tag -l", "git grep -n parse_config",
+    "git -C sub log --oneline -5", "git worktree list", "git cherry-pick abc1234", "ls", "ls -la", "ls -la src",
+    "ls src/*.py", "ls -R src | head -50", "ls -lh sub", "pwd", "cat README", "cat src/a.py",
+    "cat src/a.py | head -100", "cat package.json", "cat -n src/a.py", "head -50 src/a.py", "head -n 100 README",
+    "tail -20 log.txt", "tail -n +100 src/a.py", "tail -f log.txt", "sed -n '1,80p' src/a.py",
+    "sed -n 100,160p src/a.py", "sed -i 's/foo/bar/g' src/a.py", "sed -i 's#old/path#new/path#' src/a.py",
+    "wc -l src/a.py", "wc -l src/*.py", 'find . -name "*.py"', 'find . -name "*.py" -type f | head -20',
+    "find src -type f -name '*.ts' | wc -l", "find . -maxdepth 2 -type d", "find . -name '*.pyc' -delete",
+    "find . -path ./node_modules -prune -o -name '*.js' -print", 'find . -name "*.py" -not -path "./node_modules/*"',
+    'grep -rn "TODO" src', 'grep -rn "def main" --include="*.py" .', 'grep -rnE "class \\w+Parser" src',
+    'grep -n "import" src/a.py', "grep -c foo src/a.py", 'grep -rl "old_name" src', 'grep -A 5 -B 5 "error" log.txt',
+    'grep -i "error\\|fail" log.txt | tail -20', "grep -v '^#' config.ini", 'rg "parse_config" src',
+    'rg -n "TODO|FIXME" --type py', "rg -l \"foo\" -g '*.ts'", "rg -A3 -B3 'def run' src", "rg --files | head",
+    "rg --files -g '*.py'", "fd -e py", "tree -L 2", "pytest", "pytest -q", "pytest -x -q tests/test_a.py",
+    "pytest tests/test_a.py::test_b -vv", 'pytest -k "parser and not slow" -q', "pytest --tb=short 2>&1 | tail -30",
+    "pytest tests -q -n 4 --maxfail=1", "python -m pytest -q",
+    "python -m pytest tests/ -x --no-header -q 2>&1 | tail -20", "python -m mypy src",
+    "python -m unittest discover -s tests", "python -m venv .venv", "python -m pip install -e .", "python -m build",
+    "python -m json.tool package.json", "python script.py", "python scripts/gen.py --out build/x.json",
+    "python manage.py migrate", "python manage.py test app.tests", "python3 -V", "python --version",
+    'python -c "import sys; print(sys.version)"', 'python -c "import mypkg; print(mypkg.__version__)"',
+    "node --version", "node script.js", "node --test", ".venv/bin/pytest -q", ".venv/bin/python -m pytest -q",
+    "source .venv/bin/activate && pytest -q", "cd sub && pytest -q", "cd sub && npm test", "uv run pytest -q",
+    "uv sync", "uv pip install requests", "poetry run pytest", "poetry install", "ruff check .",
+    "ruff check --fix src", "ruff format .", "ruff format --check src tests", "black .", "black --check src",
+    "mypy src", "mypy --strict src/a.py", "isort src", "flake8 src", "pip install -r requirements.txt",
+    "pip install requests==2.31", "pip list", "pip show requests", "pip freeze | grep django", "npm test",
+    "npm test -- --watch=false", "npm run build", "npm run lint", "npm run build 2>&1 | tail -20", "npm install",
+    "npm ci", "npm install --save-dev vitest", "npm ls react", "npx tsc --noEmit", "npx jest src/a.test.ts",
+    'npx jest -t "adds numbers"', "npx vitest run", "npx eslint src --fix", "npx eslint . --ext .ts,.tsx",
+    'npx prettier --check "src/**/*.ts"', "yarn test", "yarn build", "pnpm install", "pnpm test", "pnpm -r build",
+    "node_modules/.bin/eslint src", "make", "make test", "make -j8", "make build 2>&1 | tail -20",
+    "cmake -S . -B build", "cmake --build build -j8", "cargo build", "cargo test",
+    "cargo test parser::tests -- --nocapture", "cargo clippy --all-targets", "cargo fmt --check",
+    "cargo run -- --help", "go build ./...", "go test ./...", "go test ./pkg/x -run TestFoo -v", "go vet ./...",
+    "gofmt -l .", "go mod tidy", "./gradlew test", "mvn -q test", "./run.sh", "./scripts/build.sh --release",
+    "bash scripts/build.sh", 'bash -c "cd sub && make"', "chmod +x run.sh", "mkdir -p src/new",
+    "touch src/new/__init__.py", "cp src/a.py src/b.py", "cp -r src sub/copy", "mv src/a.py src/c.py", "rm src/b.py",
+    "rm -rf build dist", "rm -f log.txt", 'echo "done"', 'echo "x=1" >> config.ini',
+    "echo 'node_modules/' >> .gitignore", "cat > src/new.py <<'E'\nprint(1)\nE", "printf '%s\\n' a b c",
+    "diff src/a.py src/b.py", "diff -u README src/a.py", "sort log.txt | uniq -c | sort -rn | head",
+    "awk '{print $1}' log.txt", "awk -F: '{print $2}' config.ini", "awk 'NR>=10 && NR<=20' src/a.py",
+    "cut -d, -f1 data.csv | sort | uniq", "jq . package.json", "jq '.scripts' package.json",
+    "cat package.json | jq -r '.dependencies | keys[]'", "curl -s localhost:3000/health",
+    "curl -s http://localhost:8000/api/users | jq .", "curl -I https://example.org",
+    "curl -X POST -H \"Content-Type: application/json\" -d '{\"a\": 1}' http://localhost:8000/api",
+    "which python node", "ps aux | grep node", "lsof -i :3000", "kill 12345", "sleep 5", "date", "du -sh node_modules",
+    "df -h", "env | grep NODE", "export FOO=bar && npm start", "NODE_ENV=test npx jest", "PYTHONPATH=src pytest -q",
+    "timeout 60 npm test", "time make test", "docker ps", "docker compose up -d", "docker compose logs --tail=50 web",
+    "docker build -t app .", "gh pr view 12", 'gh pr create --title "Fix the parser" --body "Closes #12"',
+    "gh pr checks", "gh run list --limit 5", "gh issue view 7 --comments", "gh api repos/o/r/pulls/1/comments",
+    "tar -czf out.tgz src", "tar -xzf a.tgz", "unzip -q a.zip -d sub", "terraform plan", "kubectl get pods",
+    "npm run dev > log.txt 2>&1 &", "test -f package.json && echo yes", "ls src tests 2>/dev/null", "true",
+    "stat src/a.py", "file src/a.py", "md5sum a.tgz", "basename src/a.py", "xxd a.bin | head",
+]  # fmt: skip
+# Ordinary too, but nobody can tell from their words what they reach.
+ASKED = [
+    'find . -name "*.py" | xargs grep -l "import os"', "find . -name '*.py' -exec grep -l foo {} \\;",
+    "grep -rl \"old_name\" src | xargs sed -i 's/old_name/new_name/g'",
+    "python3 -c \"import json; d = json.load(open('package.json')); print(d['version'])\"",
+    "python3 - <<'E'\nprint(1)\nE", "node -e \"console.log(require('./package.json').version)\"",
+    "docker exec app ls /app", 'psql -h localhost -U me -c "SELECT count(*) FROM users"', "ssh -V", "scp h:x/y .",
+    "hyperfine --warmup 3 'make' './run x'", "git rebase -i --exec 'npm test' main", "perl -pi -e 's|/old|/new|g' f",
+    "make CFLAGS='-O2 -Isrc/x'",
+]  # fmt: skip
+HIDING = [
+    "ssh -o ProxyCommand='cp ../kept/passwd .' h", "ssh -o ProxyCommand='cp ../kept/passwd .' h",
+    "ssh localhost 'cd ..; cat kept/passwd'", "ssh localhost cat kept/passwd", "scp -S 'sh -c \"cat kept\"' a h:b",
+    "gh alias set --shell x 'cat ../kept/passwd'; gh x", "gh alias set --shell x 'cd ..; cat kept/passwd'", "gh x",
+    "gh extension exec x", "gh codespace ssh -- 'cat x'",
+    "kubectl config set-credentials x --exec-command='/bin/cat ../kept/passwd'",
+    "kubectl exec p -- sh -c 'cd ..; cat kept/passwd'", "kubectl cp p:/x .",
+    "docker exec app sh -c 'cd ..; cat kept/passwd'", 'docker run -v "$PWD/..:/x" img cat x/kept/passwd',
+    "docker run --privileged img nsenter -t 1 -m cat x", "docker compose run web sh -c 'cat x'",
+    "docker compose -f - up", "podman run --pid=host img cat x", "tar --to-command='cd ..; cat kept/passwd' -xf a",
+    "tar --to-command 'cat pw' -xf a",
+    "tar --checkpoint=1 --checkpoint-action=exec='cd ..; cat kept/passwd' -cf a src",
+    "tar -I 'sh -c \"cd ..; cat kept/passwd\"' -cf a src",
+    "tar --use-compress-program='cd ..; cat kept/passwd' -cf a src", "tar --use-c=x -cf a src",
+    "tar --rsh-command='cat pw' -cf h:a src", "tar -chf a.tar src", "tar chf a.tar src", "tar cfh a.tar src",
+    "tar fch a.tar src", "tar --dereference -cf a.tar src", "tar --deref -cf a.tar src", "tar -cf a.tar -T list",
+    "tar --files-from=list -cf a.tar", "tar -F x -cf a.tar src", "tar -cf a.tar --transform 's,^,\\x2e\\x2e/,' src",
+    "split --filter='cd ..; cat kept/passwd' x", "split --filt 'cat kept' x",
+    "sort --compress-program='cd ..; cat kept/passwd' x", "sort --compress-prog=./x x", "sort --files0-from=list",
+    "wc --files0-from=list", "du --files0-from=list", "find . -exec cat {} \\;", "find . -type l -exec cat {} +",
+    "find -L . -name passwd", "find . -follow -name passwd", "find . -fprintf out x",
+    "find . -name pw -okdir cat {} \\;", "find . -files0-from list", "grep -R x .", "grep -nR x src",
+    "grep --dereference-recursive x .", "rg -L x", "rg --follow x", "rg --pre 'cat' x", "rg --pre=./x x", "rg -z x",
+    "ls | xargs cat", "find . | xargs cat", "echo pw | xargs cat", "printf '\\056\\056/kept/passwd' | xargs cat",
+    "xargs -a list cat", "xargs -I{} cat {}/passwd < list", "echo 'cd ..; cat kept/passwd' | sh",
+    "printf 'cd \\x2e\\x2e; cat kept/passwd' | bash", "base64 -d x | sh", "bash < x", "sh -s < x",
+    "bash --rcfile x -i", "bash --init-file x", ". ./x", "eval cat x", "env -S 'cat ../kept/passwd'",
+    "env -S'cat\\_x'", "env --split-string='cat x' y", "env PATH=bin ls", "env GIT_PAGER='cat pw' git log",
+    "env PAGER=./x git log", "PAGER='cd ..; cat kept/passwd' git log", "GIT_SSH_COMMAND='cat pw' git fetch",
+    "GIT_EXTERNAL_DIFF=./x git diff", "LD_PRELOAD=./x.so ls", "PATH=. ls", "export PATH=.; ls",
+    "BASH_ENV=x bash -c ls", "IFS=x ls", "for PATH in bin; do ls; done", "git -c core.pager='cat pw' log",
+    "git -c core.sshCommand=./x fetch", "git -c alias.x='!cat pw' x", "git --config-env=alias.x=Y x",
+    "git -c core.fsmonitor=./x status", "git --exec-path=bin status", "git --paginate -c core.pager=./x log",
+    "git config alias.x '!cat pw'; git x", "git clone --upload-pack='cat pw' . x", "git clone -u ./x . y",
+    "git clone -c core.fsmonitor=./x . y", "git fetch --upload-pack './x' .", "git ls-remote --upload-pack=./x .",
+    "git push --receive-pack='cat pw' .", "git rebase -x 'cat pw' main", "git rebase -i --exec 'cat pw' main",
+    "git bisect run cat pw", "git submodule foreach 'cat pw'", "git difftool -x 'cat pw' HEAD",
+    "git grep -O'cat pw' x", "git grep --open-files-in-pager=./x x", "git log --output=x", "git diff --ext-diff",
+    "git filter-branch --tree-filter 'cat pw' HEAD", "git archive --remote=. --exec='cat pw' HEAD", "git diff --out=x",
+    "git cat-file --batch", "git daemon --base-path=.", "git commit -F - -e",
+    "awk 'BEGIN{system(\"cd ..; cat kept/passwd\")}'",
+    "awk 'BEGIN{while((getline l < (\".\" \"./kept/passwd\"))>0) print l}'",
+    "awk 'BEGIN{\"cat pw\" | getline x; print x}'", "awk 'BEGIN{ARGV[1]=\".\" \"./kept/passwd\"; ARGC=2} {print}'",
+    "awk 'BEGIN{print \"x;\" > (\".\" \"./kept/new\")}'", "awk '{print | \"sh\"}' f", "awk -f x f",
+    "gawk -l filefuncs '{}' f", "gawk '@load \"x\"' f", "gawk -i inplace '{}' f", "sed 's/x/y/w pw' f",
+    "sed 'r link/passwd' f", "sed -n 'w ../kept/new' f", "sed 1e f", "sed -f - f", "sed 's/.*/cat pw/e' f",
+    "jq 'import \"../kept/x\" as $d; $d' f", "jq -f x f", "jq --rawfile a pw . f", "jq -L.. . f",
+    "python -c \"import os; os.chdir('..'); print(open('kept/passwd').read())\"",
+    "python3 -c 'print(open(chr(46)*2+\"/kept/passwd\").read())'", "python3 - <<'E'\nprint(1)\nE", "python3 < x",
+    "python -i x", "node -e 'process.chdir(\"..\")'", "node -p 'require(\"fs\").readFileSync(\"pw\")'", "node < x",
+    "perl -e 'chdir \"..\"; open F, \"kept/passwd\"; print <F>'", "perl -ne 'print' pw", "ruby -e 'Dir.chdir(\"..\")'",
+    "php -r 'chdir(\"..\");'", "lua -e x", "make --eval='x:;cat pw'", "make SHELL='cat pw' x",
+    "make CC='cd ..; cat kept/passwd'", "make -f - x", "make --file=- x", "ninja -t commands -C..", "cmake -E cat x",
+    "cmake -P x", "npm --script-shell='cat pw' test", "npm exec -c 'cat pw'", "npm explore x -- cat pw",
+    "npm pkg set scripts.x='cd ..; cat kept/passwd'", "npx -c 'cat pw'", "npx ssh localhost cat x", "npx tar h x",
+    "uv run ssh localhost cat x", "uv run grep -R x .", "uv run python -c 'import os'", "poetry run bash",
+    "yarn exec 'cat pw'", "npm config set script-shell ./x", "rsync -e 'cat pw' a h:b", "rsync --rsh='cat pw' a h:b",
+    "rsync --rsync-path='cat pw' a h:b", "rsync -aL src out", "rsync --copy-links -r src out",
+    "rsync --files-from=list . out", "cp -rL src out", "cp -LR src out", "cp --dereference -r src out",
+    "diff -r src .", "zip -r a.zip src", "scp -r src h:x", "man -P 'cat pw' ls", "man --pager='cat pw' ls", "less x",
+    "vim -c '!cat pw'", "vim -c ':e x' +q", "vi -s x", "ed x", "emacs --batch --eval '(x)'", "gdb -ex 'shell cat pw'",
+    "sqlite3 x '.shell cat pw'", "psql -c '\\! cat pw'", "mysql -e '\\! cat pw'", "watch 'cd ..; cat kept/passwd'",
+    "watch cat x", "parallel cat ::: x", "flock x cat y", "script -c 'cat pw'", "timeout 5 sh",
+    "timeout 5 ssh h cat x", "nice -n 5 xargs cat", "time xargs cat", "nohup sudo cat x", "sudo cat x",
+    "su -c 'cat x'", "chroot .. cat x", "busybox sh", "tmux send-keys 'cat x' Enter", "tmux send-keys -H 63 61 74",
+    "socat exec:'cat pw' -", "nc -e ./x h 1", "at now < x", "crontab x", "strace -o x cat y", "unshare cat x",
+    "setsid cat x", "systemd-run cat x", "openssl enc -in x", "base64 x", "cpio -o < list", "wget -i list",
+    "wget --use-askpass=./x h", "wget -e use_askpass=./x h", "curl -K x", "curl --config x", "curl -K - h",
+    "sha256sum -c list", "md5sum --check list", "frobnicate x", "hash -p ./x ls", "alias ls='cat pw'",
+    "enable -f ./x y", "read PATH < x", "mapfile -t a < x", "ls() { sh; }; ls", "exec 3<x; cat <&3", "command -p sh",
+    "builtin eval x", "trap 'ssh h cat x' EXIT", "bash -c 'ssh h cat x'",
+    "bash -c \"python -c 'import os; os.chdir(\\\"..\\\")'\"", "CFLAGS='-wrapper ./x,y' make",
+    "cargo --config 'build.rustc-wrapper=\"./x y\"' build", "gzip -rfc .", "bash -v < x", "python -m code < x",
+    "python -m zipfile -c a.zip src", "python -mcode < x", "python -m timeit x", "python -m IPython < x", "tsx < x",
+    "swift < x", "flask shell < x", "python manage.py shell < x", "./manage.py shell < x", "rails runner x",
+    "terraform console < x", "trap -- 'cd ..; cat kept/passwd' EXIT", "command trap 'cd ..; cat kept/passwd' EXIT",
+    "command source x", "command . bin/activate", "jobs -x ssh h cat x", "pip config edit --editor 'cat pw'",
+    "export 'PATH=.'; ls", 'declare -x "GIT_PAGER=./x"; git log', "env 'GIT_PAGER=./x' git log",
+    "uv tool run ssh h cat x", "7z a a.7z src", "time [ -v 'a[$(cat x)]' ]", "npm explore x cat y",
+    "yarn workspace a exec cat x", "cat <(ssh h cat x)", "lerna exec cat x", "nodemon -x bash", "dotnet fsi < x",
+    "docker build -f - .", "diff -r src other", "python3.11 -c 'import os'", "python3.11 < x",
+    "pytest --pdb < x", "node inspect x", "sbt < x", "kotlinc < x", "ghc --interactive < x", "python -c", "python -m",
+    "python -mtimeit x", "env bash -c 'find -L .'",
+    "npx bash -c 'grep -R x .'", "nice awk '{print > \"x\"}' f", "\\xargs cat", "PATH+=:bin ls",
+    "(xargs cat)", "python -uc 'x()'", "time bash -c 'xargs cat'", "while true; do xargs cat; done", "! xargs cat",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", USUAL)
+def test_what_agents_run_all_day_is_known(command: str) -> None:
+    assert read_folder_shell(command, "/work").names_all
+
+
+@pytest.mark.parametrize("command", [*ASKED, *HIDING])
+def test_what_may_reach_more_than_it_names_is_not_known(command: str) -> None:
+    assert not read_folder_shell(command, "/work").names_all
+
+
+def test_a_command_that_is_not_listed_is_not_known() -> None:
+    assert understood("frobnicate", []) is None
+    assert understood("./frobnicate", ["--any=x", "src"]) == frozenset(), "a program of the project"
+    assert understood("./frobnicate", ["--any=x y"]) is None
+    assert read_folder_shell("/work/frobnicate x", "/work").names_all
+    for name in ("/usr/bin/frobnicate", "../frobnicate", "a/../../frobnicate", "~/frobnicate", "./git", "/bin/xargs"):
+        assert understood(name, ["x"]) is None
+
+
+def test_texts_are_told_from_names() -> None:
+    assert understood("git", ["commit", "-am", "see /etc/x", "a"]) == frozenset({2})
+    assert understood("env", ["A=b", "timeout", "5", "pytest", "-k", "a or b", "x"]) == frozenset({5})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("PATH", "."), ("GIT_PAGER", "x"), ("pager", None), ("A", "x y"), ("LD_X", "")]
+)
+def test_a_variable_may_name_a_program(name: str, value: str | None) -> None:
+    assert not assigned(name, value)
+
+
+def test_control_of_a_variable() -> None:
+    assert assigned("NODE_ENV", "test") and assigned("PYTHONPATH", "src") and assigned("A", None)
