@@ -21,6 +21,7 @@ from types import TracebackType
 from policies.errors import Conflict
 from runtimes.files.descriptors import PROC, beside, opened
 from runtimes.files.path_text import shown
+from runtimes.files.rights import ACCESS
 from runtimes.files.tree import KINDS, UNLISTED, Entry, read_xattrs
 from runtimes.open_files import OPEN_FILES, files_of
 
@@ -145,7 +146,8 @@ def expect(fd: int, name: bytes, path: bytes, entry: Entry | None) -> None:
 
 
 def set_metadata(fd: int, name: bytes, goal: Entry, inode: int) -> None:
-    """Owner, attributes, mode, time, in the order in which none undoes another.
+    """Owner, attributes, mode, time, in the order in which none undoes another; closed to others between an owner or
+    an ACL and the mode, which one of them would read by the other's.
 
     Raises Moved unless the name is that inode's: whoever owns the folder could put the name of something else there,
     which would be given away, or given rights.
@@ -165,6 +167,8 @@ def set_metadata(fd: int, name: bytes, goal: Entry, inode: int) -> None:
         if (now.st_dev, now.st_ino) != (at.st_dev, inode):
             raise Moved(name)
         if (now.st_uid, now.st_gid) != (goal.uid, goal.gid):
+            if now.st_mode & 0o077:
+                os.chmod(path, stat.S_IMODE(now.st_mode) & 0o7700)
             os.chown(path, goal.uid, goal.gid)
         _set_xattrs(path, goal, follow=True)
         if stat.S_IMODE(os.fstat(handle).st_mode) != goal.mode:
@@ -184,7 +188,7 @@ def _set_xattrs(path: str | bytes, goal: Entry, *, follow: bool) -> None:
         return
     if UNLISTED in (*there.items(), *wanted.items()):
         raise OSError(errno.E2BIG, f"{UNLISTED[0]}, which can't be restored")
-    if lifts:
+    if lifts or there.get(ACCESS) != wanted.get(ACCESS):
         os.chmod(path, mode)
     for name in there.keys() - wanted.keys():
         os.removexattr(path, name, follow_symlinks=follow)

@@ -2,7 +2,8 @@
 
 Rules:
 
-* Rights are read from the mode and the POSIX ACLs together: whoever isn't named has those of everyone.
+* Rights are read from the mode and the POSIX ACLs together. Who is in a group isn't asked, it changes: a user who isn't
+  named may be in any of the groups that are, and counts with the least of it before and with the most after.
 * A name that was there may keep the rights it had. A new one may have what its folder's default ACL gave before, or,
   without one, reading for everyone; a content that was there under another name stays as closed as it was, also under
   a name that was there.
@@ -17,7 +18,8 @@ import pwd
 import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, reduce
+from operator import and_, or_
 
 from policies.display_text import escape
 from runtimes.files.manifest import apart
@@ -26,18 +28,24 @@ from runtimes.files.tree import Entry
 
 Subject = tuple[str, int]
 Rights = Mapping[Subject, int]  # r 4, w 2, x 1
+Walls = tuple[frozenset[tuple[Subject, int]], ...]  # the folders on a way that stop some: each one's rights, 7 or 0
 EVERYONE: Subject = ("everyone", 0)
+_ANYBODY: Subject = ("user", -1)  # whom nothing names
+_OWNING = -1  # the group, in a default ACL, of whatever is made
 
 ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
 _ACLS = frozenset({ACCESS, DEFAULT})
-# Container storage, overlay mounts, QEMU and Samba read owners, modes and whole contents from these.
+# Container storage, overlay mounts, QEMU, virtiofsd, OSTree and Samba read owners, modes and whole contents from these.
 _READ_AS_RIGHTS = (
     "user.overlay.",
     "user.fuseoverlayfs.",
     "user.containers.",
     "user.rootlesscontainers",
     "user.virtfs.",
+    "user.virtiofs",  # also "virtiofsd."
+    "user.ostreemeta",
     "user.DOSATTRIB",
+    "user.NTACL",
 )
 _USER, _GROUP_OWNER, _GROUP, _MASK, _OTHER = 0x02, 0x04, 0x08, 0x10, 0x20
 _ENTRY = struct.Struct("<HHI")
@@ -66,17 +74,34 @@ def access(entry: Entry) -> Rights:
 def by_default(entry: Entry) -> Rights | None:
     """What the default ACL of a folder gives to what is made in it; None without one."""
     acl = dict(entry.xattrs).get(DEFAULT)
-    return None if acl is None else _parsed(acl, entry.gid)
+    return None if acl is None else _parsed(acl, _OWNING)
 
 
 def gained(old: Rights, new: Rights) -> dict[Subject, int]:
-    """Who has which rights in `new` that they hadn't in `old`."""
-    found = {who: _of(new, who) & ~_of(old, who) for who in {*old, *new}}
+    """Who may have which rights in `new` that they hadn't in `old`, whatever groups they are in.
+
+    Members of a group that only `new` names may be in those of `old` too. That suffices: who gains by several groups
+    gains by one of them, or by everyone's.
+    """
+    found = {who: _most(new, who) & ~_least(old, who) for who in {*old, *new}}
     return {who: bits for who, bits in found.items() if bits}
 
 
-def _of(rights: Rights, who: Subject) -> int:
+def _least(rights: Rights, who: Subject) -> int:
+    """What a user, or a member of a group, has at least: of who isn't named, in whatever groups."""
+    return rights[who] if who in rights else reduce(and_, _unnamed(rights))
+
+
+def _most(rights: Rights, who: Subject) -> int:
+    """What a user has at most, in whatever groups, and what a group's members have who are in no other."""
+    if who not in rights and who[0] == "user":
+        return reduce(or_, _unnamed(rights))
     return rights.get(who, rights[EVERYONE])
+
+
+def _unnamed(rights: Rights) -> Iterator[int]:
+    """The rights of everyone and of each group: a user who isn't named has those of one or more of them."""
+    return (bits for (kind, _), bits in rights.items() if kind != "user")
 
 
 def _parsed(acl: bytes, gid: int) -> dict[Subject, int]:
@@ -90,6 +115,8 @@ def _parsed(acl: bytes, gid: int) -> dict[Subject, int]:
     for tag, bits, id in entries:
         if tag == _OTHER:
             found[EVERYONE] = bits & 7
+        elif not mask and tag in (_USER, _GROUP):
+            continue  # the kernel doesn't look at an ACL whose mask is empty
         elif tag == _USER:
             found["user", id] = bits & mask
         elif tag in (_GROUP, _GROUP_OWNER):
@@ -98,12 +125,27 @@ def _parsed(acl: bytes, gid: int) -> dict[Subject, int]:
     return found
 
 
-def _both(one: Rights, other: Rights) -> dict[Subject, int]:
-    return {who: _of(one, who) & _of(other, who) for who in {*one, *other}}
-
-
 def _either(one: Rights, other: Rights) -> dict[Subject, int]:
-    return {who: _of(one, who) | _of(other, who) for who in {*one, *other}}
+    """The least that somebody has to whom either is enough."""
+    return {who: _least(one, who) | _least(other, who) for who in {*one, *other}}
+
+
+def _within(rights: Rights, walls: Walls) -> dict[Subject, int]:
+    """The least that is left of rights to what lies behind `walls`."""
+    found = dict(rights)
+    for wall in map(dict, walls):
+        found = {who: _least(found, who) & _least(wall, who) for who in {*found, *wall}}
+    return found
+
+
+def _at_most_within(rights: Rights, walls: Walls) -> dict[Subject, int]:
+    """The most that is left: a member of one group may pass a wall as that of another."""
+    found = dict(rights)
+    for wall in map(dict, walls):
+        found = {
+            who: _most(found, who) & _most(wall, _ANYBODY if who[0] == "group" else who) for who in {*found, *wall}
+        }
+    return found
 
 
 @dataclass(slots=True)
@@ -114,15 +156,16 @@ class Baseline:
     before: Mapping[bytes, Entry]
     after: Mapping[bytes, Entry]
     contents: frozenset[str] = frozenset()  # of names that are new or had another
-    _known: dict[str, Rights] = field(default_factory=dict)
-    _ways: dict[tuple[bool, bytes], Rights] = field(default_factory=dict)
+    _known: dict[tuple[str, Walls | None], Rights] = field(default_factory=dict)  # of contents, also by where they were
+    _ways: dict[tuple[bool, bytes], Walls] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for path, entry in self.before.items() if self.contents else ():
             if entry.oid in self.contents and entry.size:
-                found = _both(access(entry), self._way(False, _above(path)))
-                was = self._known.get(entry.oid)
-                self._known[entry.oid] = found if was is None else _either(was, found)
+                own, walls = access(entry), self._way(False, _above(path))
+                for within, found in ((walls, own), (None, _within(own, walls))):
+                    was = self._known.get((entry.oid, within))
+                    self._known[entry.oid, within] = found if was is None else _either(was, found)
 
     def old(self, path: bytes, entry: Entry) -> Entry | None:
         """What was there under that name, as the same kind."""
@@ -143,14 +186,22 @@ class Baseline:
             default = self.default(path, entry, fresh=True)
             allowed = _parsed(default, entry.gid) if default else _NEW
             found = gained({**_executable(allowed, entry), own: 7}, now)
-        if (known := self._known.get(entry.oid)) is not None:
-            known, open_ = _executable(known, entry), _both(now, self._way(True, _above(path)))
-            if old is None or self._may_read_all(entry.uid):
-                known, open_ = {**known, own: 7}, {**open_, own: 7}
-            further = gained(known, open_)
-            if old is not None:
-                further = {who: bits & 4 for who, bits in further.items() if bits & 4}  # it may be changed as it was
-            found = {who: found.get(who, 0) | further.get(who, 0) for who in {*found, *further}}
+        further = self.opened(path, entry)
+        return {who: found.get(who, 0) | further.get(who, 0) for who in {*found, *further}}
+
+    def opened(self, path: bytes, entry: Entry) -> dict[Subject, int]:
+        """Who has rights to a content that was there, of those that they hadn't by its names and their folders."""
+        if (entry.oid, None) not in self._known:
+            return {}
+        now, old, walls = access(entry), self.old(path, entry), self._way(True, _above(path))
+        own: Rights = {("user", entry.uid): 7} if old is None or self._may_read_all(entry.uid) else {}
+        known = self._known[entry.oid, None]
+        found = gained({**_executable(known, entry), **own}, {**_at_most_within(now, walls), **own})
+        behind = self._known.get((entry.oid, walls)) if found else None
+        if behind is not None and not gained({**_executable(behind, entry), **own}, now):
+            return {}  # the same walls as before, and no more rights behind them
+        if old is not None:
+            found = {who: bits & 4 for who, bits in found.items() if bits & 4}  # it may be changed as it was
         return found
 
     def gained_by_owner(self, path: bytes, entry: Entry) -> bool:
@@ -167,8 +218,8 @@ class Baseline:
             return {}
         then, now = self.default(path, entry), by_default(entry)
         if now is None:
-            return gained(_parsed(then, entry.gid), _NEW) if then else {}
-        return gained(_parsed(then, entry.gid) if then else {EVERYONE: 0}, now)
+            return gained(_parsed(then, _OWNING), _NEW) if then else {}
+        return gained(_parsed(then, _OWNING) if then else {EVERYONE: 0}, now)
 
     def default(self, path: bytes, entry: Entry, *, fresh: bool = False) -> bytes | None:
         """The default ACL that a folder had, or that a new entry (always, if `fresh`) got from the one above it."""
@@ -179,12 +230,14 @@ class Baseline:
             old = old if old is not None and old.kind == "d" else None
         return dict(old.xattrs).get(DEFAULT) if old is not None else None
 
-    def _way(self, now: bool, path: bytes) -> Rights:
-        """Who gets as far as into a folder: 7 or 0 each."""
+    def _way(self, now: bool, path: bytes) -> Walls:
+        """What stops some on the way into a folder."""
         if (now, path) not in self._ways:
             entry = (self.after if now else self.before).get(path)
             own = {EVERYONE: 0} if entry is None else {who: 7 * (bits & 1) for who, bits in access(entry).items()}
-            self._ways[now, path] = _both(own, self._way(now, _above(path))) if path else own
+            walls = self._way(now, _above(path)) if path else ()
+            wall = frozenset(own.items())
+            self._ways[now, path] = walls if all(own.values()) or wall in walls else (*walls, wall)
         return self._ways[now, path]
 
 
@@ -211,7 +264,7 @@ class Grants:
         for who, bits in gained.items():
             further = bits if who == EVERYONE else bits & ~everyone
             if further:
-                has = further if who == EVERYONE else _of(now, who)
+                has = further if who == EVERYONE else _most(now, who)
                 self.note(0 if further & 2 else 2, _granted(who, has, entry.kind, default), path)
 
     def note(self, rank: int, what: str, path: bytes) -> None:
@@ -275,6 +328,8 @@ def _name(who: Subject) -> str:
     kind, id = who
     if who == EVERYONE:
         return kind
+    if id == _OWNING:
+        return "the owning group"
     try:
         name = pwd.getpwuid(id).pw_name if kind == "user" else grp.getgrgid(id).gr_name
     except KeyError:

@@ -102,7 +102,7 @@ def target(before: Manifest, handed: Manifest, left: Manifest) -> tuple[Manifest
             made[path] = entry
     if made == before.entries:  # the very same, which is compared fast
         return replace(before, taken=left.taken, settled=False), [*grants.lines("not applied: "), *refused]
-    entries = _grouped(made, before.entries, refused)
+    entries = _grouped(made, base, refused)
     return Manifest(entries=entries, taken=left.taken, settled=False), [*grants.lines("not applied: "), *refused]
 
 
@@ -245,22 +245,31 @@ def _with(entry: Entry, name: str, value: bytes | None) -> Entry:
     return entry._replace(xattrs=tuple(sorted([*rest, (name, value)] if value is not None else rest)))
 
 
-def _grouped(entries: Mapping[bytes, Entry], before: Mapping[bytes, Entry], refused: list[str]) -> dict[bytes, Entry]:
+def _grouped(entries: Mapping[bytes, Entry], base: rights.Baseline, refused: list[str]) -> dict[bytes, Entry]:
     """Names of one inode are one: all are what the one is that was there, or of several the one that is least open.
-    Names that had different owners stay apart, and a group of one is none."""
+    Names that had different owners stay apart, as does a new one that would open it, and a group of one is none."""
+    before = base.before
     groups: dict[bytes, list[bytes]] = {}
     for path, entry in entries.items():
         if entry.group:
             groups.setdefault(entry.group, []).append(path)
     made = dict(entries)
     for paths in groups.values():
-        there = [path for path in paths if path in before and before[path].kind == made[path].kind] or paths[:1]
+        there = [path for path in paths if path in before and before[path].kind == made[path].kind] or paths
         if len({(made[path].uid, made[path].gid) for path in there}) > 1:
             refused.append(f"not applied: {', '.join(shown(path) for path in sorted(paths)[:4])} as one file")
             for path in paths:
                 made[path] = made[path]._replace(group=b"")
             continue
         whole = _least_open([made[path] for path in there])
+        same = whole.size and any(path in before and before[path].oid == whole.oid for path in there)
+        opens = base.opened if same else base.gained  # what was there may be linked with the rights that it had
+        apart = [path for path in paths if path not in there and opens(path, whole)]
+        if apart:
+            refused.append(f"not applied: {', '.join(shown(path) for path in [there[0], *apart][:4])} as one file")
+        for path in apart:
+            made[path] = made[path]._replace(group=b"")
+            paths.remove(path)
         for path in paths:
             made[path] = whole._replace(group=min(paths) if len(paths) > 1 else b"")
     return dict(sorted(made.items()))

@@ -21,6 +21,13 @@ RIGHTS = {
     "set_group_id_folder": "make a folder give its group to what is made in it",
     "attribute_read_as_owner": "leave the attribute that a file server reads an owner from",
 }
+GROUPS = {
+    "named_beside_a_group": "name a user whose group the mode keeps out",
+    "denial_dropped_in_a_group": "drop the ACL entry that keeps out a member of a group that may read",
+    "denial_lost_by_a_rename": "write a file anew over one whose ACL keeps out a member of a group that may read",
+    "linked_out_of_a_private_folder": "make a file in a private folder one with a name outside",
+    "copied_there_and_linked_out": "copy a file within its private folder, and make the copy one with a name outside",
+}
 CONTENTS = {
     "private_over_an_open_name": "move a private file over one that everyone may read",
     "private_written_into_an_open_file": "write what is private into a file that everyone may read",
@@ -62,6 +69,17 @@ ROWS: tuple[Attack, ...] = (
             control=f"{_FILE}::test_control[{name}]",
         )
         for name, tries in RIGHTS.items()
+    ),
+    *(
+        Attack(
+            name=name,
+            tries=tries,
+            where=Where.FOLDER,
+            refused_by=("rights that weren't there aren't applied",),
+            test=f"tests/adversarial/test_group_rights.py::test_refused[{name}]",
+            control=f"tests/adversarial/test_group_rights.py::test_control[{name}]",
+        )
+        for name, tries in GROUPS.items()
     ),
     *(
         Attack(

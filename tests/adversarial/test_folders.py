@@ -48,11 +48,11 @@ def acl(user_bits: int, *, group: int = 5, mask: int = 7, other: int = 0) -> byt
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", t, p, i & 0xFFFFFFFF) for t, p, i in rows)
 
 
-def reach(folder: Path) -> set[tuple[str, str]]:
-    """What OTHER, who owns nothing of it, can read and write in a folder, as the kernel says."""
+def reach(folder: Path, groups: tuple[int, ...] = ()) -> set[tuple[str, str]]:
+    """What OTHER, who owns nothing of it, can read and write in a folder, as the kernel says; as one of `groups`."""
     reading, writing = os.pipe()
     if os.fork() == 0:
-        os.setgroups([])
+        os.setgroups(groups)
         os.setresgid(OTHER, OTHER, OTHER)
         os.setresuid(OTHER, OTHER, OTHER)
         found = [
