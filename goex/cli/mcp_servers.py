@@ -219,8 +219,12 @@ def review(name: Name, as_json: Json = False) -> None:
     if server.url:
         _look(out, name)
     seen = servers.seen(name)
-    # Without a difference it is its account that wasn't sealed for it: all of it is shown.
-    lines = (difference(server.tools, seen) or tuple(_told(server))) if seen is not None else ()
+    lines: tuple[str, ...] = ()
+    if seen is not None:
+        fresh = server.having(seen)
+        # What differs is all that is new where the account is sealed for the rest.
+        lines = difference(server.tools, seen) if _is_sealed(out, server) else ()
+        lines = lines or (*_started(server), *_told(fresh))
     out.json({"name": name, "changed": seen is not None, "difference": list(lines)})
     if seen is None:
         if not as_json:
@@ -237,7 +241,6 @@ def review(name: Name, as_json: Json = False) -> None:
     if not _is_agreed(lines, question, terminal):
         out.say("Nothing changed: it isn't called while it says something else.")
         return
-    fresh = server.having(seen)
     _agree(out, fresh)
     out.say(shown(f"Agreed to {name} with {counted(len(fresh.tools), 'tool')}."))
 
@@ -409,6 +412,29 @@ def _is_agreed(texts: Iterable[str], question: str, terminal: Terminal) -> bool:
         for index, part in enumerate(fold(text, terminal.size[0] - 6))
     ]
     return terminal.show(lines) and terminal.agrees(question)
+
+
+def _is_sealed(out: Output, server: Server) -> bool:
+    """Whether its account says that the person agreed to the server as its file has it."""
+    from goex.cli.connect import connect
+    from goex.rpc import goex_pb2 as pb
+
+    with connect(out) as client:
+        accounts = client.call("Person/VaultList", pb.VaultListRequest(), pb.VaultListReply).accounts
+    own = (one for one in accounts if (one.service, one.account) == (server.name, DEFAULT_ACCOUNT))
+    return any(server.mark in one.origins for one in own)
+
+
+def _started(server: Server) -> Iterator[str]:
+    """All that is agreed to beside its tools, escaped."""
+    from dataclasses import asdict
+
+    from policies.jsonvalue import canonical
+
+    yield shown(f"You didn't agree to {server.name} as it is written down now, which is:")
+    for key, value in asdict(server).items():
+        if value and key not in ("name", "tools"):
+            yield shown(f"  {key}: {canonical(value).decode()}")
 
 
 def _told(server: Server) -> Iterator[str]:

@@ -266,6 +266,7 @@ class App:
             self._forget_whoever_came()  # also while that was written: nothing of it outlives the keys
         log.info("the vault was sealed: %s", WORDS[why])
         await self._end_acting()  # also what began while the others were being ended
+        await self.runtimes.forget()
 
     async def _end_acting(self) -> None:
         for row in self.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):

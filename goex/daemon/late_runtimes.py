@@ -83,6 +83,11 @@ class LateRuntimes(Mapping[str, Runtime]):
         if self._gateway is not None:
             await self._gateway.stop()
 
+    async def forget(self) -> None:
+        """End the gateway's process, whose memory has what was lent to it. It starts again when it is needed."""
+        if self._gateway is not None:
+            await self._gateway.end()
+
     def _the_gateway(self) -> GatewayClient:
         from runtimes.gateway.client import GatewayClient
 

@@ -127,6 +127,10 @@ class GatewayClient:
     async def stop(self) -> None:
         """End the process. Whatever is being opened fails."""
         self._stopped = True
+        await self.end()
+
+    async def end(self) -> None:
+        """End the process, and with it what its memory has of secrets. The next `open` starts another."""
         async with self._lock:
             running = self._running
             if running is None:

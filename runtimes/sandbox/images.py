@@ -221,14 +221,21 @@ def build(name: str = "base", progress: Progress = lambda line: None, own: Path 
 
 
 def _run(client: APIClient, files: dict[str, bytes], name: str, below: str, network: str, progress: Progress) -> None:
-    packages = files[PACKAGES].decode().split() if PACKAGES in files else base.PACKAGES
+    packages = files[PACKAGES].decode("utf-8", "replace").split() if PACKAGES in files else base.PACKAGES
     with tempfile.TemporaryDirectory(prefix="goex-image-") as scratch, tempfile.TemporaryFile() as context:
         added: dict[str, Path] = {}
-        if REQUIREMENTS in files:
-            added["site"] = Path(scratch, "site")
-            libraries.fetch(files[REQUIREMENTS], added["site"], progress)
-        if node_modules.LOCK in files:
-            added[f"lib/{node_modules.FOLDER}"] = node_modules.fetch(files[node_modules.LOCK], Path(scratch), progress)
+        try:
+            profiles.check_packages(packages)
+            if REQUIREMENTS in files:
+                added["site"] = Path(scratch, "site")
+                libraries.fetch(files[REQUIREMENTS], added["site"], progress)
+            if (lock := files.get(node_modules.LOCK)) is not None:
+                added[f"lib/{node_modules.FOLDER}"] = node_modules.fetch(lock, Path(scratch), progress)
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"The image {name!r} isn't built, since GoEx wrote no such profile: {error.message}",
+                next_step=f"Make it again: goex images remove {name}, then: goex images add {name} …",
+            ) from error
         pack(files, context, added)
         _send(client, context, (name, content_hash(files)), below, packages, network, progress)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from policies.display_text import escape
@@ -28,7 +28,8 @@ Progress = Callable[[str], None]
 
 def names(own: Path | None) -> tuple[str, ...]:
     """The profiles in the folder `own`."""
-    return tuple(sorted(file.parent.name for file in own.glob(f"*/{REQUIREMENTS}"))) if own is not None else ()
+    found = () if own is None else (file.parent.name for file in own.glob(f"*/{REQUIREMENTS}"))
+    return tuple(sorted(name for name in found if _NAME.match(name)))
 
 
 def content(own: Path | None, name: str) -> dict[str, bytes] | None:
@@ -39,6 +40,16 @@ def content(own: Path | None, name: str) -> dict[str, bytes] | None:
     if (own / name / node_modules.LOCK).exists():
         files.append(node_modules.LOCK)
     return {file: (own / name / file).read_bytes() for file in files}
+
+
+def check_packages(packages: Iterable[str]) -> None:
+    """Raise InvalidInput for what isn't the name of a Debian package: apt takes options among them."""
+    for package in packages:
+        if not _PACKAGE.match(package):
+            raise InvalidInput(
+                f"{escape(package[:60])!r} isn't the name of a Debian package.",
+                next_step="Name it as apt does, like: --package jq",
+            )
 
 
 def add(
@@ -64,12 +75,7 @@ def add(
         )
     if name in taken or (own / name).exists():
         raise Conflict(f"There is a profile {name!r} already.", next_step="Take another name, or remove it first.")
-    for package in packages:
-        if not _PACKAGE.match(package):
-            raise InvalidInput(
-                f"{escape(package[:60])!r} isn't the name of a Debian package.",
-                next_step="Name it as apt does, like: --package jq",
-            )
+    check_packages(packages)
     lines = libraries.lines_of(wanted)
     known = libraries.lines_of(below[WANTED].decode())
     for package in npm:

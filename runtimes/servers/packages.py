@@ -18,14 +18,13 @@ from pathlib import Path
 
 from policies.display_text import escape
 from policies.errors import InvalidInput
-from runtimes.sandbox import image_removal, images, libraries, node_modules
+from runtimes.sandbox import image_removal, images, libraries, node_modules, profiles
 from runtimes.servers.definition import Servers
 
 APP = "/goex/app"
 IMAGE = "mcp"  # of sandbox-images/
 _OWN_IMAGE = re.compile(rf"{IMAGE}-[a-z0-9-]+:[0-9a-f]+")
 _PYPI = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:(?:==|@)(?P<version>[A-Za-z0-9.!+-]+))?")
-_DEBIAN = re.compile(r"[a-z0-9][a-z0-9.+-]{1,80}")
 DOCKERFILE = b"""\
 ARG BASE
 FROM ${BASE}
@@ -65,9 +64,7 @@ class Built:
 def named(command: Sequence[str], debian: Sequence[str]) -> tuple[str, Sequence[str]]:
     """What starts the package that `command` names, and the words for it. Raises InvalidInput for a command that names
     no published package; nothing is looked up."""
-    for package in debian:
-        if not _DEBIAN.fullmatch(package):
-            raise InvalidInput(f"{escape(package[:60])!r} isn't the name of a Debian package.")
+    profiles.check_packages(debian)
     runner, *rest = command or ("",)
     words = [word for word in rest if word not in ("-y", "--yes")] if runner == "npx" else rest
     if runner not in ("npx", "uvx") or not words or words[0].startswith("-"):

@@ -38,12 +38,29 @@ def test_a_lease_is_seen_while_its_action_runs_and_no_longer(scene: Scene) -> No
 def test_sealing_ends_the_lease_and_the_action(scene: Scene) -> None:
     with scene.held() as (journey, _):
         assert lent(scene)
+        gateway = scene.gateway
         scene.daemon.person("VaultSeal", pb.VaultSealRequest())
         assert status(scene.daemon).vault == "sealed"
+        assert not _is_gateway(gateway)
         assert lent(scene) == []
         until(lambda: view(scene, journey.action_id).state not in ("allowed", "prepared", "running"))
     scene.daemon.unlock()
     assert lent(scene) == []
+
+
+@pytest.mark.promise(39)
+def test_sealing_ends_the_process_that_held_tokens_and_the_next_action_starts_another(scene: Scene) -> None:
+    """Its memory may hold what was lent to it until then, long after the lease."""
+    with scene.held() as (journey, _):
+        pass
+    journey.finished()
+    gateway = scene.gateway
+    assert scene.daemon.goex("vault", "seal").returncode == 0
+    assert not _is_gateway(gateway)
+    scene.daemon.unlock()
+    with scene.held() as (journey, _):
+        assert scene.gateway != gateway
+    assert not journey.finished().HasField("problem")
 
 
 @pytest.mark.promise(33)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
@@ -345,6 +346,8 @@ def test_agreeing_that_is_cut_off_can_be_reviewed(sealed: list[str], monkeypatch
     AGREE(Output(False), server())
     assert left == [(server(), TOOLS)] and servers.seen("notes") is None
     servers.note_seen("notes", TOOLS)  # as it was then
+    vault = SimpleNamespace(call=lambda *_: pb.VaultListReply())
+    monkeypatch.setattr(connect, "connect", lambda out: nullcontext(vault))
     person = Person("y")
     monkeypatch.setattr(Terminal, "controlling", lambda: person)
     mcp_servers.review("notes")
@@ -420,3 +423,19 @@ def test_a_difference_is_told_to_its_last_line() -> None:
     lines = difference(before, after)
     assert len(lines) > 1000
     assert any('"last"' in line for line in lines)
+
+
+@pytest.mark.promise(91)
+def test_what_somebody_else_wrote_is_reviewed_whole(daemon: Daemon) -> None:
+    """A review seals what starts the server, too: of a file that was altered it shows that, and every tool."""
+    agreed = server("moved", OLD)
+    servers = Servers(daemon.state_dir / "servers")
+    mcp_server.install(daemon, agreed)
+    mcp_server.sealed(daemon, agreed)
+    fresh = {"name": "fresh", "inputSchema": {"type": "object"}}
+    for altered, whole in ((agreed, False), (replace(agreed, folder="/srv/hers", argv=("sh", "-c", "id")), True)):
+        servers.put(altered)
+        servers.note_seen("moved", (*OLD, fresh))
+        told = "\n".join(json.loads(daemon.goex("mcp", "review", "moved", "--json").stdout)["difference"])
+        assert "fresh" in told
+        assert [part in told for part in ("/srv/hers", '"sh"', "  old: ")] == [whole] * 3, told

@@ -9,14 +9,16 @@ import os
 import re
 import shutil
 import stat
+import subprocess
 import sys
 import tarfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256, sha512
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import docker
@@ -25,7 +27,7 @@ from typer.testing import CliRunner
 
 from goex.cli.main import named
 from policies.actions import Language
-from policies.errors import Conflict, InvalidInput, Unavailable
+from policies.errors import Conflict, ExitStatus, InvalidInput, Unavailable
 from runtimes.code import environment
 from runtimes.sandbox import image_removal, images, libraries, node_modules, profiles
 from runtimes.sandbox.contract import Profile
@@ -45,6 +47,19 @@ def wheel(folder: Path, name: str, version: str = "1.0", needs: str = "", conten
         packed.writestr(f"{info}/METADATA", metadata + (f"Requires-Dist: {needs}\n" if needs else ""))
         packed.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         packed.writestr(f"{info}/RECORD", "")
+    return made
+
+
+def archive(folder: Path, mark: Path) -> Path:
+    """A source archive of a library, whose build makes the file `mark`."""
+    made = folder / "goexsdist-1.0.zip"
+    runs = f"open({str(mark)!r}, 'w')\n"
+    with zipfile.ZipFile(made, "w") as packed:
+        packed.writestr("goexsdist-1.0/setup.py", runs)
+        packed.writestr("goexsdist-1.0/backend.py", runs)
+        build = "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
+        packed.writestr("goexsdist-1.0/pyproject.toml", build)
+        packed.writestr("goexsdist-1.0/PKG-INFO", "Metadata-Version: 2.1\nName: goexsdist\nVersion: 1.0\n")
     return made
 
 
@@ -107,17 +122,14 @@ def test_another_file_by_a_pinned_name_is_refused(tmp_path: Path, index: Path) -
     wheel(index, "goexone", content="said = 'swapped'\n")
     with pytest.raises(Unavailable, match="DO NOT MATCH"):
         libraries.fetch(pinned, tmp_path / "again")
-    with pytest.raises(Unavailable, match="hash"):
+    with pytest.raises(InvalidInput, match="by version and hash"):
         libraries.fetch(b"goexone==1.0\n", tmp_path / "unpinned")
 
 
 def test_nobodys_setup_code_runs(tmp_path: Path, index: Path) -> None:
     """A source archive would be built by its own code, on this machine, with the person's rights."""
     mark = tmp_path / "ran"
-    source = index / "goexsdist-1.0.zip"
-    with zipfile.ZipFile(source, "w") as packed:
-        packed.writestr("goexsdist-1.0/setup.py", f"open({str(mark)!r}, 'w')\n")
-        packed.writestr("goexsdist-1.0/PKG-INFO", "Metadata-Version: 2.1\nName: goexsdist\nVersion: 1.0\n")
+    source = archive(index, mark)
     with pytest.raises(InvalidInput, match="as wheels for Python"):
         profiles.add(tmp_path / "own", NAME, "goexsdist\n", [], BELOW, [])
     pinned = f"goexsdist==1.0 --hash=sha256:{sha256(source.read_bytes()).hexdigest()}\n".encode()
@@ -125,6 +137,73 @@ def test_nobodys_setup_code_runs(tmp_path: Path, index: Path) -> None:
         libraries.fetch(pinned, tmp_path / "site")
     assert not mark.exists()
     assert profiles.names(tmp_path / "own") == ()
+
+
+def test_nor_that_of_an_archive_which_a_wheel_needs_by_its_address(tmp_path: Path, index: Path) -> None:
+    """No setting of pip's keeps it from building one of those."""
+    mark = tmp_path / "ran"
+    wheel(index, "goexone", needs=f"goexsdist @ {archive(tmp_path, mark).as_uri()}")
+    with pytest.raises(InvalidInput, match="is no wheel"):
+        libraries.resolve(["goexone"])
+    assert not mark.exists()
+
+
+@pytest.mark.docker
+def test_what_somebody_else_wrote_into_a_profile_reaches_neither_pip_nor_apt_nor_npm(
+    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each ran a program of its writer's, on this machine or in a build that has its network."""
+    for variable, folder in (("XDG_STATE_HOME", "state"), ("XDG_CONFIG_HOME", "config"), ("XDG_RUNTIME_DIR", "run")):
+        monkeypatch.setenv(variable, str(tmp_path / folder))
+    mark, ran = tmp_path / "mark", tmp_path / "ran"
+    source = archive(tmp_path, mark)
+    pinned = f"goexsdist==1.0 --hash=sha256:{sha256(source.read_bytes()).hexdigest()}\n"
+    repository = _repository(tmp_path, ran)
+    evil = {"version": "1.0.0", "resolved": repository, "integrity": "sha512-AAAA"}
+    lock = {"lockfileVersion": 3, "packages": {"": {"dependencies": {"evil": "1.0.0"}}, "node_modules/evil": evil}}
+    good = {"requirements.in": "", "requirements.txt": "", "packages": "jq\n"}
+    profile = tmp_path / "state" / "goex" / "images" / NAME
+    profile.mkdir(parents=True)
+    for changed, told in (
+        (
+            {"requirements.txt": f"--no-binary :all:\n--no-index\n--find-links {tmp_path}\n{pinned}"},
+            "--no-binary :all:",
+        ),
+        ({"requirements.txt": f"--no-index --find-links {tmp_path}\n{pinned}"}, "--no-index"),
+        ({"requirements.txt": f"goexsdist @ {source.as_uri()} {pinned.partition(' ')[2]}"}, "goexsdist @ file"),
+        ({"requirements.txt": f"{pinned.strip()} \\\n --no-binary=:all:\n"}, "goexsdist==1.0 --hash"),
+        ({"packages": "jq\n-oDPkg::Pre-Invoke::=id\n"}, "-oDPkg::Pre-Invoke"),
+        ({node_modules.LOCK: json.dumps(lock)}, "node_modules/evil comes from no registry"),
+        ({node_modules.LOCK: "[]"}, "isn't as npm writes it"),
+    ):
+        for file in profile.iterdir():
+            file.unlink()
+        for name, text in {**good, **changed}.items():
+            (profile / name).write_text(text)
+        done = CliRunner().invoke(named(["images"]), ["images", "build", NAME, "--json"])
+        assert not mark.exists() and not ran.exists(), told
+        assert done.exit_code == ExitStatus.USAGE, done.output
+        assert told in done.output
+        assert f"Make it again: goex images remove {NAME}, then:" in done.output
+    assert CliRunner().invoke(named(["images"]), ["images", "remove", NAME]).exit_code == 0
+
+
+def _repository(folder: Path, ran: Path) -> str:
+    """The address of a repository with a package, whose own settings name npm a program as its git: it makes `ran`."""
+    other, made = folder / "other", folder / "evil"
+    needs = {"dependencies": {"other": f"git+{other.as_uri()}"}, "scripts": {"prepare": f"touch {ran}"}}
+    for place, more in ((other, {}), (made, needs)):
+        place.mkdir()
+        (place / "package.json").write_text(json.dumps({"name": place.name, "version": "1.0.0", **more}))
+    (made / ".npmrc").write_text("git=./run\nignore-scripts=false\n")
+    (made / "run").write_text(f"#!/bin/sh\ntouch {ran}\n")
+    (made / "run").chmod(0o755)
+    git = ("git", "-c", "user.name=t", "-c", "user.email=t@localhost")
+    for place in (other, made):
+        for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "t")):
+            subprocess.run((*git, *words), cwd=place, check=True)
+    said = subprocess.run(("git", "rev-parse", "HEAD"), cwd=made, check=True, capture_output=True)
+    return f"git+{made.as_uri()}#{said.stdout.decode().strip()}"
 
 
 @pytest.mark.parametrize(
@@ -203,6 +282,7 @@ class _Registry(BaseHTTPRequestHandler):
     """npm's registry, with one package: `goexone`, which says so."""
 
     packed = b""
+    needs: Mapping[str, str] = MappingProxyType({})
 
     def do_GET(self) -> None:
         here = f"http://{self.headers['host']}"
@@ -211,6 +291,7 @@ class _Registry(BaseHTTPRequestHandler):
             "name": "goexone",
             "version": "1.2.0",
             "dist": {"tarball": f"{here}/one.tgz", "integrity": integrity},
+            "dependencies": dict(self.needs),
         }
         listed = {"name": "goexone", "dist-tags": {"latest": "1.2.0"}, "versions": {"1.2.0": version}}
         body = {"/one.tgz": self.packed, "/goexone": json.dumps(listed).encode()}.get(self.path, b"")
@@ -272,6 +353,39 @@ def test_packages_of_npm_are_locked_by_hash_and_run_nothing_here(
     del loose["packages"]["node_modules/goexone"]["resolved"]
     with pytest.raises(InvalidInput, match="has no hash"):
         node_modules.fetch(json.dumps(loose).encode(), app)
+
+
+def test_no_git_is_started_for_what_a_package_of_npm_needs(
+    tmp_path: Path, registry: type[_Registry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in a repository is prepared by an npm that reads its settings, which may name a program."""
+    monkeypatch.setattr(registry, "needs", {"evil": _repository(tmp_path, tmp_path / "ran")})
+    with pytest.raises(Unavailable, match="npm couldn't get"):
+        node_modules.lock(["goexone"])
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "place, change",
+    [
+        ("node_modules/../../goexone", {}),
+        ("/tmp/node_modules/goexone", {}),
+        ("goexone", {"link": True}),
+        ("node_modules/goexone", {"link": True}),
+        ("node_modules/goexone", {"resolved": "file:/tmp/goexone.tgz"}),
+        ("node_modules/goexone", {"resolved": "git+ssh://h/x.git"}),
+        ("node_modules/goexone", {"resolved": "git+https://h/x.git", "inBundle": True}),
+        ("node_modules/goexone", {"integrity": ""}),
+        ("node_modules/goexone", {"resolved": 1}),
+        ("", {"dependencies": {"goexone": "git+https://h/x.git"}}),
+    ],
+)
+def test_locks_that_npm_never_made(tmp_path: Path, place: str, change: dict[str, Any]) -> None:
+    package = {"version": "1.0.0", "resolved": "https://h/x.tgz", "integrity": "sha512-AAAA"}
+    lock = {"packages": {"": {"dependencies": {"goexone": "1.0.0"}}, place: {**package, **change}}}
+    with pytest.raises(InvalidInput):
+        node_modules.fetch(json.dumps(lock).encode(), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
