@@ -112,6 +112,11 @@ class Paths:
         return self.run_dir / "web.html"
 
     @property
+    def login_opening(self) -> Path:
+        """The document that leads a browser to the login of this process."""
+        return self.run_dir / f"login-{os.getpid()}.html"
+
+    @property
     def log_file(self) -> Path:
         return self.state_dir / "daemon.log"
 

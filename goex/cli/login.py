@@ -12,10 +12,12 @@ import select
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from goex.cli.connect import paths
 from goex.cli.output import Output, local, shown, to_json
 from goex.cli.prompt import Terminal, with_presence
 from goex.cli.question_text import Line
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _SHOWN_SCOPES = 40
 _LONGEST_PASTE = 20_000  # bytes
+_OPENED = "Your browser was told to open it. If it shows an error instead, open the address yourself."
 _ENDPOINTS = ("issuer", "authorization_endpoint", "token_endpoint", "device_endpoint", "revocation_endpoint")
 
 
@@ -74,6 +77,8 @@ def run(client: Client, options: LoginOptions, out: Output) -> ab.LoginDone:
     finally:
         pasting.end()
         events.close()
+        with suppress(OSError):
+            paths().login_opening.unlink()
 
 
 def say_done(done: ab.LoginDone, out: Output) -> None:
@@ -145,7 +150,7 @@ def _open(client: Client, opened: ab.OpenBrowser, options: LoginOptions, out: Ou
         out.progress("Log in at this address:")
         _address(opened.url)
     if options.browser and _browse(opened.url):
-        out.progress("Your browser was told to open it.")
+        out.progress(_OPENED)
     if out.as_json:
         return
     out.progress("If the browser is on another machine, it ends on a page that can't be opened:")
@@ -161,7 +166,7 @@ def _enter(code: ab.EnterCode, options: LoginOptions, out: Output) -> None:
         out.progress(f"and enter this code, before {local(code.deadline)}:")
         _address(code.user_code)
     if options.browser and _browse(code.verification_url_complete or code.verification_url):
-        out.progress("Your browser was told to open it.")
+        out.progress(_OPENED)
 
 
 def _address(text: str) -> None:
@@ -171,7 +176,10 @@ def _address(text: str) -> None:
 
 
 def _browse(url: str) -> bool:
-    """Open the person's own browser. A browser of the terminal isn't one: it would take the terminal over."""
+    """Open the person's own browser. A browser of the terminal isn't one: it would take the terminal over.
+
+    No other user sees the address: whoever has it could finish this login with an account of their own.
+    """
     if not url.startswith(("https://", "http://")):
         return False
     desktop = sys.platform in ("darwin", "win32") or any(
@@ -179,12 +187,9 @@ def _browse(url: str) -> bool:
     )
     if not desktop:
         return False
-    import webbrowser
+    from goex.browser import open_in_browser
 
-    try:
-        return webbrowser.open(url)
-    except (webbrowser.Error, OSError):
-        return False
+    return open_in_browser(paths().login_opening, url)
 
 
 class _Pasting:

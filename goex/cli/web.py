@@ -30,9 +30,10 @@ def web(
     """
     import asyncio
 
+    from goex.browser import open_in_browser
     from goex.cli.connect import connect, paths
     from goex.config import load
-    from goex.web.server import open_in_browser, running_link, serve
+    from goex.web.server import running_link, serve
     from policies.errors import InvalidInput
 
     if question and not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", question):
@@ -52,7 +53,7 @@ def web(
             if not as_json:
                 _show_as_picture(link)
         elif browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            open_in_browser(places, link, question)
+            open_in_browser(places.web_opening, f"{link}/{question}" if question else link)
 
     if link := running_link(places, at):
         tell(link)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import html
-import os
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 
 import uvicorn
 
@@ -21,29 +19,6 @@ from goex.web.daemon_calls import DaemonCalls
 def link(origin: str, key: bytes) -> str:
     """Return a link that opens the page there once, within a minute."""
     return f"{origin}/#{link_code(key, time.time(), origin)}"
-
-
-def open_in_browser(paths: Paths, link: str, question: str = "") -> bool:
-    """Open the page in the person's browser, at one question where it is named. Returns whether one was started.
-
-    The browser is given a file that only this person can read: its command line, which each user of the machine can
-    see, would show the link's code before it is used.
-    """
-    import webbrowser
-
-    address = html.escape(f"{link}/{question}" if question else link, quote=True)
-    file = paths.web_opening
-    with suppress(FileNotFoundError):
-        file.unlink()
-    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.write(handle, b'<!doctype html><meta http-equiv="refresh" content="0; url=%s">\n' % address.encode())
-    finally:
-        os.close(handle)
-    try:
-        return webbrowser.open(file.as_uri())
-    except (webbrowser.Error, OSError):
-        return False
 
 
 def running_link(paths: Paths, origin: str = "") -> str:

@@ -66,20 +66,30 @@ class Page:
         ).encode()
 
 
-def strangers(port: int, ours: int) -> bool:
-    """Whether the loopback connection from `port` to `ours` is another user's: not ours, and not root's. Linux alone
-    says so (proc(5), /proc/net/tcp); a connection whose other end is closed by then is nobody's, and no browser's."""
-    ends = {f"0100007F:{port:04X}", f"0000000000000000FFFF00000100007F:{port:04X}"}
-    into = f"0100007F:{ours:04X}"
+def strangers(link: socket.socket) -> bool:
+    """Whether a connection to a listener of ours is another user's: not ours, and not root's. Linux alone says so
+    (proc(5), /proc/net/tcp); a connection whose other end is closed by then is nobody's, and no browser's.
+
+    Only one from HOST can be a browser's, and both ends are compared whole: a port alone may be that of several.
+    """
+    from_, to = link.getpeername(), link.getsockname()
+    if (from_[0], to[0]) != (HOST, HOST):
+        return True
+    theirs, ours = _ends(from_[1]), _ends(to[1])
     known = False
     for table in _TABLES * 3:  # what is being changed while it is read may leave a line out
         with contextlib.suppress(OSError), Path(table).open(encoding="ascii") as file:
             for parts in map(str.split, file):
-                known = known or parts[1].endswith(into)  # we ourselves: the table is one to go by
-                if parts[1] in ends and parts[2].endswith(into):
+                known = known or parts[1] in ours  # we ourselves: the table is one to go by
+                if parts[1] in theirs and parts[2] in ours:
                     uid, inode = int(parts[7]), int(parts[9])
                     return inode == 0 or uid not in (0, os.geteuid())
     return known
+
+
+def _ends(port: int) -> tuple[str, str]:
+    """HOST and a port as the tables write them, of IPv4 and of IPv4 in IPv6."""
+    return f"0100007F:{port:04X}", f"0000000000000000FFFF00000100007F:{port:04X}"
 
 
 class Listener:
@@ -134,7 +144,7 @@ class Listener:
     def _serve(self, link: socket.socket) -> None:
         try:
             with contextlib.closing(link), contextlib.suppress(OSError, h11.RemoteProtocolError):
-                if strangers(link.getpeername()[1], self.port):
+                if strangers(link):
                     return
                 self._visit(link, time.monotonic() + _PATIENCE)
         finally:

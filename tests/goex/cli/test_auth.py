@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import signal
 from pathlib import Path
@@ -38,22 +39,44 @@ def lacks_consent(fake: Fake) -> None:
 
 @pytest.fixture
 def browser(env: dict[str, str], tmp_path: Path) -> Path:
-    """The person's browser: it writes down what it was to open."""
+    """The person's browser: it writes down what it was given, who may read that, and what stands in it."""
     opened = tmp_path / "opened"
     script = tmp_path / "browser"
-    script.write_text(f'#!/bin/sh\necho "$1" >>{opened}\n')
+    script.write_text(f'#!/bin/sh\n(echo "$1"; stat -c %a "${{1#file://}}"; cat "${{1#file://}}") >>{opened}\n')
     script.chmod(0o755)
     env["BROWSER"] = f"{script} %s"
     return opened
 
 
-def test_the_address_is_printed_and_opened_in_the_persons_browser(
-    env: dict[str, str], fake: Fake, browser: Path
+CODE = ab.EnterCode(
+    user_code="BCDF-GHJK",
+    verification_url="https://login.example.org/device",
+    verification_url_complete="https://login.example.org/device?user_code=BCDF-GHJK",
+    deadline="2030-01-01T12:00:00Z",
+)
+
+
+@pytest.mark.promise(36)
+@pytest.mark.parametrize(
+    ("event", "url"),
+    [
+        (ab.LoginEvent(open=ab.OpenBrowser(login_id="l-1", url=URL)), URL),
+        (ab.LoginEvent(code=CODE), CODE.verification_url_complete),
+    ],
+)
+def test_the_address_is_opened_in_the_persons_browser_and_no_other_user_sees_it(
+    env: dict[str, str], fake: Fake, browser: Path, event: ab.LoginEvent, url: str
 ) -> None:
+    """Its command line is there for all to read: who finds the code there approves with an account of their own."""
+    fake.accounts.events[1] = event
     with goex(env, "auth", "login", "notes") as terminal:
-        terminal.expect(ADDRESS)
+        terminal.expect(r"https://login\.example\.org/\S+")
         assert terminal.wait() == 0
-    assert browser.read_text().strip() == URL
+    given, mode, page = browser.read_text().splitlines()
+    file = Path(given.removeprefix("file://"))
+    assert given == file.as_uri(), "the address itself stands on the command line"
+    assert mode == "600" and f"url={html.escape(url)}" in page
+    assert not file.exists(), "it is left after the login"
 
 
 def test_no_browser_prints_the_address_and_opens_nothing(env: dict[str, str], fake: Fake, browser: Path) -> None:

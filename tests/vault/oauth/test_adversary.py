@@ -335,10 +335,13 @@ def test_visitors_that_drip_do_not_keep_the_browser_out() -> None:
 _STRANGER = """
 import os, socket, sys
 os.setgid(65534); os.setuid(65534)
-family = socket.AF_INET6 if sys.argv[3] else socket.AF_INET
-with socket.socket(family) as link:
+host, source = sys.argv[3:]
+with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as link:
     link.settimeout(10)
-    link.connect(("::ffff:127.0.0.1" if sys.argv[3] else "127.0.0.1", int(sys.argv[1])))
+    if source:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        link.bind((host.replace("127.0.0.1", "127.0.0.2"), int(source)))
+    link.connect((host, int(sys.argv[1])))
     try:
         link.sendall(sys.argv[2].encode())
         sys.exit(len(link.recv(10)))
@@ -349,18 +352,24 @@ with socket.socket(family) as link:
 
 @pytest.mark.promise(36)
 @pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="only root can be somebody else")
-@pytest.mark.parametrize("six", ["", "6"])
-def test_another_user_of_this_machine_cannot_answer_a_login(hostile: Hostile, six: str) -> None:
-    """Not even one who saw the whole address, state and challenge, where the browser was started with it."""
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "by the port of a connection of ours"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "::ffff:127.0.0.1"])
+def test_another_user_of_this_machine_cannot_answer_a_login(hostile: Hostile, host: str, beside: bool) -> None:
+    """Not even one who saw the whole address, state and challenge, and comes from the port that a browser waits at, of
+    another address of this machine."""
     hostile.replies["/token"] = answer(tokens())
     login = CodeLogin.begin(hostile.provider(), GOEX, scopes("notes.read"), http())
     port = urlsplit(login.redirect_uri).port
     head = f"GET /callback?code=theirs&state={login._state} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n"
-    done = subprocess.run([sys.executable, "-c", _STRANGER, str(port), head, six], check=False, timeout=20)
-    assert done.returncode == 0, "it was answered"
-    family = socket.AF_INET6 if six else socket.AF_INET
-    with socket.socket(family) as link:
-        link.connect(("::ffff:127.0.0.1" if six else "127.0.0.1", port))
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as waiting, socket.socket(family) as link:
+        if beside:
+            waiting.connect((host, port))
+        source = str(waiting.getsockname()[1]) if beside else ""
+        words = [sys.executable, "-c", _STRANGER, str(port), head, host, source]
+        done = subprocess.run(words, check=False, timeout=60)
+        assert done.returncode == 0, "it was answered"
+        link.connect((host, port))
         link.sendall(head.replace("theirs", "mine").encode())
         assert link.recv(15).startswith(b"HTTP/1.1 200")
     assert login.wait(60).granted == scopes("notes.read")
