@@ -241,6 +241,10 @@ class Plan:
         return max((need.risk for need in self.required), default=Risk.DELETE)
 
 
+# In the plan of an undo or redo: the imported catalog isn't what its target was planned with.
+MOVED = "moved"
+
+
 def folders_of(plan: Plan) -> tuple[str, ...]:
     """The folders that a plan is about, as they were resolved."""
     more = plan.resolved.get("more")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from policies.actions import ApiCalls, Files, Need, Plan, Revert, Sql, UndoClass
+from policies.actions import MOVED, ApiCalls, Files, Need, Plan, Revert, Sql, UndoClass
 from policies.grants import ANONYMOUS, Grant, Width
 from policies.jsonvalue import JsonValue
 from policies.services import Risk
@@ -82,7 +82,7 @@ def _uses(plan: Plan) -> Iterator[_Use]:
             arguments: dict[str, JsonValue] = {} if isinstance(action, Files) or rows is None else {"rows": rows}
             for _ in range(_times(plan, need)):
                 yield need.service, need.scope, need.account, arguments
-    elif isinstance(action, Revert) and action.verb == "undo" and not action.regardless:
+    elif isinstance(action, Revert) and action.verb == "undo" and not action.regardless and MOVED not in plan.resolved:
         yield OWN, UNDO, "", {"target": action.target}
 
 

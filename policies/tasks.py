@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from policies.databases import SERVICE as DATABASE
-from policies.display_text import escape
+from policies.display_text import escape, escape_name, escape_value
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical
 from policies.typed_json import to_json
@@ -57,8 +57,8 @@ class Allowance:
     def text(self) -> str:
         """It in words: what, on which account, with what, how often."""
         often = f"at most {self.times} times" if self.times > 1 else "once" if self.times else "any number of times"
-        as_account = f" as {self.account}" if self.account else ""
-        return escape(f"{self.service}.{self.method}{as_account}, {often}: {self._bounds_text}")
+        as_account = f" as {escape_name(self.account)}" if self.account else ""
+        return escape(f"{self.service}.{self.method}{as_account}, {often}: {escape_value(self._bounds_text)}")
 
     @property
     def _bounds_text(self) -> str:

@@ -71,6 +71,8 @@ def _warnings(reply: pb.InForceReply) -> Iterator[str]:
     elif reply.drafts:
         many = counted(len(reply.drafts), "rule")
         yield f"Your files in {reply.folder} differ from what is in force in {many}: goex rules diff, goex rules apply"
+    if reply.catalog:
+        yield reply.catalog
     for one in reply.resting:
         yield f"{one.agent} rests until {local(one.until)}, after many denials: goex rules wake {one.agent}"
 
@@ -127,10 +129,13 @@ def apply(as_json: Json = False) -> None:
         wrong = next((one for one in checked.findings if one.error), None)
         if wrong is not None:
             raise InvalidInput("Nothing was put in force: a rule has an error.", next_step="Mend it: goex rules check")
+        if checked.catalog:
+            out.progress(checked.catalog)
+            out.progress("This puts them in force for what it says now.")
         terminal = Terminal.controlling()
         if terminal is None or not checked.changes:
             _changes(out, checked)
-            if not checked.changes:
+            if not checked.changes and not checked.catalog:
                 out.progress("Comments, and the order and names of your files, are put in force too.")
         elif not terminal.agrees_to(_difference(checked), "Put this in force? [y/N] "):
             raise Denied("Nothing was put in force.", next_step="Answer y to put it in force.")

@@ -6,6 +6,7 @@ is cut, for lists alone, is said, and has no digest, so that it can't be approve
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from goex.daemon import code_scope_text
@@ -15,17 +16,18 @@ from goex.daemon.credential_views import say_credentials
 from goex.daemon.database_scope_text import doing
 from goex.daemon.duration_text import Asked, widths
 from goex.daemon.question import Standing, question
+from goex.engine.catalog_entries import entry
 from goex.engine.core import Core
 from goex.engine.events import Approval
 from goex.engine.grant_issue import Choice, freeable
-from goex.engine.grant_lookup import entry
+from goex.engine.rulebook import CATALOG_CHANGED
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
 from goex.rpc import goex_pb2 as pb
 from policies.actions import Plan, Revert, refers
 from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
-from policies.display_text import counted, escape
+from policies.display_text import counted, escape, escape_name
 from policies.grants import Grant, Width
 from policies.lookalikes import right_to_left
 from policies.tasks import Allowance, Task
@@ -37,6 +39,7 @@ LARGEST_REPLY = 3 * 2**20  # bytes; a client that sets no limit of its own takes
 _LOOKED_BACK = 20  # actions, for the last one that isn't a revert
 _BRIEF = 200  # characters of a text in a list
 _IN_LINES = frozenset({"lines", "undo_text"})  # where a line break means one
+_NAMES = frozenset({"agent", "service", "account", "scope", "method", "methods"})
 
 
 def approval_view(core: Core, approval: Approval, row: ActionRow, plan: Plan, decision: Decision) -> pb.Approval:
@@ -109,14 +112,14 @@ def _standing(core: Core, row: ActionRow, plan: Plan, decision: Decision, asked:
         target = what(core.actions.get(plan.action.target))
         latest = core.actions.newest(agent=row.agent, limit=_LOOKED_BACK)
         last = next((one.id for one in latest if one.kind != "revert"), "") == plan.action.target
-    directions = _directions(row, plan)
+    unbound = decision.reason if isinstance(decision, Ask) and CATALOG_CHANGED in decision.rules else ""
     return Standing(
         decision=decision,
         given=lambda need: core.grant_store.given(row.agent, need),
         duplicates=asked.duplicates,
         target=target,
         last=last,
-        remarks=(directions,) if directions else (),
+        remarks=tuple(text for text in (_directions(row, plan), unbound) if text),
     )
 
 
@@ -140,11 +143,11 @@ def _escape(message: Any) -> None:
             for inner in value if field.is_repeated else (value,):
                 _escape(inner)
         elif field.type == field.TYPE_STRING:
-            newlines = field.name in _IN_LINES
+            shows = escape_name if field.name in _NAMES else partial(escape, newlines=field.name in _IN_LINES)
             if field.is_repeated:
-                value[:] = [escape(each, newlines=newlines) for each in value]
+                value[:] = map(shows, value)
             else:
-                setattr(message, field.name, escape(value, newlines=newlines))
+                setattr(message, field.name, shows(value))
 
 
 # ---- grants
@@ -183,7 +186,7 @@ def grant_words(core: Core, grant: Grant) -> list[str]:
 
 
 def _grant_words(core: Core, grant: Grant) -> list[str]:
-    who = "Your own command line" if grant.agent == "person" else f"The agent “{grant.agent}”"
+    who = "Your own command line" if grant.agent == "person" else f"The agent “{escape_name(grant.agent)}”"
     what = f"{grant.service}:{grant.scope}"
     if grant.width is Width.TASK:
         line = Allowance(
@@ -199,7 +202,8 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
     if grant.service == "files":
         program = "one program" if PROGRAM in grant.constraints else "any program"
         reads = grant.scope == READ_SCOPE
-        does = f"read {grant.account} by {program}" if reads else f"run {program} in {grant.account}"
+        folder = escape_name(grant.account)
+        does = f"read {folder} by {program}" if reads else f"run {program} in {folder}"
         said = f"{who} may {does} without asking."
     elif grant.service == CODE:
         which = "one program" if PROGRAM in grant.constraints else "any program"
@@ -209,7 +213,7 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
         said = f"{who} may {doing(grant.scope, grant.account)} without asking, {how}."
     else:
         only = f" Only {', '.join(grant.methods)}." if grant.methods else ""
-        said = f"{who} may use {what} on account {grant.account} without asking.{only}"
+        said = f"{who} may use {what} on account {escape_name(grant.account)} without asking.{only}"
     names = ", ".join(grant.constraints)
     if names:
         alone = ", and no other arguments" if grant.only else ""

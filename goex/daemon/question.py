@@ -14,10 +14,10 @@ from goex.engine.grant_issue import Choice
 from goex.journal.actions import ActionRow
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
-from policies.actions import ApiCalls, Code, Files, Mongo, Need, Plan, Revert, Sql, UndoClass, folders_of
+from policies.actions import MOVED, ApiCalls, Code, Files, Mongo, Need, Plan, Revert, Sql, UndoClass, folders_of
 from policies.databases import SERVICE as DATABASE
 from policies.decisions import Ask, Decision
-from policies.display_text import counted, escape, shorten
+from policies.display_text import counted, escape, escape_name, shorten
 from policies.grants import ANONYMOUS, PERSON
 from policies.rules.audience import recipients_of
 from policies.services import Method, Service
@@ -71,7 +71,7 @@ def question(row: ActionRow, plan: Plan, offered: Sequence[str], catalog: Catalo
     irreversible = plan.undo_class is UndoClass.IRREVERSIBLE
     if _is_own_last_undo(row, plan, standing):
         remains = "" if plan.undo_class is UndoClass.EXACT else " Traces may remain."
-        said = f"You want to undo your last action: {_short(standing.target)}.{remains}"
+        said = f"You want to undo your last action: {_cut(escape(standing.target))}.{remains}"
         return pb.Question(sentence=said, answers=answers, alone=True)
     lines = [line for text in payload(plan) for line in text.split("\n")]
     if sum(len(line) for line in lines) > _LARGEST:
@@ -128,6 +128,7 @@ def _is_own_last_undo(row: ActionRow, plan: Plan, standing: Standing) -> bool:
         isinstance(plan.action, Revert)
         and plan.action.verb == "undo"
         and not plan.action.regardless
+        and MOVED not in plan.resolved
         and row.agent == PERSON
         and standing.last
         and plan.undo_class is not UndoClass.IRREVERSIBLE
@@ -162,7 +163,7 @@ def _request_text(plan: Plan, catalog: Catalog, target: str) -> str:
             named = _listed([_short(name) for name in methods]) if methods else "nothing"
             return f"run a {action.language} program that may call {named}"
         case Revert():
-            named = _short(action.target) + (f" ({_short(target)})" if target else "")
+            named = _short(action.target) + (f" ({_cut(escape(target))})" if target else "")
             named += f" and {len(action.also)} earlier" if action.also else ""
             return {
                 "undo": f"undo {named}",
@@ -268,6 +269,10 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _short(text: str) -> str:
-    kept, cut = shorten(escape(text), _LONGEST)
+def _short(name: str) -> str:
+    return _cut(escape_name(name))
+
+
+def _cut(shown: str) -> str:
+    kept, cut = shorten(shown, _LONGEST)
     return f"{kept}…" if cut else kept

@@ -7,6 +7,7 @@ force. Checking, testing and explaining change nothing, and are done in a thread
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import unary
 from goex.daemon.rule_views import suggestions_view
 from goex.engine.answers import answers
+from goex.engine.catalog_entries import plan_hash
 from goex.engine.grant_lookup import standing
-from goex.engine.rulebook import Rulebook
+from goex.engine.rulebook import Rulebook, root_of, unbound_text
 from goex.journal.chain import stamp
 from goex.rpc import rules_pb2 as pb
 from goex.rpc import rules_pb2_grpc as rpc
@@ -24,6 +26,7 @@ from mapper.least_scopes import scopes_of_calls
 from policies.actions import Call
 from policies.decisions import Allow, Ask, Decision, Request, Rules, decide
 from policies.digest import digest
+from policies.display_text import escape
 from policies.errors import Conflict, GoexError, InvalidInput
 from policies.jsonvalue import parse
 from policies.limits import described
@@ -61,11 +64,13 @@ class RulesService(PersonCalls, rpc.RulesServicer):
         self._person.callers.peer(context)
         files = _files(request.files)
         found, findings = await in_thread(self._checked, files)
+        wrong = any(one.error for one in findings)
         return pb.CheckRulesReply(
             findings=[_finding(one) for one in findings],
             changes=[_change(one) for one in changes(self._policies(), found)],
             rules=len(found),
-            hash=self._hash(),
+            hash=self._hash(None if wrong else await in_thread(self._rules.sealed, files)),
+            catalog=await in_thread(self._catalog),
         )
 
     @unary
@@ -80,12 +85,17 @@ class RulesService(PersonCalls, rpc.RulesServicer):
                 f"{one.file}:{one.line}:{one.column}: {one.says} Nothing was put in force.",
                 next_step=one.next_step or "See all of it with: goex rules check",
             )
-        if request.compared_with == self._hash() and await in_thread(lambda: self._rules.holds(files)):
+        entries = await in_thread(self._rules.sealed, files)  # before presence: what is looked at is put in force
+        compared = self._hash(entries)
+        if request.compared_with == compared and await in_thread(self._rules.holds, files, entries):
             return await in_thread(self._in_force)  # there is nothing to allow
         peer = await self._person.present(context, request.passphrase, "Putting rules in force")
-        if request.compared_with != self._hash():
-            raise Conflict("Other rules are in force than these were compared with.", next_step="goex rules diff")
-        self._rules.apply(files, by=peer.describe())
+        if not request.compared_with == compared == self._hash(entries):
+            raise Conflict(
+                "Other rules are in force than these were compared with, or the imported catalog changed since.",
+                next_step="goex rules diff",
+            )
+        self._rules.apply(files, by=peer.describe(), entries=entries)
         return await in_thread(self._in_force)
 
     @unary
@@ -148,11 +158,14 @@ class RulesService(PersonCalls, rpc.RulesServicer):
         _, findings = await in_thread(self._checked, files)
         if any(one.error for one in findings):
             raise Conflict("They can't be put beside the rules in force.", next_step="See: goex rules suggest --write")
+        entries = await in_thread(self._rules.sealed, files)
+        if other := self._rules.differing(entries):  # or all rules would be in force for what nobody looked at
+            raise Conflict(escape(unbound_text(other)))
         peer = await self._person.present(context, request.passphrase, "Putting rules in force")
         if request.compared_with != self._hash():
             raise Conflict("Other rules are in force than these were compared with.", next_step="goex rules diff")
         write_draft(self._folder / FILE, files[FILE])
-        self._rules.apply(files, by=peer.describe())
+        self._rules.apply(files, by=peer.describe(), entries=entries)
         return await in_thread(self._in_force)
 
     @unary
@@ -176,6 +189,7 @@ class RulesService(PersonCalls, rpc.RulesServicer):
             resting=[pb.RestingAgent(agent=agent, until=stamp(at)) for agent, at in rules.counts.resting().items()],
             default_text=default_text(),
             folder=str(self._folder),
+            catalog=self._catalog(),
         )
         try:
             drafts, findings = self._checked(read_folder(self._folder))
@@ -198,8 +212,13 @@ class RulesService(PersonCalls, rpc.RulesServicer):
     def _policies(self) -> tuple[Policy, ...]:
         return () if self._rules.trouble else self._rules.book.policies
 
-    def _hash(self) -> str:
-        return "" if self._rules.trouble else self._rules.in_force.root
+    def _hash(self, entries: Mapping[str, str] | None = None) -> str:
+        """What is in force, hashed; with the entries of the imported catalog that rules would be put in force for."""
+        root = "" if self._rules.trouble else self._rules.in_force.root
+        return root_of({"": root}, entries) if entries else root
+
+    def _catalog(self) -> str:
+        return escape(unbound_text(self._rules.unbound()))
 
     def _checked(self, files: Mapping[str, str]) -> tuple[tuple[Policy, ...], tuple[Finding, ...]]:
         core = self._person.engine.core
@@ -229,12 +248,13 @@ class RulesService(PersonCalls, rpc.RulesServicer):
                 case["account"] = "default"  # none is connected yet: rules can be asked about all the same
         case["at"] = core.clock()
         request, _, _ = cases.read(case, core.catalog, self._scope)
+        plan = replace(request.plan, catalog_hash=plan_hash(core.catalog, request.plan))
         situation = core.rules.counts.situation(request.agent, "")
         return Request(
             agent=request.agent,
             session="",
-            digest=digest(request.plan, agent=request.agent),
-            plan=request.plan,
+            digest=digest(plan, agent=request.agent),
+            plan=plan,
             situation=situation,
         )
 

@@ -2,8 +2,8 @@
 
 Rules: a yes counts where the chain, recomputed up to its head, confirms it and the plan's digest. Each no counts that
 the table still has: one too many only narrows. Of a denied call whose plan was too long to be kept it isn't known what
-it was, so its agent's yes counts nowhere on the services that it was for. A question that a grant settled by itself was
-answered by nobody.
+it was, so its agent's yes counts nowhere on the services that it was for. A yes to a method that the imported catalog
+describes otherwise now was a yes to another one. A question that a grant settled by itself was answered by nobody.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from goex.engine.catalog_entries import is_as_planned
 from goex.engine.core import Core
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Row, moment
@@ -51,7 +52,7 @@ def answers(core: Core) -> tuple[Asked, ...]:
                 unknown.append((row.agent, None if services is None else frozenset(services)))
                 continue
             plan = _plan(action, digest, denied=answer == "no")
-            if plan is not None:
+            if plan is not None and (answer != "yes" or is_as_planned(core.catalog, plan)):
                 found.append(Asked(agent=row.agent, plan=plan, answer=answer, at=moment(row.at)))
     return tuple(one for one in found if one.answer != "yes" or not _is_unknown(one, unknown))
 

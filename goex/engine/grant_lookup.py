@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 
+from goex.engine.catalog_entries import entry, is_as_planned, is_imported
 from goex.engine.core import Core
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
@@ -33,19 +34,21 @@ def held(core: Core, row: ActionRow, plan: Plan) -> tuple[Grant, ...]:
         grant
         for grant in core.grant_store.matching(row.agent, plan.required)
         if (grant.width is not Width.ONCE or grant.why == row.id) and not _stale(core.catalog, grant, plan)
-    ) + of_tasks(core, row.agent)
+    ) + of_tasks(core, row.agent, plan)
 
 
-def of_tasks(core: Core, agent: str) -> tuple[Grant, ...]:
+def of_tasks(core: Core, agent: str, plan: Plan) -> tuple[Grant, ...]:
     """The lines of the agent's tasks that have begun, whose methods are what the catalog said they are."""
     if not (found := core.grant_store.tasks(agent)):
         return ()
     begun = core.actions.those(grant.why for grant in found)
+    same = is_as_planned(core.catalog, plan)
     return tuple(
         grant
         for grant in found
         if grant.why in begun
         and begun[grant.why].state is State.DONE
+        and (same or not grant.entries)
         and all(grant.knows(method, entry(core.catalog, grant.service, method)) for method in grant.methods)
     )
 
@@ -74,14 +77,16 @@ def changed(core: Core, row: ActionRow, plan: Plan) -> str:
 def entries(catalog: Catalog, need: Need) -> Mapping[str, str]:
     """What a standing grant on `need` is bound to, by method: {} for a service that comes with GoEx, whose manifest
     changes with GoEx alone."""
-    if not _is_imported(catalog, need.service):
+    if not is_imported(catalog, need.service):
         return {}
-    service = catalog.services[need.service]
+    service = catalog.services.get(need.service)
+    if service is None:
+        return {"": ""}  # which no method's entry is
     opened = set(need.methods)
     with suppress(GoexError):
         opens = [name for name, _, _ in least_scopes.opened(catalog, need.service, need.scope)]
         opened |= {name for name in opens if service.methods[name].http in _READS}
-    return {name: found for name in sorted(opened) if (found := entry(catalog, need.service, name))}
+    return {name: entry(catalog, need.service, name) for name in sorted(opened)}
 
 
 def standing_state(core: Core, plan: Plan) -> str:
@@ -97,7 +102,7 @@ def standing_state(core: Core, plan: Plan) -> str:
     shown = [
         f"{need.service}.{name}"
         for need in plan.required
-        if _is_imported(core.catalog, need.service)
+        if is_imported(core.catalog, need.service)
         for name in need.methods
     ]
     if shown:
@@ -107,27 +112,15 @@ def standing_state(core: Core, plan: Plan) -> str:
     return hashlib.sha256(canonical(found)).hexdigest()
 
 
-def _is_imported(catalog: Catalog, name: str) -> bool:
-    service = catalog.services.get(name)
-    return service is not None and service.source == "imported"
-
-
-def entry(catalog: Catalog, service: str, method: str) -> str:
-    """A method's entry as it is now, hashed; "" where there is none."""
-    try:
-        return catalog.entry_hash((f"{service}.{method}",))
-    except GoexError:
-        return ""
-
-
 def _stale(catalog: Catalog, grant: Grant, plan: Plan) -> list[tuple[Need, str]]:
     """The methods of the plan for which the catalog isn't any more what it was when the grant was given."""
     if not grant.entries:
         return []
+    other = not is_as_planned(catalog, plan)  # what would run isn't what is compared
     return [
         (need, method)
         for need in plan.required
         if (need.service, need.account, need.scope) == (grant.service, grant.account, grant.scope)
         for method in need.methods
-        if not grant.knows(method, entry(catalog, need.service, method))
+        if other or not grant.knows(method, entry(catalog, need.service, method))
     ]

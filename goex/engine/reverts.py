@@ -11,13 +11,14 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from goex.engine.catalog_entries import is_as_planned
 from goex.engine.core import Core, Principal, unknown_action
 from goex.engine.timeline import MOST_STEPS, Timeline
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Transaction
 from goex.journal.states import UNDER_WAY, Event, State
-from policies.actions import Need, Outcome, Plan, Revert, UndoClass
+from policies.actions import MOVED, Need, Outcome, Plan, Revert, UndoClass
 from policies.commits import together
 from policies.errors import Conflict, Denied, InvalidInput
 from policies.rules.facts import with_target
@@ -33,6 +34,7 @@ REVERTIBLE: Mapping[str, frozenset[State]] = {
 # Bytes of what rules were asked about the target, in the plan of a redo or commit: less of each of several, since each
 # question takes a millisecond.
 _MOST_SAID = 4 * 2**20
+_CATALOG_CHANGED = "The imported catalog changed since the action was done: look at where each of these requests goes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class Reverting:
             runtime, plan = self._of(row)
             one = replace(revert, target=row.id, also=())
             made = await runtime.assess_revert(one, plan, self.core.context(row))
+            if revert.verb != "commit" and not is_as_planned(self.core.catalog, plan):
+                made = replace(made, lines=(*made.lines, _CATALOG_CHANGED), resolved={**made.resolved, MOVED: True})
             most = _MOST_SAID // len(rows) ** 2
             plans.append(with_target(made, plan, most=most, catalog=self.core.catalog))
         made = plans[0] if len(plans) == 1 else _together(revert, plans)

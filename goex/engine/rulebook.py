@@ -2,34 +2,41 @@
 
 Rules: the files in the person's folder are drafts; whoever edits them changes nothing. The copy carries a MAC under a
 key of the vault, and the journal its hash, so that a copy which was edited, removed or put back from an older file
-shows: then nothing is permitted by a rule and everything is asked for, until rules are applied again. What stands in
-config.toml (confinement) and what was denied lately (the breaker) come before any rule.
+shows: then nothing is permitted by a rule and everything is asked for, until rules are applied again. The copy holds
+for the imported catalog as it was then, too (`sealed`): of a method that this says anything else of now, rules forbid
+and ask, and where one names its service or would permit it, the call is asked for. What stands in config.toml
+(confinement) and what was denied lately (the breaker) come before any rule.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from sqlalchemy import delete, desc, insert, select
 
 from goex.engine.breaker import Counts, resting_text
+from goex.engine.catalog_entries import entry, is_as_planned, is_imported
 from goex.journal.chain import Journal, stamp
 from goex.journal.errors import JournalBroken, JournalLocked
 from goex.journal.schema import journal as journal_table
 from goex.journal.schema import rulebook
+from mapper.catalog import Catalog
+from mapper.store.database import StoreUnreadable
+from policies.actions import Plan
 from policies.decisions import Request, Ruling
 from policies.errors import Conflict, GoexError
 from policies.jsonvalue import canonical, parse
 from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
 from policies.rules.book import RuleBook
-from policies.rules.facts import NO_CATALOG, Catalogued
 from policies.tasks import Task
 
 _LIMIT = 64 * 2**20
+CATALOG_CHANGED = "catalog-changed"  # in the place of a rule that asks
 _KINDS = ("rules-apply", "rules-load", "rules-distrust")
 
 
@@ -41,21 +48,35 @@ class RulesAltered(Conflict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InForce:
-    """What was applied: file name -> text, when (UTC) and by whom. Empty: the default rules alone."""
+    """What was applied: file name -> text, when (UTC), by whom, and for which `entries` of the imported catalog (method
+    -> hash; an earlier GoEx applied for none). Empty: the default rules alone."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     applied: str = ""
     by: str = ""
+    entries: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def root(self) -> str:
         """One hash over all of it."""
-        return root_of(self.files)
+        return root_of(self.files, self.entries)
 
 
-def root_of(files: Mapping[str, str]) -> str:
-    """SHA-256 (hex) over these files."""
-    return hashlib.sha256(b"goex.v1.rules\0" + canonical(dict(files))).hexdigest()
+def root_of(files: Mapping[str, str], entries: Mapping[str, str]) -> str:
+    """SHA-256 (hex) over these files, put in force for these entries."""
+    bound = canonical(dict(entries)) if entries else b""
+    return hashlib.sha256(b"goex.v1.rules\0" + canonical(dict(files)) + bound).hexdigest()
+
+
+def unbound_text(methods: Sequence[str]) -> str:
+    """That the imported catalog isn't what rules were applied for, and what to do; "" for no methods."""
+    if not methods:
+        return ""
+    named = ", ".join(methods[:3]) + (f" and {len(methods) - 3} more" if len(methods) > 3 else "")
+    return (
+        f"The rules weren't applied for what the imported catalog says now of {named}, so that is asked for. "
+        f"Look at it: goex catalog show {methods[0]}. Then put the rules in force for it: goex rules apply"
+    )
 
 
 @dataclass(slots=True)
@@ -64,7 +85,7 @@ class Rulebook:
 
     journal: Journal
     clock: Callable[[], datetime]
-    catalog: Catalogued = NO_CATALOG
+    catalog: Catalog
     confinement: Confinement = NOT_CONFINED
     breaker: Breaker = BREAKER
     counts: Counts = field(init=False)
@@ -72,6 +93,7 @@ class Rulebook:
     trouble: str = field(init=False, default="The rules weren't read yet.")
     _book: RuleBook | None = field(init=False, default=None)
     _key: bytes = field(init=False, default=b"")
+    _told: tuple[tuple[int, str], tuple[str, ...]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.counts = Counts(self.journal, self.clock, self.breaker)
@@ -101,11 +123,13 @@ class Rulebook:
             return
         self.journal.append("rules-load", facts={"rules": self.in_force.root})
 
-    def apply(self, files: Mapping[str, str], *, by: str) -> InForce:
-        """Put these files in force. Raises BadRule for what can't be, and then nothing has changed."""
+    def apply(self, files: Mapping[str, str], *, by: str, entries: Mapping[str, str] | None = None) -> InForce:
+        """Put these files in force, for what the imported catalog said when it was looked at (`sealed`; None: now).
+        Raises BadRule for what can't be, and then nothing has changed."""
         self.require_read()
         book = RuleBook.of(files, self.catalog)
-        made = InForce(files=dict(files), applied=stamp(self.clock()), by=by)
+        entries = self.sealed(files) if entries is None else entries
+        made = InForce(files=dict(files), applied=stamp(self.clock()), by=by, entries=dict(entries))
         before = {} if self.trouble else self.in_force.files
         changed = sorted(name for name in {*files, *before} if files.get(name) != before.get(name))
         with self.journal.transaction() as transaction:
@@ -117,6 +141,7 @@ class Rulebook:
                     applied=made.applied,
                     by=by,
                     mac=self._mac(made),
+                    entries=canonical(dict(made.entries)).decode("utf-8"),
                 )
             )
             facts = {"by": by, "rules": made.root, "files": changed, "count": len(book.policies)}
@@ -124,10 +149,41 @@ class Rulebook:
         self._book, self.in_force, self.trouble = book, made, ""
         return made
 
-    def holds(self, files: Mapping[str, str]) -> bool:
-        """Whether exactly these files are in force, and recorded as that."""
+    def sealed(self, files: Mapping[str, str]) -> dict[str, str]:
+        """What these files would be put in force for: each method, with its entry hashed, of the imported services that
+        a rule names, and of all where a permit is for any; nothing of one that can't be read. Raises BadRule. May run
+        in a thread."""
+        book, services = RuleBook.of(files, self.catalog), self.catalog.services
+        made: dict[str, str] = {}
+        for name in services if book.permits_anywhere() else book.services():
+            service = services.get(name)
+            if service is not None and service.source == "imported":
+                with suppress(StoreUnreadable):
+                    made |= {f"{name}.{one}": entry(self.catalog, name, one) for one in service.methods}
+        return made
+
+    def unbound(self) -> tuple[str, ...]:
+        """The methods of which the imported catalog doesn't say any more what rules were applied for: to be told about,
+        not to decide on. May run in a thread."""
+        if self._book is None:
+            return ()
+        key = self.catalog.generation if self.catalog.trouble is None else -1, self.in_force.root
+        if self._told is None or self._told[0] != key:
+            self._told = key, self.differing(self.sealed(self.in_force.files))
+        return self._told[1]
+
+    def differing(self, entries: Mapping[str, str]) -> tuple[str, ...]:
+        """The methods of which these entries, of all that the rules in force name, don't say what those were applied
+        for."""
+        then, named = self.in_force.entries, self.book.services()
+        anywhere = self.book.permits_anywhere()
+        now = {id: one for id, one in entries.items() if anywhere or id.partition(".")[0] in named}
+        return tuple(sorted(id for id in {*then, *now} if then.get(id) != now.get(id)))
+
+    def holds(self, files: Mapping[str, str], entries: Mapping[str, str]) -> bool:
+        """Whether exactly these files are in force for exactly these entries, and recorded as that."""
         try:
-            return not self.trouble and self.in_force.root == root_of(files) == self._stored().root
+            return not self.trouble and self.in_force.root == root_of(files, entries) == self._stored().root
         except RulesAltered:
             return False
 
@@ -158,9 +214,26 @@ class Rulebook:
         if self._book is None:
             why = f"{self.trouble} Until rules are applied again, everything is asked for."
             return Ruling(ask=("rules-altered",), reason=why)
-        return self._book.judge(request, now)
+        said = self._book.judge(request, now)
+        if said.forbid or said.ask or said.problem or not (other := self._unbound(request.plan, said, self._book)):
+            return said
+        return Ruling(ask=(CATALOG_CHANGED,), reason=unbound_text(other))
 
     # ---- inside
+
+    def _unbound(self, plan: Plan, said: Ruling, book: RuleBook) -> tuple[str, ...]:
+        """The methods of a plan, of those that a rule permits and those of a service that one names, for which rules
+        weren't applied."""
+        concerned = {
+            f"{need.service}.{name}": entry(self.catalog, need.service, name)
+            for place, need in enumerate(plan.required)
+            if is_imported(self.catalog, need.service) and (place in said.permits or need.service in book.services())
+            for name in need.methods
+        }
+        if concerned and not is_as_planned(self.catalog, plan):
+            return tuple(concerned)  # what would run isn't what is compared
+        then = self.in_force.entries
+        return tuple(id for id, now in concerned.items() if not now or then.get(id) != now)
 
     def _stored(self) -> InForce:
         with self.journal.read() as connection:
@@ -177,10 +250,11 @@ class Rulebook:
                 self.journal.authentic(last.number)  # or an older row could be put there with older rules
             if row is not None:
                 files = parse(row.files, limit=_LIMIT)
-                found = InForce(files=files, applied=row.applied, by=row.by)
+                entries = parse(row.entries, limit=_LIMIT)
+                found = InForce(files=files, applied=row.applied, by=row.by, entries=entries)
                 if not hmac.compare_digest(self._mac(found), row.mac):
                     raise RulesAltered("The rules in the state database were altered.")
-            expected = str(parse(last.facts).get("rules", "")) if last is not None else root_of({})
+            expected = str(parse(last.facts).get("rules", "")) if last is not None else InForce().root
             if expected != found.root:
                 raise RulesAltered("The rules in the state database were removed, or put back from a copy.")
         except (JournalBroken, ValueError, TypeError, AttributeError) as error:
@@ -199,5 +273,6 @@ class Rulebook:
         self.in_force, self.trouble = found, ""
 
     def _mac(self, made: InForce) -> bytes:
-        body = canonical(["rules", dict(made.files), made.applied, made.by])
+        bound = [dict(made.entries)] if made.entries else []
+        body = canonical(["rules", dict(made.files), made.applied, made.by, *bound])
         return hmac.digest(self._key, body, hashlib.sha256)

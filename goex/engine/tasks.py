@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from goex.engine.catalog_entries import entry, is_imported
 from goex.engine.core import Core
 from goex.engine.grant_issue import Yes
-from goex.engine.grant_lookup import entry
 from goex.journal.actions import ActionRow
 from policies.actions import Action, Need, Outcome, Plan, Revert, UndoClass
 from policies.databases import SERVICE as DATABASE
@@ -92,8 +92,7 @@ def given(core: Core, row: ActionRow, plan: Plan, yes: Yes, now: datetime) -> tu
             raise InvalidInput("A line's count can be made smaller, never larger.")
         if number in yes.narrowed and times == 0:
             continue
-        service = core.catalog.services.get(line.service)
-        imported = service is not None and service.source == "imported"
+        imported = is_imported(core.catalog, line.service)
         made.append(
             Grant(
                 id=f"g-{base}{number:02x}",

@@ -174,6 +174,7 @@ rulebook = Table(
     Column("applied", String(32), nullable=False),
     Column("by", Text, nullable=False),
     Column("mac", LargeBinary(32), nullable=False),
+    Column("entries", Text, nullable=False, server_default="{}"),  # canonical JSON: imported method -> entry's hash
 )
 
 # The reversion set beyond the catalog: undo pairs of the developer and of models, and what became of each use of any
@@ -272,6 +273,13 @@ def _authenticate_rows(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE journal ADD COLUMN mac BLOB")
 
 
+def _bind_rules(connection: Connection) -> None:
+    """Rules are bound to the imported catalog; those that were applied before are bound to nothing of it. A file that
+    is older than rules has the column by now."""
+    if "entries" not in {column["name"] for column in inspect(connection).get_columns(rulebook.name)}:
+        connection.exec_driver_sql("ALTER TABLE rulebook ADD COLUMN entries TEXT NOT NULL DEFAULT '{}'")
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _create,
     _find_by_what_was_done,
@@ -279,6 +287,7 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _keep_rules,
     _keep_pairs,
     _authenticate_rows,
+    _bind_rules,
 )
 _NEWEST = len(MIGRATIONS)  # what `_create` makes
 

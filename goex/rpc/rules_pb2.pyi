@@ -81,7 +81,7 @@ class Confined(_message.Message):
     def __init__(self, what: _Optional[str] = ..., to: _Optional[str] = ...) -> None: ...
 
 class InForceReply(_message.Message):
-    __slots__ = ("rules", "applied", "by", "hash", "trouble", "drafts", "drafts_trouble", "confined", "resting", "default_text", "folder")
+    __slots__ = ("rules", "applied", "by", "hash", "trouble", "drafts", "drafts_trouble", "confined", "resting", "default_text", "folder", "catalog")
     RULES_FIELD_NUMBER: _ClassVar[int]
     APPLIED_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
@@ -93,6 +93,7 @@ class InForceReply(_message.Message):
     RESTING_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_TEXT_FIELD_NUMBER: _ClassVar[int]
     FOLDER_FIELD_NUMBER: _ClassVar[int]
+    CATALOG_FIELD_NUMBER: _ClassVar[int]
     rules: _containers.RepeatedCompositeFieldContainer[RuleView]
     applied: str
     by: str
@@ -104,7 +105,8 @@ class InForceReply(_message.Message):
     resting: _containers.RepeatedCompositeFieldContainer[RestingAgent]
     default_text: str
     folder: str
-    def __init__(self, rules: _Optional[_Iterable[_Union[RuleView, _Mapping]]] = ..., applied: _Optional[str] = ..., by: _Optional[str] = ..., hash: _Optional[str] = ..., trouble: _Optional[str] = ..., drafts: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., drafts_trouble: _Optional[str] = ..., confined: _Optional[_Iterable[_Union[Confined, _Mapping]]] = ..., resting: _Optional[_Iterable[_Union[RestingAgent, _Mapping]]] = ..., default_text: _Optional[str] = ..., folder: _Optional[str] = ...) -> None: ...
+    catalog: str
+    def __init__(self, rules: _Optional[_Iterable[_Union[RuleView, _Mapping]]] = ..., applied: _Optional[str] = ..., by: _Optional[str] = ..., hash: _Optional[str] = ..., trouble: _Optional[str] = ..., drafts: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., drafts_trouble: _Optional[str] = ..., confined: _Optional[_Iterable[_Union[Confined, _Mapping]]] = ..., resting: _Optional[_Iterable[_Union[RestingAgent, _Mapping]]] = ..., default_text: _Optional[str] = ..., folder: _Optional[str] = ..., catalog: _Optional[str] = ...) -> None: ...
 
 class CheckRulesRequest(_message.Message):
     __slots__ = ("files",)
@@ -113,16 +115,18 @@ class CheckRulesRequest(_message.Message):
     def __init__(self, files: _Optional[_Iterable[_Union[RuleFile, _Mapping]]] = ...) -> None: ...
 
 class CheckRulesReply(_message.Message):
-    __slots__ = ("findings", "changes", "rules", "hash")
+    __slots__ = ("findings", "changes", "rules", "hash", "catalog")
     FINDINGS_FIELD_NUMBER: _ClassVar[int]
     CHANGES_FIELD_NUMBER: _ClassVar[int]
     RULES_FIELD_NUMBER: _ClassVar[int]
     HASH_FIELD_NUMBER: _ClassVar[int]
+    CATALOG_FIELD_NUMBER: _ClassVar[int]
     findings: _containers.RepeatedCompositeFieldContainer[RuleFinding]
     changes: _containers.RepeatedCompositeFieldContainer[RuleChange]
     rules: int
     hash: str
-    def __init__(self, findings: _Optional[_Iterable[_Union[RuleFinding, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., rules: _Optional[int] = ..., hash: _Optional[str] = ...) -> None: ...
+    catalog: str
+    def __init__(self, findings: _Optional[_Iterable[_Union[RuleFinding, _Mapping]]] = ..., changes: _Optional[_Iterable[_Union[RuleChange, _Mapping]]] = ..., rules: _Optional[int] = ..., hash: _Optional[str] = ..., catalog: _Optional[str] = ...) -> None: ...
 
 class ApplyRulesRequest(_message.Message):
     __slots__ = ("files", "compared_with", "passphrase")

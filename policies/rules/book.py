@@ -19,7 +19,7 @@ from typing import Any
 
 from policies.decisions import Request, Ruling
 from policies.rules.facts import NO_CATALOG, REVERTS, TOOL, Catalogued, Question, TypesOf, questions
-from policies.rules.source import EVERYTHING, Effect, Policy, agents_of, joined, read
+from policies.rules.source import EVERYTHING, Effect, Policy, agents_of, joined, read, services_of
 
 DEFAULT_FILE = "default.cedar"
 _SLICES = 128
@@ -58,6 +58,7 @@ class RuleBook:
     _anywhere: list[int] = field(default_factory=list)
     _slices: OrderedDict[tuple[int, ...], _Slice] = field(default_factory=OrderedDict)
     _keys: OrderedDict[tuple[Any, ...], tuple[tuple[int, ...], Any]] = field(default_factory=OrderedDict)
+    _services: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         for index, policy in enumerate(self.policies):
@@ -93,6 +94,17 @@ class RuleBook:
     def naming(self, agent: str) -> tuple[str, ...]:
         """The names of the rules that name this agent, in their head or in their conditions."""
         return tuple(policy.name for policy in self.policies if agent in agents_of(policy))
+
+    def services(self) -> frozenset[str]:
+        """The services that rules name, themselves or by a method."""
+        if self._services is None:
+            self._services = frozenset().union(*map(services_of, self.policies))
+        return self._services
+
+    def permits_anywhere(self) -> bool:
+        """Whether a permit isn't for one service, method or folder by its head."""
+        heads = (policy.head.resource[0] for policy in self.policies if policy.effect is Effect.PERMIT)
+        return any(how in ("", "is") for how in heads)
 
     # ---- inside
 

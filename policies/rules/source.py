@@ -290,6 +290,12 @@ def agents_of(policy: Policy) -> frozenset[str]:
     return frozenset(uid.id for uid in uids if type_name(uid.type) == "Agent")
 
 
+def services_of(policy: Policy) -> frozenset[str]:
+    """The services that a policy names, themselves or by a method, wherever it does."""
+    uids = (node for node in nodes_of(policy.node) if type(node).__name__ == "EntityUid")
+    return frozenset(uid.id.partition(".")[0] for uid in uids if type_name(uid.type) in ("Service", "Method"))
+
+
 def path_of(node: Any) -> tuple[str, ...] | None:
     """`context.a.b` as ("a", "b"); None for anything that isn't such a path."""
     names: list[str] = []

@@ -37,7 +37,7 @@ export async function grants(main) {
 
 export async function rules(main) {
   const found = await call("Rules/InForce");
-  put(main, h("h2", {}, "Rules in force"),
+  put(main, h("h2", {}, "Rules in force"), ...(found.catalog ? [h("p", {}, line(found.catalog))] : []),
     list((found.rules || []).map((rule) => h("li", { class: "card" }, h("strong", {}, line(`${rule.name} (${rule.effect})`)), lines(rule.text.split("\n"), rule.name))), "No rule of yours is in force."),
     h("p", { class: "quiet" }, "Rules are written in files and put in force with: goex rules apply"));
   const would = await call("Rules/SuggestRules");

@@ -52,10 +52,12 @@ def need(*methods: str, service: str = "things", scope: str = READ) -> Need:
     return Need(service=service, account="work", scope=scope, risk=Risk.READ, methods=methods, arguments=({},))
 
 
-def plan(*needs: Need) -> Plan:
+def plan(catalog: Catalog, *needs: Need) -> Plan:
+    """What was planned with this catalog."""
+    ids = [f"{each.service}.{name}" for each in needs for name in each.methods if each.service in catalog.services]
     return Plan(
         action=ApiCalls(calls=()), needs=needs, undo_class=UndoClass.NOTHING, undo_text="", resolved={}, bounds={},
-        catalog_hash="", image_id="", limits={}, lines=(),
+        catalog_hash=catalog.entry_hash(ids), image_id="", limits={}, lines=(),
     )  # fmt: skip
 
 
@@ -81,14 +83,14 @@ def give(tmp_path: Path) -> Callable[[Catalog, Need], Any]:
 
 def stands(core: Any, catalog: Catalog, *methods: str) -> bool:
     core.catalog = catalog
-    return bool(held(core, ROW, plan(need(*methods))))
+    return bool(held(core, ROW, plan(catalog, need(*methods))))
 
 
 def test_what_was_unlocked_then_stays_granted(imported: Import, give: Callable[[Catalog, Need], Any]) -> None:
     core = give(catalog := imported(), need("get"))
     assert stands(core, catalog, "get") and stands(core, catalog, "list") and stands(core, catalog, "get", "list")
     assert stands(core, imported(), "get")  # the same document once more changes nothing
-    assert changed(core, ROW, plan(need("get"))) == ""
+    assert changed(core, ROW, plan(core.catalog, need("get"))) == ""
 
 
 @pytest.mark.promise(20)
@@ -99,7 +101,7 @@ def test_a_method_that_an_import_adds_is_not_covered(imported: Import, give: Cal
     assert not stands(core, later, "more")
     assert not stands(core, later, "get", "more")
     assert stands(core, later, "list")
-    said = changed(core, ROW, plan(need("more")))
+    said = changed(core, ROW, plan(core.catalog, need("more")))
     assert (
         said
         == "things.more wasn't among what it was given for in the imported catalog, so grant g-1 doesn't hold for it."
@@ -119,18 +121,20 @@ def test_a_method_that_an_import_changes_is_asked_for_anew(
     imported: Import, give: Callable[[Catalog, Need], Any], other: dict[str, Any]
 ) -> None:
     core = give(imported(), need("get"))
-    assert standing(core, "bot", plan(need("get"))) and not standing(core, "other", plan(need("get")))
+    assert standing(core, "bot", plan(core.catalog, need("get"))) and not standing(
+        core, "other", plan(core.catalog, need("get"))
+    )
     later = imported(get=method("things.get", **other))
     assert not stands(core, later, "get")
-    assert not standing(core, "bot", plan(need("get")))  # an explanation says what would happen
-    assert "things.get changed since then" in changed(core, ROW, plan(need("get")))
+    assert not standing(core, "bot", plan(core.catalog, need("get")))  # an explanation says what would happen
+    assert "things.get changed since then" in changed(core, ROW, plan(core.catalog, need("get")))
     assert stands(core, imported(), "get")  # as it was
 
 
 def test_a_method_that_is_gone_is_not_covered(imported: Import, give: Callable[[Catalog, Need], Any]) -> None:
     core = give(imported(), need("get"))
     core.catalog = Catalog.bundled()
-    assert not held(core, ROW, plan(need("get")))
+    assert not held(core, ROW, plan(core.catalog, need("get")))
 
 
 @pytest.mark.promise(20)
@@ -154,6 +158,15 @@ def test_a_post_that_calls_itself_a_read_is_covered_only_where_it_was_shown(
     core = give(catalog, need("get"))
     assert not stands(core, catalog, "query")
     assert set(entries(catalog, need("query"))) == {"get", "list", "query"}
+
+
+@pytest.mark.promise(20)
+def test_what_would_run_is_what_is_compared(imported: Import, give: Callable[[Catalog, Need], Any]) -> None:
+    """A catalog that is another one while an action is planned, and as it was when it is decided on."""
+    core = give(imported(), need("get"))
+    planned = plan(imported(get=method("things.get", path="v1/others")), need("get"))
+    core.catalog = imported()
+    assert not held(core, ROW, planned) and held(core, ROW, plan(core.catalog, need("get")))
 
 
 def test_what_comes_with_goex_is_not_bound(give: Callable[[Catalog, Need], Any]) -> None:

@@ -29,6 +29,7 @@ from tests.goex.engine.conftest import ASKER, Desk
 KEY = b"k" * 32
 BOT_LISTS = '@id("lists") permit (principal == Agent::"bot", action, resource == Method::"slack.users.list");'
 NEVER = '@id("never") forbid (principal == Agent::"bot", action, resource);'
+PUT_BACK = "INSERT INTO rulebook VALUES (:id, :files, :applied, :by, :mac, :entries)"
 REQUEST, _, NOW = read({"call": "slack.users.list"}, Catalog.bundled())
 
 
@@ -112,6 +113,8 @@ ALTERED = {
     "another MAC": "UPDATE rulebook SET mac = x'00'",
     "another moment": "UPDATE rulebook SET applied = '2020-01-01T00:00:00+00:00'",
     "another person": "UPDATE rulebook SET by = 'bot'",
+    "another catalog": 'UPDATE rulebook SET entries = \'{"shop.keys":"00"}\'',
+    "no catalog": "UPDATE rulebook SET entries = 'x'",
     "removed": "DELETE FROM rulebook",
 }
 
@@ -121,10 +124,10 @@ ALTERED = {
 def test_altered_rules_permit_nothing_and_everything_is_asked(name: str, journal: Journal, clock: Clock) -> None:
     rules = loaded(journal, clock)
     rules.apply({"a.cedar": BOT_LISTS}, by="ann")
-    assert rules.holds({"a.cedar": BOT_LISTS}) and not rules.holds({"a.cedar": NEVER})
+    assert rules.holds({"a.cedar": BOT_LISTS}, {}) and not rules.holds({"a.cedar": NEVER}, {})
     with journal.engine.begin() as connection:
         connection.execute(text(ALTERED[name]))
-    assert not rules.holds({"a.cedar": BOT_LISTS}), "applying them once more repairs what is recorded"
+    assert not rules.holds({"a.cedar": BOT_LISTS}, {}), "applying them once more repairs what is recorded"
     again = loaded(journal, clock)
     assert "rules in the state database" in again.trouble
     decision = decide(REQUEST, [], again, NOW)
@@ -148,7 +151,7 @@ def test_older_rules_that_are_put_back_are_not_believed(tmp_path: Path, journal:
     rules.apply({"a.cedar": NEVER}, by="ann")
     with journal.engine.begin() as connection:
         connection.execute(text("DELETE FROM rulebook"))
-        connection.execute(text("INSERT INTO rulebook VALUES (:id, :files, :applied, :by, :mac)"), dict(old._mapping))
+        connection.execute(text(PUT_BACK), dict(old._mapping))
     assert came(loaded(journal, clock)) == "ask"
 
 
@@ -163,7 +166,7 @@ def test_a_forged_hash_in_the_journal_helps_nobody(journal: Journal, clock: Cloc
     rules.apply({"a.cedar": NEVER}, by="ann")
     with journal.engine.begin() as connection:
         connection.execute(text("DELETE FROM rulebook"))
-        connection.execute(text("INSERT INTO rulebook VALUES (:id, :files, :applied, :by, :mac)"), dict(old._mapping))
+        connection.execute(text(PUT_BACK), dict(old._mapping))
         connection.execute(text("UPDATE journal SET facts = :facts WHERE kind = 'rules-apply'"), {"facts": facts})
     assert came(loaded(journal, clock)) == "ask"
 
