@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from policies.display_text import escape
+from policies.display_text import escape, escape_value
 
 _STEP = 2  # spaces; the bar of a text's lines stands one further in
 
@@ -40,4 +40,4 @@ def _lines(value: object, depth: int, before: str, after: str) -> Iterator[str]:
 
 
 def _one_line(value: object) -> str:
-    return escape(json.dumps(value, ensure_ascii=False))
+    return escape_value(json.dumps(value, ensure_ascii=False))

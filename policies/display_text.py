@@ -7,9 +7,10 @@ text passes through here first. Escaping is reversible by eye: what was hidden i
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
-from policies.lookalikes import END, ISOLATE, alike, bare, isolated
+from policies.lookalikes import END, ISOLATE, alike, ambiguous, bare, isolated
 
 # Cc controls, Cf formats (bidi overrides, zero-width), Cs surrogates, Co private use, Cn unassigned,
 # Zl and Zp line and paragraph separators: none of these has a look of its own that a person could read.
@@ -35,6 +36,10 @@ _LAST_BEFORE_MARKS = "\u02ff"  # no combining mark has a smaller code point
 _SELECTORS = frozenset(map(chr, (*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
 _EMOJI_OR_TEXT, _KEYCAP, _ALSO_EMOJI = "\ufe0f\ufe0e", "\u20e3", "\u203c\u2049\u2194"
 
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"?')
+_WORD, _OF_ADDRESS = re.compile(r'[^\s"<>]+'), re.compile("@|://")
+_SPACE, _ASCII = re.compile(r"\s"), re.compile("[!#-~]")  # visible, and no quotation mark
+
 # More combining marks in a row than any living orthography needs would paint over neighbouring lines.
 _MOST_MARKS = 4
 
@@ -58,8 +63,32 @@ def escape(text: str, *, newlines: bool = False) -> str:
     if not _plain(text.replace("\n", "").replace("\t", "") if newlines else text):
         text = _escaped(text, newlines)
     if not text.isascii():
-        text = "\n".join(_told_apart(line) for line in text.split("\n"))
+        text = "\n".join(map(_told_apart, text.split("\n")))
     return isolated(text)
+
+
+def escape_name(text: str) -> str:
+    """`escape`, of what is told from others by its letters: a name, a path, an address, a method. What is drawn as
+    something else becomes its code point, too (`lookalikes.ambiguous`)."""
+    shown = escape(text)
+    if shown.isascii() or not (places := ambiguous(bare(shown))):
+        return shown
+    return escape_name(_with_codes(bare(shown), places))  # beside what was replaced, others may now pose as ASCII's
+
+
+def escape_value(text: str) -> str:
+    """`escape`, of a value on one line, bare or as JSON: in it a text without spaces counts as a name, and so does an
+    address; all else as a message's."""
+    if text.isascii():
+        return escape(text)
+    return escape(_JSON_TEXT.sub(lambda found: _escape_text(found[0]), text) if '"' in text else _escape_text(text))
+
+
+def _escape_text(text: str) -> str:
+    if _SPACE.search(text):
+        return _WORD.sub(lambda found: escape_name(found[0]) if _OF_ADDRESS.search(found[0]) else found[0], text)
+    # Where a language is written without spaces, what holds nothing of ASCII may be a whole sentence.
+    return escape_name(text) if _ASCII.search(text) else text
 
 
 def _escaped(text: str, newlines: bool) -> str:
@@ -105,8 +134,13 @@ def _is_beside(text: str, place: int, step: int) -> bool:
 
 
 def _told_apart(line: str) -> str:
+    """Letters become their code points until none is left that is taken for another: without those, others may be."""
     places = alike(line)
-    return "".join(_code(char) if place in places else char for place, char in enumerate(line)) if places else line
+    return _told_apart(_with_codes(line, places)) if places else line
+
+
+def _with_codes(line: str, places: frozenset[int]) -> str:
+    return "".join(_code(char) if place in places else char for place, char in enumerate(line))
 
 
 def _code(char: str) -> str:

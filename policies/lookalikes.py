@@ -39,6 +39,11 @@ _WORD = re.compile(r"[^\W_]+")
 _LETTERS = frozenset({"Lu", "Ll", "Lt", "Lo", "Nl", "Nd"})
 _RIGHT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800-\U0001efff"
 _RUN = f"[{_RIGHT}]+(?: +[{_RIGHT}]+)*"
+_DRAWN_ALIKE = frozenset({"<compat>", "<font>", "<noBreak>", "<small>"})  # of `unicodedata.decomposition`
+_BY_PLACE = frozenset({"<initial>", "<medial>", "<final>", "<isolated>"})
+_MOST_JOINED = 30  # marks on a letter, as in Unicode's stream-safe format: what is longer takes too long to compare
+_OWN_LOOK = frozenset("§©®°±×÷«»¿¡¶")  # frequent in names, and drawn as nothing else, like signs of currencies
+_SIGN_RUN = re.compile("[sd][sdm]*")  # signs, dashes and the marks on them
 _TO_RIGHT, _ISOLATED = re.compile(f"({_RUN})"), re.compile(f"{ISOLATE}({_RUN}){END}")
 
 
@@ -83,6 +88,58 @@ def alike(line: str) -> frozenset[int]:
             ):
                 found.add(place)
     return frozenset(found)
+
+
+def ambiguous(name: str) -> frozenset[int]:
+    """The places in a name of what is drawn as something else: what isn't in normal form (NFC), what only stands for
+    another letter, and signs beside ASCII's own, like the other hyphens. Marks go with the letter that they are on."""
+    found = _not_normal(name) | {place for place, char in enumerate(name) if _stands_for_another(char)}
+    for place, char in enumerate(name):
+        if place - 1 in found and unicodedata.category(char)[0] == "M":
+            found.add(place)
+    kinds = "".join("a" if place in found or char.isascii() else _sign(char) for place, char in enumerate(name))
+    for run in _SIGN_RUN.finditer(kinds):
+        if "d" in run[0] or "a" in kinds[max(run.start() - 1, 0) : run.end() + 1]:
+            found.update(range(*run.span()))
+    return frozenset(found)
+
+
+def _not_normal(name: str) -> set[int]:
+    found: set[int] = set()
+    if unicodedata.is_normalized("NFC", name):
+        return found
+    begun = ""  # the letter there with what belongs to it
+    for place, char in enumerate(name):
+        whole = unicodedata.normalize("NFC", begun) + char
+        joins = len(begun) > _MOST_JOINED or unicodedata.normalize("NFC", begun + char) != whole
+        if joins:
+            found.add(place)
+        if not (joins or unicodedata.combining(char)):
+            begun = char
+        elif len(begun) <= _MOST_JOINED:
+            begun += char
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _stands_for_another(char: str) -> bool:
+    """Whether it is drawn as what it decomposes to: one letter, a ligature, or an Arabic letter by its place."""
+    how, _, of = unicodedata.decomposition(char).partition(" ")
+    alone = " " not in of or unicodedata.category(char) in ("Ll", "Lu", "Lt")
+    return how in _BY_PLACE or (how in _DRAWN_ALIKE and alone)
+
+
+@lru_cache(maxsize=4096)
+def _sign(char: str) -> str:
+    """What stands for it in `_SIGN_RUN`. Full-width signs are told by their width."""
+    category = unicodedata.category(char)
+    if category[0] == "M":
+        return "m"
+    if category == "Sc" or char in _OWN_LOOK:
+        return "x"
+    if (category[0] in "PS" or category == "Lm") and unicodedata.east_asian_width(char) not in ("W", "F"):
+        return "d" if category == "Pd" else "s"
+    return "x"
 
 
 def right_to_left(text: str) -> tuple[str, ...]:

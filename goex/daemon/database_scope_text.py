@@ -5,6 +5,7 @@ from __future__ import annotations
 from mapper.scope_effects import Meaning
 from policies.actions import Need
 from policies.databases import OTHERWISE, SERVICE
+from policies.display_text import escape_name
 
 _DOING = {
     "select": "read any rows of",
@@ -29,7 +30,8 @@ def is_database(need: Need) -> bool:
 
 def doing(scope: str, database: str) -> str:
     """`change any rows of orders in shop`."""
-    table, _, verb = scope.rpartition(":")
+    table, _, verb = map(escape_name, scope.rpartition(":"))
+    database = escape_name(database)
     if not table:
         return f"{_OTHERWISE if scope == OTHERWISE else _PAIRS} in {database}"
     return f"{_DOING.get(verb, f'{verb} in')} {table} in {database}"

@@ -23,7 +23,7 @@ from mapper.catalog import Catalog
 from mapper.least_scopes import opened, risk_of
 from policies.actions import ApiCalls, Code, Need, Plan, Revert
 from policies.decisions import filled_later
-from policies.display_text import counted
+from policies.display_text import counted, escape_name, escape_value
 from policies.grants import PERSON
 from policies.services import Risk
 from policies.tasks import Task
@@ -87,16 +87,16 @@ def _once(asked: Asked) -> list[str]:
 
 def _unasked(choice: Choice, need: Need, asked: Asked, catalog: Catalog) -> str:
     """What could then be done with one scope."""
-    who = _who(asked.row.agent)
+    who, account = _who(asked.row.agent), escape_name(need.account)
     if need.service == "files":
         if choice is Choice.ARGUMENTS:
             action = asked.plan.action
             which = f"the program of {action.target} again" if isinstance(action, Revert) else "this very program"
-            return f"{who} may run {which} in {need.account}, and undo and redo it, without asking."
+            return f"{who} may run {which} in {account}, and undo and redo it, without asking."
         if need.risk is Risk.READ:
-            return f"{who} may read everything in {need.account} by any program, without asking."
+            return f"{who} may read everything in {account} by any program, without asking."
         return (
-            f"{who} may run any program in {need.account}, which can read, change and delete everything there, and"
+            f"{who} may run any program in {account}, which can read, change and delete everything there, and"
             " undo and redo what such programs did, without asking."
         )
     if is_database(need):
@@ -104,13 +104,13 @@ def _unasked(choice: Choice, need: Need, asked: Asked, catalog: Catalog) -> str:
             return f"{who} may {doing(need.scope, need.account)} without asking, whichever statement it is by."
         own_ones = own(need)
         if "statement" not in own_ones:
-            return f"{who} may do this very thing again ({need.scope} in {need.account}) without asking."
+            return f"{who} may do this very thing again ({escape_name(need.scope)} in {account}) without asking."
         which = "this very statement" if len(need.arguments) == 1 else "these very statements"
         return f"{who} may {doing(need.scope, need.account)} without asking, by {which} alone."
     if is_code(need):
         which = "this very program, one" if choice is Choice.ARGUMENTS else "any program"
         return f"{who} may {code_scope_text.doing(need.scope, which)} without asking."
-    start = f"{who} may use {need.service}:{need.scope} on account {need.account} without asking:"
+    start = f"{who} may use {need.service}:{need.scope} on account {account} without asking:"
     used = ", ".join(need.methods)
     if choice is Choice.ARGUMENTS and isinstance(asked.plan.action, Code):
         return f"{start} only {used}, only from this very program{_held_in_code(need)}."
@@ -142,7 +142,7 @@ def _held_to(need: Need) -> str:
 
 def _value(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST_VALUE else f"the {len(text)} characters shown above"
+    return escape_value(text) if len(text) <= _LONGEST_VALUE else f"the {len(text)} characters shown above"
 
 
 def _beyond(choice: Choice, asked: Asked) -> list[str]:
@@ -197,4 +197,4 @@ def _worst(need: Need, catalog: Catalog) -> Risk:
 
 
 def _who(agent: str) -> str:
-    return "Your own command line" if agent == PERSON else f"The agent “{agent}”"
+    return "Your own command line" if agent == PERSON else f"The agent “{escape_name(agent)}”"

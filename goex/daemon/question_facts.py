@@ -9,7 +9,7 @@ from typing import Any
 from mapper.catalog import Catalog
 from policies.actions import ApiCalls, Code, Files, Mongo, Plan, Revert, Sql, UndoClass
 from policies.decisions import filled_later
-from policies.display_text import counted, escape
+from policies.display_text import counted, escape, escape_name
 from policies.reversions import Standing
 from policies.rules.audience import recipients_of
 from policies.services import Method, Risk, Service
@@ -87,7 +87,7 @@ def _rows(plan: Plan) -> str:
         for one in reached[:_MOST]
     ]
     left = len(reached) - _MOST
-    return escape(f"at most {', '.join(said)}{f' and {left} more kinds' if left > 0 else ''}")
+    return escape_name(f"at most {', '.join(said)}{f' and {left} more kinds' if left > 0 else ''}")
 
 
 def undo(plan: Plan, catalog: Catalog) -> str:

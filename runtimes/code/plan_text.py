@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from mapper.code.found_calls import Finding
 from policies.actions import Code, Plan
-from policies.display_text import counted, escape, shorten
+from policies.display_text import counted, escape, escape_name, escape_value, shorten
 from runtimes.code.permits import Permit
 from runtimes.gateway.plan import Slot
 from runtimes.sandbox.contract import Profile
@@ -58,7 +58,7 @@ def permit_line(permit: Permit) -> str:
         where += f" and {len(permit.lines) - 6} more"
     found = where if permit.lines else "named for it"
     often = counted(permit.rule.calls, "time")
-    said = f"{permit.method_id} as {permit.account} → {target(permit)}, up to {often} ({found})"
+    said = f"{permit.method_id} as {escape_name(permit.account)} → {target(permit)}, up to {often} ({found})"
     return escape(said)
 
 
@@ -74,11 +74,11 @@ def argument_lines(permit: Permit) -> list[str]:
     lines: list[str] = []
     for name, values in permit.held.items():
         said = " or ".join(_value(value) for value in values)
-        lines.append(escape(f"{name}: {said}{', or left out' if name in permit.optional else ''}"))
+        lines.append(escape_value(f"{name}: {said}{', or left out' if name in permit.optional else ''}"))
     rule = permit.rule
     for name, values in permit.parts.items():
         said = " or ".join(_value(value) for value in values)
-        lines.append(escape(f"{name}: {said}{', or left out' if name in permit.optional else ''}"))
+        lines.append(escape_value(f"{name}: {said}{', or left out' if name in permit.optional else ''}"))
     # What must be there may stand in the query: then nobody looks at the body.
     if rule.body_format == "any" and set(rule.must) <= rule.query.keys() and not any(rule.fields.values()):
         said = "a file, or a body in parts: whatever the program makes it, passed on unread, but for JSON and forms"

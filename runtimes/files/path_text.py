@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from policies.display_text import escape
+from policies.display_text import escape_name
 
 
 def shown(path: bytes) -> str:
     """A path as it can be shown: escaped, "." for the root; bytes that aren't UTF-8 as their escapes."""
-    return escape(path.decode("utf-8", "surrogateescape")) or "."
+    return escape_name(path.decode("utf-8", "surrogateescape")) or "."

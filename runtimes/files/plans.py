@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from policies.actions import Ended, Files, Need, Outcome, Plan, Revert, UndoClass
-from policies.display_text import counted, escape
+from policies.display_text import counted, escape, escape_name
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.services import Risk
@@ -220,7 +220,7 @@ def commit_plan(revert: Revert, plan: Plan) -> Plan:
         None,
         # Not the program's arguments: a grant for one program doesn't cover giving up its undo.
         needs=(_need(path, {"verb": "commit"}),),
-        lines=(f"Folder: {escape(path)}", "Its snapshots for this action are deleted; the folder isn't touched."),
+        lines=(f"Folder: {escape_name(path)}", "Its snapshots for this action are deleted; the folder isn't touched."),
         undo_class=UndoClass.IRREVERSIBLE,
         undo_text="The action can't be undone or redone after this.",
     )
@@ -304,9 +304,9 @@ def _reverting(
 
 
 def _folder_line(folder: Folder) -> str:
-    shown = "".join(f", which is {escape(path)}, too" for path in folder.also[:_PATHS_SHOWN])
+    shown = "".join(f", which is {escape_name(path)}, too" for path in folder.also[:_PATHS_SHOWN])
     more = len(folder.also) - _PATHS_SHOWN
-    return f"Folder: {escape(folder.path)}{shown}{f', and {more} more' if more > 0 else ''}"
+    return f"Folder: {escape_name(folder.path)}{shown}{f', and {more} more' if more > 0 else ''}"
 
 
 def _pinned(folder: Folder) -> JsonObject:

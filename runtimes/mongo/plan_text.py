@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from policies.actions import Plan
 from policies.databases import Address
-from policies.display_text import escape, shorten
+from policies.display_text import escape, escape_name, shorten
 from policies.jsonvalue import parse
 from runtimes.base import DryLine
 from runtimes.mongo.backend import Collection
@@ -28,7 +28,7 @@ def where(name: str, address: Address, *, encrypted: bool) -> str:
     hosts = ", ".join(f"{host}:{port}" for host, port in address.hosts)
     tls = "" if encrypted else ", not encrypted"
     user = f", as {address.user}" if address.user else ", without a user"
-    return escape(f"{name} (MongoDB at {hosts}{tls}, database {address.database}{user})")
+    return escape_name(f"{name} (MongoDB at {hosts}{tls}, database {address.database}{user})")
 
 
 _ONE_LINE = 200  # characters of an operation that stands on one line
@@ -50,7 +50,7 @@ def warning_lines(plan: Plan) -> tuple[str, ...]:
     """The writes without a condition, and what a server without transactions lets others see."""
     program = parse_operations(plan.resolved["operations"])
     tables = {one.collection: None for one in program.operations if isinstance(one, Write) and one.everywhere}
-    lines = [escape(f"THE FILTER IS EMPTY: every document of {name}.") for name in tables]
+    lines = [escape_name(f"THE FILTER IS EMPTY: every document of {name}.") for name in tables]
     if not program.reads_only and not plan.resolved["transactions"]:
         lines.append("The server has no transactions: others may see it half done.")
     return tuple(lines)
@@ -63,9 +63,9 @@ def operations(texts: Iterable[str], program: Program) -> Iterator[str]:
         yield f"Operation {number} of {len(listed)}:" if len(listed) > 1 else "Operation:"
         yield from barred(json.dumps(parse(text), indent=2, ensure_ascii=False))
     for (collection, verb), uses in program.uses().items():
-        yield escape(f"It {_DOES[verb]} {collection}.")
+        yield escape_name(f"It {_DOES[verb]} {collection}.")
         if verb != "insert" and any(isinstance(one, Write) and one.everywhere for one in uses):
-            yield escape(f"THE FILTER IS EMPTY: it is for every document of {collection}.")
+            yield escape_name(f"THE FILTER IS EMPTY: it is for every document of {collection}.")
         elif verb != "insert" and any(isinstance(one, Write) and one.lacking for one in uses):
             yield "Its filter may keep out nothing: it only asks that a field is lacking."
 
@@ -79,9 +79,9 @@ def bounds(program: Program, bound: int, collections: dict[str, Collection], *, 
     for name in program.written:
         found = collections.get(name)
         if found is None:
-            yield escape(f"There is no collection {name} yet: it is made, and an undo leaves it there, empty.")
+            yield escape_name(f"There is no collection {name} yet: it is made, and an undo leaves it there, empty.")
         elif found.expires:
-            yield escape(
+            yield escape_name(
                 f"The server deletes documents of {name} by itself when they are old enough: what it deleted in "
                 "between is a change by somebody else for an undo."
             )

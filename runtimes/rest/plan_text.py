@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from policies.actions import Plan, UndoClass
-from policies.display_text import escape
+from policies.display_text import escape, escape_name, escape_value
 from policies.graphql import operation_of, paths_of
 from policies.jsonpath import is_filter
 from policies.reversions import Standing
@@ -101,7 +101,7 @@ def _asked_for(step: Step) -> list[str]:
 
 def heading(step: Step) -> str:
     """`slack.chat.postMessage as work → POST https://slack.com/api/chat.postMessage`."""
-    words = f"{_ROLE[step.role]} {step.method_id} as {step.account} → {target(step.request)}"
+    words = f"{_ROLE[step.role]} {step.method_id} as {escape_name(step.account)} → {target(step.request)}"
     return escape(words.strip())
 
 
@@ -156,8 +156,8 @@ def _argument(name: str, value: Any) -> list[str]:
     shown = _value(value)
     first, *rest = escape(shown, newlines=True).split("\n")
     if not rest:
-        return [f"    {escape(name)}: {first}"]
-    return [f"    {escape(name)}:", *(f"    | {line}" for line in (first, *rest))]
+        return [f"    {escape_name(name)}: {escape_value(shown)}"]
+    return [f"    {escape_name(name)}:", *(f"    | {line}" for line in (first, *rest))]
 
 
 def _value(value: Any) -> str:

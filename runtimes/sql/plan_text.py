@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from policies.display_text import counted, escape
+from policies.display_text import counted, escape, escape_name
 from runtimes.base import DryLine
 from runtimes.database_overview import SeenColumn, SeenTable
 from runtimes.sql.bounds import stepped
@@ -57,10 +57,10 @@ _WHY = {"statement": "", "cascade": ", by a foreign key's cascade", "trigger": "
 def where(name: str, place: Place) -> str:
     """`shop (PostgreSQL at db.example.org:5432, database shop, as app)`."""
     if place.path:
-        return escape(f"{name} (SQLite, the file {place.path})")
+        return escape_name(f"{name} (SQLite, the file {place.path})")
     at = place.socket or f"{place.host}:{place.port}"
     tls = "" if place.socket or place.tls == "verify" else ", not encrypted"
-    return escape(f"{name} ({NAMES[place.dialect]} at {at}{tls}, database {place.database}, as {place.user})")
+    return escape_name(f"{name} ({NAMES[place.dialect]} at {at}{tls}, database {place.database}, as {place.user})")
 
 
 def program_lines(program: Program) -> Iterator[str]:
@@ -85,7 +85,7 @@ def payload_lines(program: Program) -> tuple[str, ...]:
 def warning_lines(program: Program) -> tuple[str, ...]:
     """The statements without a condition."""
     tables = dict.fromkeys(name for one in program.statements if one.everywhere for name in (one.table, *one.others))
-    return tuple(escape(f"THERE IS NO WHERE: every row of {table}.") for table in tables)
+    return tuple(escape_name(f"THERE IS NO WHERE: every row of {table}.") for table in tables)
 
 
 def barred(text: str) -> Iterator[str]:
@@ -98,9 +98,10 @@ def _uses(statement: Statement) -> Iterator[str]:
         columns = f" (columns {', '.join(use.columns)})" if use.columns else " (all columns)"
         if use.verb in ("delete", "truncate", *_DEFINES):
             columns = ""
-        yield escape(f"  {_VERBS[use.verb]} {use.table}{columns}")
+        yield escape_name(f"  {_VERBS[use.verb]} {use.table}{columns}")
     if statement.everywhere:
-        yield escape(f"  THERE IS NO WHERE: it is for every row of {', '.join((statement.table, *statement.others))}.")
+        tables = ", ".join((statement.table, *statement.others))
+        yield escape_name(f"  THERE IS NO WHERE: it is for every row of {tables}.")
 
 
 _VERBS = {
@@ -119,12 +120,12 @@ def survey_lines(survey: Survey, schema: Schema, bound: int, *, uncounted: bool)
     """How many rows of which tables at most, what else is set in motion, and what stays moved. `uncounted`: a table's
     size is the bound of what a condition finds."""
     for one in survey.reached:
-        yield escape(f"At most {bounded(one)}.")
+        yield escape_name(f"At most {bounded(one)}.")
     written = dict.fromkeys(one.table for one in survey.reached)
     for name in written:
         table = schema.tables.get(name)
         if table is not None and table.triggers:
-            yield escape(f"Triggers of {name} run with it: {', '.join(table.triggers)}.")
+            yield escape_name(f"Triggers of {name} run with it: {', '.join(table.triggers)}.")
     if survey.counters:
         yield escape(f"These counters move, and undo doesn't set them back: {', '.join(survey.counters)}.")
     yield from (escape(note) for note in survey.notes)
@@ -137,7 +138,7 @@ def survey_lines(survey: Survey, schema: Schema, bound: int, *, uncounted: bool)
 
 def departing(tables: Iterable[str], policy: Policy) -> Iterator[str]:
     """That the entry would have it held."""
-    yield escape(f"The entry asks for versioning of {', '.join(tables)}: this is by {policy} all the same.")
+    yield escape_name(f"The entry asks for versioning of {', '.join(tables)}: this is by {policy} all the same.")
 
 
 def bounded(one: Reached, how: Mapping[str, str] = DONE) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.display_text import counted, escape, shorten
+from policies.display_text import counted, escape, escape_name, escape_value, shorten
 from policies.lookalikes import END, ISOLATE, bare, right_to_left
 
 TRICKS = {
@@ -196,3 +196,73 @@ def test_what_reads_from_right_to_left_is_isolated() -> None:
 
 def test_a_large_text_takes_no_longer_by_its_letters() -> None:
     escape("\u0440\u0435\u0441 p\u0430y \u05d0 " * 50_000)
+
+
+AMBIGUOUS = {
+    "an accent of its own": ("cafe\u0301", "cafe\\u{301}"),
+    "the sign of the unit": ("\u212bngstr\u00f6m", "\\u{212b}ngstr\u00f6m"),
+    "accents in another order": ("q\u0307\u0323", "q\u0307\\u{323}"),
+    "an accent behind one that joins": ("a\u0301\u0302", "a\\u{301}\\u{302}"),
+    "a Korean syllable in parts": ("\u1112\u1161\u11ab", "\u1112\\u{1161}\\u{11ab}"),
+    "a Kangxi radical": ("\u2f00\u65e5", "\\u{2f00}\u65e5"),
+    "a compatibility ideograph": ("\uf900", "\\u{f900}"),
+    "a ligature": ("\ufb01le", "\\u{fb01}le"),
+    "an Arabic letter by its place": ("\ufe91", "\\u{fe91}"),
+    "the sign for micro": ("\u00b5", "\\u{b5}"),
+    "another hyphen": ("#ops\u2010team", "#ops\\u{2010}team"),
+    "one that doesn't break": ("#ops\u2011team", "#ops\\u{2011}team"),
+    "one between Japanese letters": ("\u4f1a\u8b70\u2010\u65e5", "\u4f1a\u8b70\\u{2010}\u65e5"),
+    "a minus": ("\u2212rf", "\\u{2212}rf"),
+    "hyphens in a row": ("a\u2010\u2010\u2010b", "a\\u{2010}\\u{2010}\\u{2010}b"),
+    "a modifier letter": ("ann\u02bcs", "ann\\u{2bc}s"),
+    "a box's line": ("a\u2571b", "a\\u{2571}b"),
+    "a sign with its selector": ("x\u2194\ufe0f", "x\\u{2194}\\u{fe0f}"),
+    "a Cyrillic letter, as everywhere": ("#\u043eps", "#\\u{43e}ps"),
+}
+
+
+@pytest.mark.promise(8)
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_in_a_name_what_is_drawn_as_something_else_becomes_its_code_point(name: str) -> None:
+    text, wanted = AMBIGUOUS[name]
+    assert escape_name(text) == wanted
+    assert escape(wanted) == wanted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "na\u00efve-\u0142\u00f3d\u017a_\u00e5ngstr\u00f6m",
+        "\u8cc7\u6599\uff08\u6771\u4eac\uff09\u30fb\u30d5\u30a1\u30a4\u30eb\u301c",
+        "\ud55c\uae00 \U0001f389",
+        "Budget \u20ac500, 25\u00b0C, \u00a75 \u00a9 5\u00b11",
+        "\u0e19\u0e49\u0e33",
+        "\u0f56\u0f7c\u0f51\u0f0b\u0f61\u0f72\u0f42",
+    ],
+)
+def test_a_name_in_an_alphabet_of_its_own_stays_as_it_is(name: str) -> None:
+    assert escape_name(name) == name
+
+
+@given(st.text())
+def test_two_names_that_are_one_in_normal_form_are_shown_apart(text: str) -> None:
+    shown = escape_name(text)
+    for form in ("NFC", "NFD"):
+        again = unicodedata.normalize(form, text)
+        assert text == again or bare(shown) != bare(escape_name(again))
+    assert escape_name(shown) == shown == escape(shown)
+
+
+def test_a_message_stays_readable_and_the_names_in_a_value_are_told_apart() -> None:
+    prose = "We\u2019re done \u2014 cafe\u0301 at 5\u20136"
+    assert escape(prose) == escape_value(prose) == prose
+    said = f'{{"to": ["ann@ex\u2010ample.org", "Ann <b@ex\u2010ample.org>"], "text": "{prose}"}}'
+    assert escape_value(said) == said.replace("\u2010", "\\u{2010}")
+    assert escape_value("#ops\u2010team") == "#ops\\u{2010}team"
+    for sentence in ('"\u5b8c\u6210\u4e86\u2014\u2014\u62a5\u544a"', "\u5b8c\u6210\u4e86\u2014\u2014\u62a5\u544a"):
+        assert escape_value(sentence) == sentence
+
+
+def test_a_long_name_takes_no_longer_by_its_marks() -> None:
+    escape_name("a\u302e\u2010" * 20_000 + "a" + "\u302e" * 200_000)
+    escape_value(f"\u2010 {'a' * 200_000}" + ' "' + '\\"' * 100_000)

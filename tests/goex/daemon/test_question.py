@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from dataclasses import replace
 from typing import Any
 
@@ -97,6 +98,20 @@ def test_what_is_too_long_to_be_said_twice_is_shown_all_at_once() -> None:
 def test_a_lookalike_recipient_is_told_apart_in_the_sentence_too() -> None:
     lines, _ = said(posting("hi", channel="#\u043eps"))
     assert "#\\u{43e}ps" in lines.split("\n")[1] + lines.split("\n")[2]
+
+
+@pytest.mark.promise(8)
+@pytest.mark.parametrize("name", ["cafe\u0301", "caf\u00e9\u2011x", "\u2f00\u65e5", "\u212b"])
+def test_names_that_are_drawn_alike_are_told_apart(name: str) -> None:
+    other = unicodedata.normalize("NFKC", name).replace("\u2010", "-")
+    sentences = []
+    for each in (name, other):
+        lines, _ = said(posting("d\u00e9j\u00e0 vu \u2014 e\u0301t\u00e9", channel=f"#{each}"))
+        assert "d\u00e9j\u00e0 vu \u2014 e\u0301t\u00e9" in lines, "a message stays as it is"
+        question, _, payload = lines.partition("chat.postMessage as work")
+        sentences.append(question)
+        assert (each in question, each in payload) == (each == other, each == other)
+    assert len({unicodedata.normalize("NFKC", each) for each in sentences}) == 2
 
 
 def test_several_recipients_stand_by_name_and_the_rest_is_counted() -> None:
