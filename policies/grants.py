@@ -68,7 +68,7 @@ class Grant:
 
     def covers(self, need: Need, *, agent: str, digest: str, session: str, now: datetime) -> bool:
         """Whether this grant alone satisfies `need` now."""
-        if self.revoked is not None or (self.expires is not None and now >= self.expires):
+        if self.revoked is not None or self.is_over(now):
             return False
         if (self.agent, self.service, self.account, self.scope) != (
             agent,
@@ -98,6 +98,11 @@ class Grant:
     def knows(self, method: str, entry: str) -> bool:
         """Whether it holds for that method of its service, whose catalog entry is hashed to `entry` now."""
         return not self.entries or (bool(entry) and self.entries.get(method) == entry)
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether its time is over; also while its beginning is still to come, since a clock was set back: for how long
+        it was used already isn't known then."""
+        return now < self.created or (self.expires is not None and now >= self.expires)
 
     def unused_since(self) -> datetime:
         """When it was used last, or given."""

@@ -44,7 +44,7 @@ def _holds(grant: Grant, *, agent: str, session: str, now: datetime) -> bool:
         and grant.session in ("", session)
         and grant.revoked is None
         and grant.expires is not None
-        and now < grant.expires
+        and not grant.is_over(now)
     )
 
 

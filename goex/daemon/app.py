@@ -36,6 +36,7 @@ from goex.daemon.person_threads import in_thread
 from goex.daemon.polkit import Polkit
 from goex.daemon.process_state import batch_scheduled, docker_state, state_id
 from goex.daemon.rpc_context import Behind, Callers
+from goex.daemon.steady_clock import SteadyClock
 from goex.daemon.unlock import Opening, open_at_start
 from goex.daemon.vault_state import VaultState
 from goex.daemon.waiting_calls import WaitingCalls
@@ -48,7 +49,7 @@ from goex.engine.intents import Mappings
 from goex.engine.peers import Presence, Sessions
 from goex.engine.retention import Retention
 from goex.engine.reversions import Reversions
-from goex.journal.chain import Journal, utc_now
+from goex.journal.chain import Journal
 from goex.journal.states import State
 from goex.paths import Paths, check_held, make_open
 from goex.rpc import goex_pb2 as pb
@@ -81,7 +82,7 @@ class App:
     paths: Paths
     config: Config
     stop: Callable[[], None]
-    clock: Callable[[], datetime] = utc_now
+    clock: Callable[[], datetime] = field(default_factory=SteadyClock)
     journal: Journal = field(init=False)
     grant_store: GrantStore = field(init=False)
     vault_state: VaultState = field(init=False)
@@ -265,12 +266,13 @@ class App:
             self.vault_state.seal(WORDS[why])
             self._forget_whoever_came()  # also while that was written: nothing of it outlives the keys
         log.info("the vault was sealed: %s", WORDS[why])
-        await self._end_acting()  # also what began while the others were being ended
-        await self.runtimes.forget()
+        # Also what began while the others were being ended. The gateway isn't ended after that: the person may have
+        # unlocked the vault by then, and another action be served.
+        await asyncio.gather(self._end_acting(), self.runtimes.forget())
 
     async def _end_acting(self) -> None:
-        for row in self.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING)):
-            await self.engine.cancel(row.id, why="the vault was sealed")
+        acting = self.engine.core.actions.in_states((State.ALLOWED, State.PREPARED, State.RUNNING))
+        await asyncio.gather(*(self.engine.cancel(row.id, why="the vault was sealed") for row in acting))
 
     # ---- parts
 

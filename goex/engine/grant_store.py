@@ -145,7 +145,7 @@ class GrantStore:
             for grant in (self._grants[id] for id in self._by_agent.get(agent, ()))
             if not grant.constraints
             and not grant.methods
-            and (grant.expires is None or now < grant.expires)
+            and not grant.is_over(now)
             and (grant.width is Width.PERMANENT or (grant.width is Width.SESSION and grant.session == session))
             and not self._lapsed(grant, now)
         )

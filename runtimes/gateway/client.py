@@ -29,6 +29,7 @@ from runtimes.gateway.rpc_frames import BrokenFrame, Conversation, Ended, Messag
 from vault.lease import Lease
 
 _START_SECONDS = 30.0
+_ANSWER_SECONDS = 30.0
 _STOP_SECONDS = 3.0
 
 
@@ -58,20 +59,24 @@ class GatewayClient:
         self._opened: dict[str, _Opened] = {}
         self._lock = asyncio.Lock()
         self._stopped = False
+        self._ended = 0  # how often `end` was called
 
     async def start(self) -> None:
         """Start the process, if there is none. Raises GatewayFailed."""
         self._stopped = False
-        await self._started()
+        await self._started(self._ended)
 
-    async def _started(self) -> None:
+    async def _started(self, ended: int) -> None:
+        """Start the process, if there is none, for somebody who came when `end` had been called so often."""
         async with self._lock:
             if self._stopped:
                 raise GatewayFailed("The gateway was stopped.", next_step="Ask again when the daemon is back.")
             if self._running is not None and self._running.conversation.over:
                 await self._running.over
-            if self._running is None:
+            if self._running is None and self._ended == ended:
                 await self._start()
+            if self._ended != ended:
+                raise GatewayFailed("The vault was sealed.", next_step="Unlock it, then ask again: goex vault unlock")
 
     @property
     def ca_pem(self) -> str:
@@ -87,21 +92,22 @@ class GatewayClient:
         """See the contract. Raises InvalidInput for a plan that can't be served, GatewayFailed."""
         if plan.action_id in self._opened:
             raise InvalidInput("This action is served already.")
-        opened = self._opened[plan.action_id] = _Opened(observer)
+        opened, ended = _Opened(observer), self._ended
+        self._opened[plan.action_id] = opened
         try:
             fields = {"plan": to_json(plan), "leases": [lease_to_json(lease) for lease in leases]}
             try:
-                await self._open(opened, fields)
+                await self._open(opened, fields, ended)
             except GatewayFailed:
                 # It may have died unnoticed before this; an action of which nothing was served can begin again.
-                await self._open(opened, fields)
+                await self._open(opened, fields, ended)
         except BaseException:
             self._opened.pop(plan.action_id, None)
             raise
         return opened.folder
 
-    async def _open(self, opened: _Opened, fields: Message) -> None:
-        await self._started()
+    async def _open(self, opened: _Opened, fields: Message, ended: int) -> None:
+        await self._started(ended)
         running = self._running
         opened.served_by, opened.dead = (None if running is None else running.conversation), False
         reply = await self._call("open", **fields)
@@ -130,17 +136,19 @@ class GatewayClient:
         await self.end()
 
     async def end(self) -> None:
-        """End the process, and with it what its memory has of secrets. The next `open` starts another."""
+        """End the process, and with it what its memory has of secrets. An `open` that is under way fails: what it would
+        hand over was lent before. The next one starts another process."""
+        self._ended += 1
         async with self._lock:
             running = self._running
             if running is None:
                 return
-            await running.conversation.close()
             try:
                 async with asyncio.timeout(_STOP_SECONDS):
+                    await running.conversation.close()
                     await running.process.wait()
             except TimeoutError:
-                running.process.kill()
+                _kill(running.process)
             await running.over
 
     async def _call(self, op: str, **fields: object) -> Message:
@@ -148,7 +156,13 @@ class GatewayClient:
         if running is None:
             raise GatewayFailed("The gateway process died.")
         try:
-            return await running.conversation.call(op, **fields)
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                return await running.conversation.call(op, **fields)
+        except TimeoutError as error:
+            # One that doesn't answer holds leases all the same, and nobody would be rid of it.
+            _kill(running.process)
+            await asyncio.wait({running.over})
+            raise GatewayFailed("The gateway process didn't answer in time and was ended.") from error
         except Unavailable as error:
             gone = isinstance(error, Ended)
             raise GatewayFailed("The gateway process died." if gone else error.message) from error

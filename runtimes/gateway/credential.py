@@ -125,4 +125,5 @@ def spellings(secret: bytes) -> tuple[bytes, ...]:
         return secret, quote_from_bytes(secret, safe="").encode()
     written = [json.dumps(text, ensure_ascii=ascii)[1:-1] for ascii in (True, False)]
     written += [html.escape(written[0]), quote(text, safe="")]
+    written += [written[0].replace("/", "\\/"), written[0].replace("+", "\\u002B")]  # as PHP and .NET write JSON
     return secret, *(each.encode("utf-8") for each in written)

@@ -15,6 +15,7 @@ from runtimes.gateway.http_framing import Body, BrokenBody, Chunked
 from runtimes.gateway.streams import Stream
 
 _MAX_HEAD = 64 * 1024
+_MOST_INTERIM = 16  # answers of 1xx before the answer
 
 Headers = Sequence[tuple[str, str]]
 
@@ -82,8 +83,9 @@ class UpstreamRequest:
 
     async def head(self, *, upgrade: bool = False) -> tuple[int, list[tuple[str, str]]]:
         """Status and headers (names in lower case) of the answer."""
+        interim = 0
         try:
-            while True:
+            while interim <= _MOST_INTERIM:
                 event = self._http.next_event()
                 if event is h11.NEED_DATA:
                     self._http.receive_data(await self.stream.read())
@@ -95,10 +97,13 @@ class UpstreamRequest:
                 elif isinstance(event, h11.Response):
                     self.status = event.status_code
                     return self._begin_body(event)
-                elif not isinstance(event, h11.InformationalResponse):
+                elif isinstance(event, h11.InformationalResponse):
+                    interim += 1
+                else:
                     raise OSError("the connection ended")
         except (OSError, h11.RemoteProtocolError) as error:
             raise self._nothing(error) from error
+        raise NoAnswer(f"{self._origin} sent more than {_MOST_INTERIM} interim answers (1xx) and no answer.")
 
     def _begin_body(self, head: h11.Response) -> tuple[int, list[tuple[str, str]]]:
         headers = _headers(head)
@@ -151,7 +156,10 @@ class UpstreamRequest:
         self._early = b""
         try:
             if data:
-                return self._body.take(data)
+                content = self._body.take(data)
+                if not self._body.done:
+                    self._early = self._body.rest
+                return content
             self._body.end()
         except BrokenBody as error:
             raise self._broken(error.message) from error

@@ -16,6 +16,9 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(;[\t\x20-\x7e\x80-\xff]*)?")
 _TRAILER = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}:[\t\x20-\x7e\x80-\xff]*")
 _LONGEST_LINE = 4096
 _MOST_TRAILERS = 64
+_FREE_FRAMING = 2**20  # bytes between chunks that may come whatever is in the chunks
+_FRAMING_RATIO = 16  # times the content: chunks of one byte make five
+_LINES_AT_ONCE = 1024  # that are read before others have their turn
 
 _FREE = 32 * 2**20  # bytes that may be unpacked whatever they were packed into
 _RATIO = 250  # times: gzip of the same letter makes 1,030, of anything that means something rarely 100
@@ -34,7 +37,7 @@ class Body:
     def __init__(self, length: int | None) -> None:
         self.left = length
         self.done = length == 0
-        self.rest = b""  # what came after the end
+        self.rest = b""  # of what was taken last: what is after the end, or is to be taken in another turn
 
     def take(self, data: bytes) -> bytes:
         """The content in the next bytes of the connection. Raises BrokenBody."""
@@ -61,13 +64,14 @@ class Chunked(Body):
         self._strict = strict
         self._line = bytearray()
         self._chunk = 0  # bytes of the chunk that are still to come
+        self._framing = _FREE_FRAMING  # bytes that may still come between chunks
         self._closing = False  # the end of a chunk's line is next
         self._trailers = -1  # -1: not there yet
 
     def take(self, data: bytes) -> bytes:
         found: list[bytes | memoryview] = []
-        view, at = memoryview(data), 0
-        while at < len(data) and not self.done:
+        view, at, lines = memoryview(data), 0, 0
+        while at < len(data) and not self.done and lines < _LINES_AT_ONCE:
             if self._chunk:
                 piece = view[at : at + self._chunk]
                 found.append(piece)
@@ -81,12 +85,15 @@ class Chunked(Body):
                 raise BrokenBody("a line between chunks is too long")
             at = end + 1 if end >= 0 else len(data)
             if end >= 0:
+                lines += 1
                 line, self._line = bytes(self._line), bytearray()
+                self._framing -= len(line)
+                if self._framing < 0:
+                    raise BrokenBody("there is far more between the chunks than in them")
                 if not line.endswith(b"\r\n"):
                     raise BrokenBody("a line between chunks doesn't end with CR LF")
                 self._read(line[:-2])
-        if self.done:
-            self.rest = data[at:]
+        self.rest = data[at:]
         return b"".join(found)
 
     def end(self) -> None:
@@ -108,6 +115,7 @@ class Chunked(Body):
             if match is None or (self._strict and len(match[1]) != len(line)):
                 raise BrokenBody("a chunk's size isn't a number")
             self._chunk = int(match[1], 16)
+            self._framing += _FRAMING_RATIO * self._chunk
             if not self._chunk:
                 self._trailers = 0
 

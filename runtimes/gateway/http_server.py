@@ -33,6 +33,7 @@ class ClientConnection:
 
     async def read_head(self) -> bytes | None:
         """The raw head of the next request with its empty line; None at the end. Raises BadHead."""
+        await asyncio.sleep(0)  # where requests are pipelined, nothing else waits between two of them
         while True:
             end = self._buffer.find(b"\r\n\r\n")
             if end >= 0:
@@ -67,6 +68,7 @@ class RequestBody:
             self._continues = False
             await self._client.stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         while not self._body.done:
+            await asyncio.sleep(0)
             data = self._client.rest() or self._client.stream.ready()
             if data is None:
                 await self._client.stream.readable()
@@ -77,8 +79,7 @@ class RequestBody:
                 content = self._body.take(data)
             except BrokenBody as error:
                 raise BadHead("smuggling", error.message) from error
-            if self._body.done:
-                self._client.give_back(self._body.rest)
+            self._client.give_back(self._body.rest)
             self.size += len(content)
             if self.size > limit:
                 raise BadHead("limits", f"the body is longer than {limit} bytes")

@@ -93,7 +93,7 @@ class Proxy:
         if reply.began:
             return False  # its answer is cut off, which is all that can be said by now
         await body.drain()
-        last = not body.done
+        last = not body.done or self._context.reporter.over
         await reply.whole(no.status, JSON, refusal_body(no, asked.head.method, where), last=last)
         return not last
 

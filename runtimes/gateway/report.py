@@ -34,13 +34,18 @@ class Reporter:
         self.policy = policy
         self._refusals = 0
 
+    @property
+    def over(self) -> bool:
+        """Whether so much was refused that nothing more is taken."""
+        return self._refusals >= MAX_REFUSALS
+
     async def refused(self, method: str, target: str, no: No) -> None:
         """Report a refusal; the last one that is reported ends the action."""
         self._refusals += no.kind != "busy"
         if self._refusals > MAX_REFUSALS:
             return
         reason = no.reason
-        if self._refusals == MAX_REFUSALS:
+        if self.over:
             reason = f"{reason}; that was the {MAX_REFUSALS}th refusal, and nothing more is taken"
             self.policy.stop("too much was refused")
         await self.observer.refused(Refusal(

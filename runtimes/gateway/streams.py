@@ -12,7 +12,8 @@ import ssl
 from typing import Protocol
 
 _CHUNK = 65_536
-_MUCH = 262_144
+_MUCH = 262_144  # bytes; whoever took so many at once lets the others have their turn
+_LEAST = 4096  # bytes that one piece counts for
 
 
 class Stream(Protocol):
@@ -21,7 +22,8 @@ class Stream(Protocol):
         ...
 
     def ready(self) -> bytes | None:
-        """Bytes that are there already; b"" at the end; None where it has to be waited for."""
+        """Bytes that are there already; b"" at the end; None where it has to be waited for, or where so much was taken
+        without a wait that it is the turn of others."""
         ...
 
     async def readable(self) -> None:
@@ -38,6 +40,7 @@ class SocketStream:
         self._socket = sock
         self._loop = asyncio.get_running_loop()
         self._writing = asyncio.Lock()  # the bytes of two writers must not mix
+        self._taken = 0  # bytes, in this turn of the event loop
 
     async def read(self) -> bytes:
         while (data := self.ready()) is None:
@@ -53,10 +56,20 @@ class SocketStream:
             self._loop.remove_reader(self._socket)
 
     def ready(self) -> bytes | None:
+        # A peer that sends without end must not keep the loop from its timers and its other tasks.
+        if self._taken >= _MUCH:
+            return None
         try:
-            return self._socket.recv(_MUCH)
+            data = self._socket.recv(_MUCH)
         except (BlockingIOError, InterruptedError):
             return None
+        if not self._taken:
+            self._loop.call_soon(self._next_turn)
+        self._taken += max(len(data), _LEAST)
+        return data
+
+    def _next_turn(self) -> None:
+        self._taken = 0
 
     async def write(self, data: bytes) -> None:
         async with self._writing:

@@ -25,6 +25,7 @@ from runtimes.gateway.stream_redactor import StreamRedactor
 from runtimes.gateway.streams import Stream
 
 MAX_MESSAGE = 2**20
+_MOST_FRAGMENTS = 4096  # of a message: those of no length would have no end
 _IN_A_THREAD = 65_536  # bytes of a message from which on other actions shouldn't wait for it
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CONTINUES, _TEXT, _BINARY, CLOSE, _PING, _PONG = 0, 1, 2, 8, 9, 10
@@ -78,6 +79,7 @@ class Messages:
         self._buffer = bytearray()
         self._opcode = 0  # of the message that goes on
         self._parts = bytearray()
+        self._fragments = 0
 
     def feed(self, data: bytes) -> Iterator[Message]:
         self._buffer += data
@@ -90,11 +92,14 @@ class Messages:
                 raise BrokenSocket("a message begins within another")
             self._opcode = opcode or self._opcode
             self._parts += payload
+            self._fragments += 1
+            if self._fragments > _MOST_FRAGMENTS:
+                raise BrokenSocket(f"a message is in more than {_MOST_FRAGMENTS} fragments", 1009)
             if len(self._parts) > MAX_MESSAGE:
                 raise BrokenSocket(f"a message is longer than {MAX_MESSAGE} bytes", 1009)
             if final:
                 message = Message(self._opcode, bytes(self._parts))
-                self._opcode, self._parts = 0, bytearray()
+                self._opcode, self._parts, self._fragments = 0, bytearray(), 0
                 yield message
 
     def _frame(self) -> tuple[bool, int, bytes] | None:
@@ -193,6 +198,7 @@ class WebSocketProxy:
                     self._said += len(message.payload)
                     self._check(message)
                     await self._call.send(written(message, masked=True))
+                    await asyncio.sleep(0)  # many messages may be there at once, and others wait for their turn
         except BrokenSocket as error:
             await stream.write(written(closing(error.reason), masked=False))
             raise Refused(No(error.message, status=400, kind="framing")) from error
@@ -217,6 +223,7 @@ class WebSocketProxy:
                     self._count(len(message.payload))
                     clean = await self._cleaned(message)
                     await self._client.stream.write(written(clean, masked=False))
+                    await asyncio.sleep(0)
                     if message.opcode == CLOSE:
                         return
                 data = await _some(stream)

@@ -129,6 +129,7 @@ def hang_up(stream: socket.socket) -> None:
 
 async def receive(loop: asyncio.AbstractEventLoop, stream: socket.socket) -> bytes:
     """What comes next on it; b"" at its end."""
+    await asyncio.sleep(0)  # sock_recv doesn't wait where something is there, and a container may write without end
     try:
         return await loop.sock_recv(stream, _CHUNK)
     except ConnectionError:  # the engine went away: what follows will say so

@@ -133,6 +133,14 @@ def test_each_statement_is_one_use_of_its_line(statements: tuple[str, ...], time
     assert len(found) == used
 
 
+@pytest.mark.promise(92)
+@pytest.mark.parametrize(("minutes", "held"), [(-1, False), (0, True), (59, True), (60, False)])
+def test_a_task_holds_from_its_beginning_to_its_end(minutes: int, held: bool) -> None:
+    """Not before it either: that is a clock that was set back."""
+    now = NOW + timedelta(minutes=minutes)
+    assert bool(covering_task(plan_of(INSERT), (line_of(1),), agent="bot", session="s", now=now)) is held
+
+
 @pytest.mark.parametrize(
     ("service", "method", "arguments", "said"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -12,18 +13,26 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from goex.config import Config
 from goex.daemon import credential
+from goex.daemon.app import App
 from goex.daemon.credential import CredentialRefused, vault_passphrase
+from goex.daemon.late_runtimes import LateRuntimes
+from goex.engine.engine import Engine
+from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import vault_pb2 as vpb
 from tests.goex.daemon.vault_calls import call, status
 from tests.support.daemon import APPROVAL_PASSPHRASE, VAULT_PASSPHRASE, Daemon
+from tests.support.passphrases import cheap_passphrases
 from tests.support.waiting import until
 from tests.vault.test_crash import in_child
+from vault.secret import Secret
 
 
 def why(daemon: Daemon) -> list[tuple[str, str]]:
@@ -71,6 +80,34 @@ def test_the_person_at_a_terminal_keeps_it_open() -> None:
             time.sleep(3)
         assert status(daemon).vault == "unsealed"
         assert why(daemon) == []
+
+
+async def test_the_gateway_ends_with_the_keys_and_not_after_what_ran(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ran may take long to end: by then the vault may be unlocked again, and another action be served."""
+    paths = Paths(config_dir=tmp_path / "config", state_dir=tmp_path / "state", run_dir=tmp_path / "run")
+    paths.create()
+    app = App(paths, Config(), lambda: None)
+    ended: list[tuple[str, str]] = []
+
+    async def cancel(engine: Engine, id: str, *, why: str) -> None:
+        for _ in range(100):
+            await asyncio.sleep(0)
+        ended.append((id, app.vault_state.state))
+
+    async def forget(runtimes: LateRuntimes) -> None:
+        ended.append(("the gateway", app.vault_state.state))
+
+    monkeypatch.setattr(Engine, "cancel", cancel)
+    monkeypatch.setattr(LateRuntimes, "forget", forget)
+    with cheap_passphrases():
+        await app.vault_state.init("passphrase", Secret(b"a vault passphrase"), Secret(b"another passphrase"))
+    monkeypatch.setattr(type(app.engine.core.actions), "in_states", lambda *_: [SimpleNamespace(id="ac-1")])
+    await app.seal("asked")
+    monkeypatch.undo()
+    assert ended == [("ac-1", "unsealed"), ("the gateway", "sealed"), ("ac-1", "sealed")]
+    await app.close()
 
 
 def test_who_seals_is_in_the_log() -> None:

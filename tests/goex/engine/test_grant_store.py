@@ -325,3 +325,20 @@ def test_an_older_count_put_back_shows(journal: Journal, grant_store: GrantStore
     database.close()
     with pytest.raises(GrantsAltered):
         GrantStore(journal, clock).load(KEY)
+
+
+def test_what_was_given_later_than_now_holds_again_when_the_time_has_come(
+    journal: Journal, grant_store: GrantStore
+) -> None:
+    """The clock was set back, and the daemon started anew: nothing is revoked for that."""
+    wanted = (GRANT.service, GRANT.account, GRANT.scope)
+    need = Need(service=GRANT.service, account=GRANT.account, scope=GRANT.scope, risk=Risk.WRITE, methods=("m",))
+    for hours, held in ((-10, False), (1, True), (25, False)):
+        now = NOW + timedelta(hours=hours)
+        again = GrantStore(journal, lambda now=now: now)  # type: ignore[misc]
+        again.load(KEY)
+        assert (wanted in again.standing(GRANT.agent, "")) is held
+        (grant,) = again.matching(GRANT.agent, (need,))
+        assert grant.covers(need, agent=GRANT.agent, digest="", session="", now=now) is held
+        if hours < 25:
+            assert again.forget_unused() == ()

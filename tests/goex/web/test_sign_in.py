@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -754,6 +755,7 @@ class TestClocks:
         sealing.presence = Presence(60, lambda: now)
         sealing.waiting = WaitingCalls(lambda: now)
         sealing.journal = SimpleNamespace(unlocked=False)  # type: ignore[assignment]
+        sealing.runtimes = SimpleNamespace(forget=partial(asyncio.sleep, 0))  # type: ignore[assignment]
         calls, made = ExitStack(), []
 
         def meanwhile() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given, settings
@@ -82,6 +83,26 @@ def test_chunks_that_could_be_read_in_two_ways(written: bytes) -> None:
 def test_a_server_s_broken_chunks(written: bytes) -> None:
     with pytest.raises(BrokenBody):
         Chunked(strict=False).take(written)
+
+
+@pytest.mark.parametrize(("line", "ends"), [(b"1", False), (b"1;" + b"a" * 10, False), (b"1;" + b"a" * 100, True)])
+def test_far_more_between_the_chunks_than_in_them(line: bytes, ends: bool) -> None:
+    body = Chunked(strict=False)
+    with pytest.raises(BrokenBody, match="between") if ends else nullcontext():
+        for _ in range(20_000):
+            body.take((line + b"\r\nx\r\n") * 10)
+
+
+def test_small_chunks_are_taken_in_several_turns() -> None:
+    body, data = Chunked(strict=False), b"1\r\nx\r\n" * 10_000 + b"0\r\n\r\nrest"
+    content, turns = b"", 0
+    while not body.done:
+        content, data, turns = content + body.take(data), body.rest, turns + 1
+    assert (content, data) == (b"x" * 10_000, b"rest")
+    assert turns > 10
+    whole = Chunked(strict=False)  # the control
+    assert whole.take(b"2710\r\n" + b"x" * 10_000 + b"\r\n0\r\n\r\nrest") == content
+    assert whole.rest == b"rest"
 
 
 def test_an_end_within_a_body() -> None:

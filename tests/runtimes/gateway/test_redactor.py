@@ -74,6 +74,12 @@ def test_what_holds_no_echo_stays(data: bytes, secret: bytes) -> None:
 
 COMBINED = {
     "json in base64": lambda secret: base64.b64encode(json.dumps({"k": secret}).encode()),
+    "PHP's json in base64": lambda secret: base64.b64encode(json.dumps({"k": secret}).replace("/", "\\/").encode()),
+    ".NET's json in base64": lambda secret: base64.b64encode(
+        json.dumps({"k": secret}).replace("+", "\\u002B").encode()
+    ),
+    "PHP's json in hex": lambda secret: json.dumps(secret).replace("/", "\\/").encode().hex().encode(),
+    "PHP's json in an address": lambda secret: quote(json.dumps(secret).replace("/", "\\/"), safe="").encode(),
     "json in hex": lambda secret: json.dumps(secret).encode().hex().encode(),
     "address in base64": lambda secret: base64.b64encode(b"k=" + quote(secret, safe="").encode()),
     "address in hex": lambda secret: quote(secret, safe="").encode().hex().encode(),

@@ -19,26 +19,29 @@ from runtimes.gateway.client import GatewayClient
 from runtimes.gateway.contract import GatewayFailed
 from tests.runtimes.gateway.support import Watch, account, lease, plan, planned
 from tests.support.freezing import freeze
+from tests.support.waiting import SECONDS
 
 _ORIGIN = Origin("https", "localhost", 1)
 
 
-async def _opening(client: GatewayClient) -> asyncio.Task[str]:
+async def _opening(client: GatewayClient, text: str = "hi") -> asyncio.Task[str]:
     assert client.pid is not None
     freeze(client.pid)
-    task = asyncio.create_task(client.open(plan(planned(_ORIGIN)), [lease(account(_ORIGIN))], Watch().observer()))
+    what = plan(planned(_ORIGIN, body={"text": text}))
+    task = asyncio.create_task(client.open(what, [lease(account(_ORIGIN))], Watch().observer()))
     for _ in range(5):
         await asyncio.sleep(0)  # until it has asked, and waits for the answer
     assert not task.done()
     return task
 
 
-async def test_what_is_being_opened_fails_and_starts_no_other_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["hi", "x" * 2**22], ids=["small", "more than a socket holds"])
+async def test_what_is_being_opened_fails_and_starts_no_other_process(tmp_path: Path, text: str) -> None:
     client = GatewayClient(tmp_path / "run")
     await client.start()
-    task = await _opening(client)
+    task = await _opening(client, text)
 
-    await client.stop()
+    await asyncio.wait_for(client.stop(), SECONDS)
 
     with pytest.raises(GatewayFailed, match="stopped"):
         await task
@@ -48,6 +51,45 @@ async def test_what_is_being_opened_fails_and_starts_no_other_process(tmp_path: 
     await client.start()  # the control: whoever starts it anew has it again
     assert client.pid is not None
     assert await client.open(plan(planned(_ORIGIN)), [lease(account(_ORIGIN))], Watch().observer())
+    await client.stop()
+
+
+class _Slow(GatewayClient):
+    """Its process starts when it is let."""
+
+    def __init__(self, run_dir: Path) -> None:
+        super().__init__(run_dir)
+        self.starting, self.go = asyncio.Event(), asyncio.Event()
+
+    async def _start(self) -> None:
+        self.starting.set()
+        await self.go.wait()
+        await super()._start()
+
+
+@pytest.mark.parametrize("starting", [False, True])
+async def test_what_was_lent_before_the_vault_was_sealed_is_handed_to_no_gateway(
+    tmp_path: Path, starting: bool
+) -> None:
+    client = _Slow(tmp_path / "run")
+    asked = (plan(planned(_ORIGIN)), [lease(account(_ORIGIN))], Watch().observer())
+    if starting:
+        task = asyncio.create_task(client.open(*asked))
+        await client.starting.wait()
+        ending = asyncio.create_task(client.end())
+        await asyncio.sleep(0)  # until it waits for what starts
+        client.go.set()
+        await ending
+    else:
+        client.go.set()
+        await client.start()
+        task = await _opening(client)
+        await client.end()
+
+    with pytest.raises(GatewayFailed, match="sealed"):
+        await task
+    assert client.pid is None
+    assert await client.open(*asked)  # the control: what is asked for after that
     await client.stop()
 
 

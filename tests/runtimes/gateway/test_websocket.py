@@ -53,6 +53,8 @@ def test_an_accept_is_the_standard_s_own_example() -> None:
 def test_fragments_are_put_together_and_controls_come_between() -> None:
     data = b"\x01\x02he" + b"\x89\x01!" + b"\x00\x01l" + b"\x80\x02lo"
     assert list(Messages(masked=False).feed(data)) == [Message(9, b"!"), text("hello")]
+    many = b"\x01\x01a" + b"\x00\x01a" * 4094 + b"\x80\x01a"
+    assert list(Messages(masked=False).feed(many * 2)) == [text("a" * 4096)] * 2
 
 
 @pytest.mark.parametrize(
@@ -67,8 +69,20 @@ def test_fragments_are_put_together_and_controls_come_between() -> None:
         b"\x89\x7e\x00\xff" + b"a" * 255,
         b"\x82\x7f" + (MAX_MESSAGE + 1).to_bytes(8, "big"),
         b"\x02\x7f" + MAX_MESSAGE.to_bytes(8, "big") + bytes(MAX_MESSAGE) + b"\x80\x01a",
+        b"\x02\x00" + b"\x00\x00" * 4096,
     ],
-    ids=["reserved", "opcode", "masked", "nothing", "within", "fragments", "long control", "long", "long in parts"],
+    ids=[
+        "reserved",
+        "opcode",
+        "masked",
+        "nothing",
+        "within",
+        "fragments",
+        "long control",
+        "long",
+        "long in parts",
+        "many parts",
+    ],
 )
 def test_frames_that_are_not_passed_on(data: bytes) -> None:
     with pytest.raises(BrokenSocket):
