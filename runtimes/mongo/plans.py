@@ -12,6 +12,7 @@ from typing import cast
 from policies.accounts import Account
 from policies.actions import Mongo, Need, Plan, Revert, UndoClass
 from policies.databases import RISKS, SERVICE
+from policies.display_text import escape_name
 from policies.services import Risk
 from policies.typed_json import to_json
 from runtimes.base import dropping
@@ -23,6 +24,7 @@ from runtimes.mongo.records import Change
 from runtimes.sql.bounds import stepped
 from runtimes.sql.contract import Limits
 from runtimes.sql.plans import reverting
+from runtimes.sql.reads_through import closure, everything
 
 _KEPT = ("database", "databases", "tables", "place", "policy", "transactions")  # of a plan, in that of its revert
 
@@ -39,17 +41,19 @@ def plan(
     """The plan of a program that was looked at: it may change `rows` documents."""
     reads = program.reads_only
     bound = 0 if reads else stepped(rows)
-    tables = sorted({collection for collection, _ in program.uses()})
+    named = {collection for collection, _ in program.uses()}
+    through = _behind(program, collections)
     lines = (
         f"Database: {plan_text.where(action.database, address_of(account), encrypted=not account.private)}",
         *plan_text.operations(action.operations, program),
+        *(escape_name(f"It reads {name} (through {view}).") for name, view in through.items()),
         *(() if reads else plan_text.bounds(program, bound, dict(collections), transactions=facts.transactions)),
         *facts.remarks,
     )
     exact = UndoClass.EXACT if facts.transactions else UndoClass.COMPENSATING
     return Plan(
         action=action,
-        needs=_needs(action),
+        needs=_needs(action, collections),
         undo_class=UndoClass.NOTHING if reads else exact,
         undo_text="It only reads: there is nothing to take back."
         if reads
@@ -57,7 +61,8 @@ def plan(
         resolved={
             "database": action.database,
             "databases": [action.database],
-            "tables": tables,
+            "tables": sorted(named | through.keys()),
+            **({"through": sorted(through)} if through else {}),  # that are read, and no operation names
             "policy": "" if reads else "reversal",
             "place": dict(facts_of(account)),
             "operations": list(action.operations),
@@ -72,11 +77,25 @@ def plan(
     )
 
 
-def _needs(action: Mongo) -> tuple[Need, ...]:
+def _behind(program: Program, collections: Mapping[str, Collection]) -> dict[str, str]:
+    """The collections that are read without being named, each with the view that it is read through."""
+    beneath = {name: one.stands_on for name, one in collections.items()}
+    uses = program.uses()
+    return {
+        name: collection
+        for collection, _ in reversed(list(uses))
+        for name in everything(closure(collection, beneath), collections)
+        if (name, "find") not in uses and name != collection
+    }
+
+
+def _needs(action: Mongo, collections: Mapping[str, Collection]) -> tuple[Need, ...]:
     texts: dict[tuple[str, str], dict[str, None]] = {}
     risks: dict[tuple[str, str], Risk] = {}
     for text in action.operations:
-        for use, operations in parse([text]).uses().items():
+        program = parse([text])
+        uses = program.uses() | {(name, "find"): [] for name in _behind(program, collections)}
+        for use, operations in uses.items():
             everywhere = use[1] != "insert" and any(isinstance(one, Write) and one.everywhere for one in operations)
             risk = max(RISKS[use[1]], Risk.DELETE) if everywhere else RISKS[use[1]]
             texts.setdefault(use, {})[text] = None

@@ -253,7 +253,7 @@ def footprint(plan: Plan, context: Context) -> Footprint:
         return whole if id is None else f"{whole}/_id={quote(exact(id), safe='')}"
 
     program = program_of(plan)
-    reads: set[str] = set()
+    reads = {path(str(name)) for name in plan.resolved.get("through", ())}
     writes: set[str] = set()
     for one in program.operations:
         if isinstance(one, Read):

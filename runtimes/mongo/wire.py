@@ -24,6 +24,7 @@ from runtimes.mongo.errors import commit_failed, told
 from runtimes.mongo.extjson import decode, encode
 from runtimes.mongo.operations import Filter, Read
 from runtimes.sql.contract import Limits
+from runtimes.sql.reads_through import ANY
 
 _RAW: CodecOptions[RawBSONDocument] = CodecOptions(
     document_class=RawBSONDocument, tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_MS
@@ -71,6 +72,7 @@ class WireBackend:
                     name=name,
                     kind="collection" if kind == "collection" else "view" if kind == "view" else "other",
                     refusal=_refusal(kind, options),
+                    stands_on=view_reads(options) if kind == "view" else frozenset(),
                     rule=_rule(options),
                     expires=expires,
                     unique=unique,
@@ -261,6 +263,23 @@ def _rule(options: Mapping[str, Any]) -> Filter:
     if not rule or options.get("validationLevel") == "off" or options.get("validationAction") == "warn":
         return {}
     return decode(bytes(rule.raw)) if isinstance(rule, RawBSONDocument) else dict(rule)
+
+
+def view_reads(definition: Any) -> frozenset[str]:
+    """The collections that a view's definition names, in any of its stages."""
+    found: set[str] = set()
+    if isinstance(definition, Mapping):
+        for key, inner in definition.items():
+            if key in ("$lookup", "$graphLookup", "$unionWith"):
+                other = inner.get("from", inner.get("coll", "")) if isinstance(inner, Mapping) else inner
+                found |= {other if isinstance(other, str) else ANY} - {""}
+            elif key == "viewOn":
+                found.add(str(inner))
+            found |= view_reads(inner)
+    elif isinstance(definition, Sequence) and not isinstance(definition, str | bytes):
+        for one in definition:
+            found |= view_reads(one)
+    return frozenset(found)
 
 
 def _refusal(kind: str, options: Mapping[str, Any]) -> str:

@@ -82,6 +82,8 @@ class Table:
     unique: tuple[tuple[str, ...], ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     triggers: tuple[str, ...] = ()  # their names
+    # What reading it reads besides, all the way down: what a view stands on, children, the parents of a child.
+    stands_on: tuple[str, ...] = ()
     facts: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def column(self, name: str) -> Column | None:

@@ -25,6 +25,7 @@ from runtimes.sql.contract import (
     Survey,
     Table,
 )
+from runtimes.sql.reads_through import behind
 
 NAMES: Mapping[Dialect, str] = {
     Dialect.POSTGRESQL: "PostgreSQL",
@@ -63,13 +64,13 @@ def where(name: str, place: Place) -> str:
     return escape_name(f"{name} ({NAMES[place.dialect]} at {at}{tls}, database {place.database}, as {place.user})")
 
 
-def program_lines(program: Program) -> Iterator[str]:
+def program_lines(program: Program, schema: Schema) -> Iterator[str]:
     """Every statement as it will run, and what each does to which columns."""
     several = len(program.statements) > 1
     for number, statement in enumerate(program.statements, start=1):
         yield f"Statement {number} of {len(program.statements)}:" if several else "Statement:"
         yield from barred(statement.sql)
-        yield from _uses(statement)
+        yield from _uses(statement, schema)
 
 
 def payload_lines(program: Program) -> tuple[str, ...]:
@@ -93,12 +94,15 @@ def barred(text: str) -> Iterator[str]:
         yield f"    | {line}"
 
 
-def _uses(statement: Statement) -> Iterator[str]:
+def _uses(statement: Statement, schema: Schema) -> Iterator[str]:
     for use in statement.uses:
         columns = f" (columns {', '.join(use.columns)})" if use.columns else " (all columns)"
         if use.verb in ("delete", "truncate", *_DEFINES):
             columns = ""
         yield escape_name(f"  {_VERBS[use.verb]} {use.table}{columns}")
+    through = behind(statement, schema)
+    for view in dict.fromkeys(through.values()):
+        yield escape_name(f"  reads {', '.join(one for one in through if through[one] == view)} (through {view})")
     if statement.everywhere:
         tables = ", ".join((statement.table, *statement.others))
         yield escape_name(f"  THERE IS NO WHERE: it is for every row of {tables}.")

@@ -32,6 +32,7 @@ from runtimes.sql.contract import (
     Survey,
 )
 from runtimes.sql.database_address import facts
+from runtimes.sql.reads_through import behind
 
 
 def written(program: Program) -> frozenset[str]:
@@ -60,14 +61,16 @@ def plan(
     rows_written = sum(one.rows for one in reached)
     most = 0 if reads else stepped(rows_written)
     bound = 0 if reads else stepped(rows_written if survey.bound is None else survey.bound)
-    needs = _needs(action.database, program, reached, policy)
+    needs = _needs(action.database, program, reached, policy, schema)
     if departs:
         needs += (_special(action.database, OTHERWISE, dict.fromkeys(one.sql for one in program.statements)),)
-    tables = {*(use.table for one in program.statements for use in one.uses), *(one.table for one in reached)}
+    through = {name for one in program.statements for name in behind(one, schema)}
+    tables = {*_named(program), *(one.table for one in reached), *through}
     if pair is not None:
         undo_program = read_program(pair["undo"])
-        tables |= {use.table for one in undo_program.statements for use in one.uses}
-        needs += tuple(replace(need, why="undo") for need in _needs(action.database, undo_program, (), "reversal"))
+        tables |= _named(undo_program) | {name for one in undo_program.statements for name in behind(one, schema)}
+        undo_needs = _needs(action.database, undo_program, (), "reversal", schema)
+        needs += tuple(replace(need, why="undo") for need in undo_needs)
     if reads:
         undo_class, undo_text = UndoClass.NOTHING, "It only reads: there is nothing to take back."
     else:
@@ -95,6 +98,7 @@ def plan(
             "reached": [
                 {"table": one.table, "verb": one.verb, "rows": stepped(one.rows), "why": one.why} for one in reached
             ],
+            **({"through": sorted(through)} if through else {}),  # that are read, and no statement names
             "counters": list(survey.counters),
             "notes": list(survey.notes),
             "most": most,  # that it is held to; `bounds` are what rules and limits go by, and say less of the data
@@ -105,13 +109,17 @@ def plan(
         limits=to_json(limits),
         lines=(
             f"Database: {plan_text.where(action.database, place)}",
-            *plan_text.program_lines(program),
+            *plan_text.program_lines(program, schema),
             *(plan_text.survey_lines(survey, schema, most, uncounted=_uncounted(program)) if not reads else ()),
             *(plan_text.departing(departs, policy) if departs else ()),
             *(_pair_said(pair) if pair is not None else ()),
         ),
         undo=undo,
     )
+
+
+def _named(program: Program) -> set[str]:
+    return {use.table for one in program.statements for use in one.uses}
 
 
 def _uncounted(program: Program) -> bool:
@@ -155,7 +163,9 @@ def _undo_texts(pair: JsonObject) -> Iterator[str]:
         yield from plan_text.barred(one["sql"])
 
 
-def _needs(database: str, program: Program, reached: Iterable[Reached], policy: Policy) -> tuple[Need, ...]:
+def _needs(
+    database: str, program: Program, reached: Iterable[Reached], policy: Policy, schema: Schema
+) -> tuple[Need, ...]:
     """One for each table and verb."""
     statements: dict[tuple[str, str], dict[str, None]] = {}
     risks: dict[tuple[str, str], Risk] = {}
@@ -167,6 +177,9 @@ def _needs(database: str, program: Program, reached: Iterable[Reached], policy: 
                 risk = max(risk, Risk.DELETE)
             statements.setdefault(key, {})[statement.sql] = None
             risks[key] = max(risks.get(key, risk), risk)
+        for table in behind(statement, schema):
+            statements.setdefault((table, "select"), {})[statement.sql] = None
+            risks.setdefault((table, "select"), RISKS["select"])
     everything = dict.fromkeys(one.sql for one in program.statements)
     for one in reached:
         key = one.table, one.verb

@@ -322,7 +322,7 @@ class SqlRuntime:
         if plans.keeps_the_file(plan):  # whatever else is written there ends its undo
             whole = frozenset({f"db/{quote(database, safe='')}"})
             return Footprint(reads=whole, writes=whole)
-        reads: set[str] = set()
+        reads = {_path(database, str(table)) for table in plan.resolved.get("through", ())}
         writes: set[str] = set()
         written: set[str] = set()
         for statement, row in zip(program.statements, plan.resolved["rows"], strict=True):

@@ -9,11 +9,16 @@ stays a write of a view.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from policies.errors import GoexError
+from runtimes.sql.checking.dialects import GRAMMARS
 from runtimes.sql.checking.parse import read, remade
 from runtimes.sql.contract import Dialect, Schema, Table
+from runtimes.sql.reads_through import ANY
 
 # Of a view's facts: [its definition, its CHECK OPTION, whether the server writes through it ("YES"), whether it
 # compares texts as GoEx's connection does ("1"), the database that it is in].
@@ -52,6 +57,30 @@ def stands_for(tree: exp.Expr, schema: Schema) -> exp.Expr | None:
         both = condition if where is None else exp.And(this=exp.Paren(this=where.this), expression=condition)
         made.set("where", exp.Where(this=both))
     return remade(made, Dialect.MARIADB)
+
+
+@lru_cache(maxsize=512)
+def reads(definition: str, database: str) -> tuple[str, ...]:
+    """The tables and views that a view of MariaDB names, by the definition that the server keeps, where each has its
+    database before it; ANY where more than these may be read."""
+    try:
+        tree = GRAMMARS[Dialect.MARIADB].parse(definition)[0]
+    except (SqlglotError, RecursionError):
+        tree = None
+    if tree is None or "`(" in definition:  # the server quotes the names of functions that somebody wrote
+        return (ANY,)
+    within = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
+    found: dict[str, None] = {}
+    for table in tree.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier):
+            continue  # JSON_TABLE
+        if table.db == database:
+            found[table.name] = None
+        elif table.db:
+            found |= {f"{table.db}.{table.name}": None, ANY: None}  # it may be a view that comes back to this database
+        elif table.name.lower() not in (*within, "dual"):
+            found[ANY] = None
+    return tuple(found)
 
 
 def _target(tree: exp.Expr) -> exp.Table | None:

@@ -18,10 +18,11 @@ from dataclasses import replace
 from typing import Any
 
 from policies.jsonvalue import canonical
-from runtimes.sql.checking.views import VIEW
+from runtimes.sql.checking.views import VIEW, reads
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
 from runtimes.sql.mariadb.errors import string
 from runtimes.sql.mariadb.wire import Wire
+from runtimes.sql.reads_through import ANY, closure
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -97,13 +98,30 @@ def read(wire: Wire) -> Schema:
                 facts = {**found[name].facts, VIEW: [definition, *map(str, about), wire.place.database]}
                 found[name] = replace(found[name], facts=facts)
     wire.triggered = frozenset((name, one[1]) for name, table in found.items() for one in table.facts["triggers"])
-    digests = {name: table.facts["digest"] for name, table in found.items()}
+    beneath = {name: _beneath(table, wire.place.database) for name, table in found.items()}
+    for name, table in found.items():
+        if beneath[name]:
+            found[name] = replace(table, stands_on=tuple(closure(name, beneath)))
+    digests = {
+        name: [table.facts["digest"], *table.stands_on] if table.stands_on else table.facts["digest"]
+        for name, table in found.items()
+    }
     return Schema(
         dialect=Dialect.MARIADB,
         version=wire.version,
         tables=found,
         hash=hashlib.sha256(canonical(digests)).hexdigest(),
     )
+
+
+def _beneath(table: Table, database: str) -> tuple[str, ...]:
+    """What a view's definition names, or the tables that an engine shows."""
+    if table.kind != "view":
+        return (ANY,) if str(table.facts.get("engine", "")).upper() in _SHOWS_OTHERS else ()
+    return reads(str(table.facts[VIEW][0]), database) if VIEW in table.facts else (ANY,)
+
+
+_SHOWS_OTHERS = frozenset({"MRG_MYISAM", "CONNECT", "FEDERATED", "SPIDER"})
 
 
 def _by_table(rows: tuple[tuple[Any, ...], ...]) -> Rows:

@@ -14,6 +14,7 @@ from runtimes.sql.postgres import helpers
 from runtimes.sql.postgres.helpers import Function
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.relations import Catalog, Check, Foreign, Relation, Trigger, called
+from runtimes.sql.reads_through import ANY, closure
 
 _QUERY = """
 WITH rel AS (
@@ -100,6 +101,29 @@ SELECT pg_catalog.json_build_object(
     JOIN pg_catalog.pg_namespace n ON n.oid = p.oprnamespace WHERE n.nspname = 'public'
     AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'
       AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass)),
+ 'beneath', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
+    edge.way, rn.nspname, r.relname, cn.nspname, c.relname) ORDER BY edge.way, r.oid, c.oid)
+    FROM (SELECT 'view' AS way, w.ev_class AS reader, d.refobjid AS read FROM pg_catalog.pg_rewrite w
+        JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid
+        WHERE w.ev_type = '1' AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> w.ev_class
+      UNION SELECT 'child', i.inhparent, i.inhrelid FROM pg_catalog.pg_inherits i
+      UNION SELECT 'parent', i.inhrelid, i.inhparent FROM pg_catalog.pg_inherits i) edge
+    JOIN pg_catalog.pg_class r ON r.oid = edge.reader JOIN pg_catalog.pg_namespace rn ON rn.oid = r.relnamespace
+    JOIN pg_catalog.pg_class c ON c.oid = edge.read JOIN pg_catalog.pg_namespace cn ON cn.oid = c.relnamespace
+    WHERE r.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+      AND rn.nspname <> 'information_schema' AND rn.nspname !~ '^pg_'),
+ 'opaque', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(n.nspname, c.relname))  -- may read others
+    FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_class c ON c.oid = w.ev_class
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE w.ev_type = '1' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
+      AND (pg_catalog.pg_get_viewdef(c.oid)
+        ~ '\\m((query|table|schema|database|cursor)_to_xml|ts_stat|ts_rewrite|pg_stat)'
+        OR EXISTS (SELECT 1 FROM pg_catalog.pg_depend d
+          WHERE d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid
+          AND d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
+          AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend e WHERE e.classid = d.refclassid AND e.objid = d.refobjid
+            AND e.deptype = 'e' AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc p WHERE p.oid = d.refobjid
+              AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND p.provolatile <> 'i'))))),
  'far', (SELECT pg_catalog.json_agg(DISTINCT c.relname) FROM pg_catalog.pg_class c WHERE c.relkind = 'f'),
  'computes', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
     made.relation::pg_catalog.int8, d.refobjid::pg_catalog.int8))
@@ -211,11 +235,13 @@ def load(link: Link) -> Catalog:
         parts[oid].computes = functions.reached(oids=some)
     made = [_relation(row, names[row[0]], parts[row[0]]) for row in relations]
     by_name = {each.name: each for each in made}
-    tables = {each.name: _table(each, parts[each.oid]) for each in made if each.seen}
+    stands_on = _stands_on(found["beneath"] or [], found["opaque"] or [])
+    tables = {each.name: _table(each, parts[each.oid], stands_on.get(each.name, ())) for each in made if each.seen}
     digest = hashlib.sha256(
         canonical(
             [[each.name, each.definition] for each in made]
             + [["more", found["events"], found["shadows"], found["operators"], functions.digest()]]
+            + [["reads", name, *under] for name, under in sorted(stands_on.items())]
         )
     ).hexdigest()
     return Catalog(
@@ -237,6 +263,16 @@ def load(link: Link) -> Catalog:
         shadows=frozenset(found["shadows"] or ()),
         operators=frozenset(found["operators"] or ()),
     )
+
+
+def _stands_on(edges: list[list[str]], opaque: list[list[str]]) -> dict[str, tuple[str, ...]]:
+    """What reading a relation reads besides, also of relations that GoEx's user can't see."""
+    beneath: dict[str, list[str]] = {called(*one): [ANY] for one in opaque}
+    above: dict[str, list[str]] = {}
+    for way, schema, name, other_schema, other in edges:
+        side = above if way == "parent" else beneath
+        side.setdefault(called(schema, name), []).append(called(other_schema, other))
+    return {name: tuple(closure(name, beneath, above)) for name in {*beneath, *above}}
 
 
 def _notes(prepared: int, temporary: bool, events: bool) -> tuple[str, ...]:
@@ -329,7 +365,7 @@ def _sequence(column: list[Any]) -> str:
     return ""
 
 
-def _table(relation: Relation, parts: _Parts) -> Table:
+def _table(relation: Relation, parts: _Parts, stands_on: tuple[str, ...]) -> Table:
     return Table(
         name=relation.name,
         kind="table" if relation.kind in "rp" else "view" if relation.kind == "v" else "other",
@@ -338,5 +374,6 @@ def _table(relation: Relation, parts: _Parts) -> Table:
         unique=relation.unique,
         foreign_keys=tuple(parts.keys),
         triggers=tuple(trigger.name for trigger in relation.triggers),
+        stands_on=stands_on,
         facts={"indexes": sorted(parts.indexes)},
     )

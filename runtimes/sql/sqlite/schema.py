@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import apsw
 
 from policies.jsonvalue import JsonValue, canonical
+from runtimes.sql.checking.functions import PRAGMAS, ROW_FUNCTIONS
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
+from runtimes.sql.reads_through import ANY, closure
 from runtimes.sql.sqlite.errors import quoted
 
 _ROWID = ("_rowid_", "rowid", "oid")
@@ -63,12 +66,56 @@ def read_schema(db: apsw.Connection) -> Schema:
         name: _table(db, name, kind, tuple(triggers.get(name.casefold(), ())), definitions.get(name, ""), without)
         for name, (kind, without) in sorted(kinds.items())
     }
+    others = [one for one in tables.values() if one.kind != "table"]
+    beneath = {one.name: _beneath(db, one, definitions.get(one.name, ""), tables) for one in others}
+    tables |= {one.name: replace(one, stands_on=tuple(closure(one.name, beneath))) for one in others}
     return Schema(
         dialect=Dialect.SQLITE,
         version=apsw.sqlite_lib_version(),
         tables=tables,
         hash=hashlib.sha256(canonical([encoding, text])).hexdigest(),
     )
+
+
+_CONTENT = re.compile(r"\bcontent\s*=\s*(\"[^\"]*\"|'[^']*'|`[^`]*`|\[[^\]]*\]|[^\s,)]*)", re.IGNORECASE)
+
+
+def _beneath(db: apsw.Connection, table: Table, sql: str, tables: Mapping[str, Table]) -> tuple[str, ...]:
+    """What a view or a virtual table shows rows of."""
+    if table.kind == "view":
+        return _read_by(db, table.name)
+    module = str(table.facts.get("module", ""))
+    if table.facts.get("shadow"):  # it holds the rows of the table that it is of
+        whole = [one for one in tables if table.name.casefold().startswith(f"{one.casefold()}_")]
+        return tuple(one for one in whole if tables[one].facts.get("virtual"))
+    if module.startswith(("rtree", "geopoly")):
+        return ()
+    if module in ("fts3", "fts4", "fts5"):
+        shown = {one.strip("\"'`[]").casefold() for one in _CONTENT.findall(sql)}
+        return tuple(one for one in tables if one.casefold() in shown)
+    return (ANY,)
+
+
+def _read_by(db: apsw.Connection, view: str) -> tuple[str, ...]:
+    """What SQLite itself asks to read for a view, all the way down; nothing of it runs."""
+    found: dict[str, None] = {}
+    calls = {f"pragma_{name}" for name in PRAGMAS} | set(ROW_FUNCTIONS[Dialect.SQLITE])
+
+    def note(code: int, first: str | None, *_: str | None) -> int:
+        if code == apsw.SQLITE_READ and first and first.casefold() not in (view.casefold(), *calls):
+            found[first] = None
+        return apsw.SQLITE_OK
+
+    before, db.authorizer = db.authorizer, note
+    length = db.limit(apsw.SQLITE_LIMIT_LENGTH, 2**20)  # a planner may compute what a view's text says
+    try:
+        db.execute(f"EXPLAIN SELECT * FROM main.{quoted(view)}", can_cache=False).fetchall()  # noqa: S608
+    except (apsw.SQLError, apsw.TooBigError):
+        return (ANY,)
+    finally:
+        db.authorizer = before
+        db.limit(apsw.SQLITE_LIMIT_LENGTH, length)
+    return tuple(found)
 
 
 def _table(db: apsw.Connection, name: str, kind: str, triggers: tuple[str, ...], sql: str, without: bool) -> Table:

@@ -10,6 +10,7 @@ from policies.services import Risk
 from policies.typed_json import to_json
 from runtimes.mongo.backend import Collection
 from runtimes.mongo.extjson import decode, exact
+from runtimes.sql.reads_through import ANY
 from tests.runtimes.mongo.fake import Server
 from tests.runtimes.mongo.support import Ground, ejson, operation
 
@@ -366,6 +367,25 @@ async def test_collections_that_could_not_be_taken_back_are_refused(server: Serv
     with pytest.raises(Unsupported, match=f"it is {kind}"):
         await ground.plan(operation("deleteMany", "odd", filter={"a": 1}))
     await ground.plan(operation("find", "odd"))
+
+
+async def test_a_view_is_read_with_what_it_stands_on(server: Server, ground: Ground) -> None:
+    orders(server)
+    for name, under in (("people", {"customers"}), ("outer", {"people", "orders"}), ("blind", {ANY})):
+        server.special[name] = Collection(name=name, kind="view", refusal="it is a view", stands_on=frozenset(under))
+    for text, tables in (
+        (operation("find", "orders"), ["orders"]),
+        (operation("find", "people"), ["customers", "people"]),
+        (
+            operation("aggregate", "orders", pipeline=[{"$unionWith": "outer"}]),
+            ["customers", "orders", "outer", "people"],
+        ),
+    ):
+        plan = await ground.plan(text)
+        assert plan.resolved["tables"] == tables
+        assert sorted(need.scope for need in plan.needs) == [f"{name}:find" for name in tables]
+    assert "It reads customers (through outer)." in plan.lines
+    assert {ANY, "orders"} <= set((await ground.plan(operation("count", "blind"))).resolved["tables"])
 
 
 async def test_a_dry_run_leaves_nothing(server: Server, ground: Ground) -> None:

@@ -10,7 +10,8 @@ from pymongo import errors
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from runtimes.mongo.backend import CommitUnknown, Duplicate, Transient, Vanished
 from runtimes.mongo.errors import commit_failed, translated
-from runtimes.mongo.wire import _refusal
+from runtimes.mongo.wire import _refusal, view_reads
+from runtimes.sql.reads_through import ANY
 
 SAID = "E11000 duplicate key error collection: shop.people index: mail_1 dup key: { mail: 'hunter2@example.org' }"
 
@@ -85,3 +86,13 @@ def test_a_commit_that_failed(error: errors.PyMongoError, kind: type[GoexError])
 )
 def test_collections_whose_documents_could_not_be_put_back(kind: str, options: dict[str, Any], says: str) -> None:
     assert (says in _refusal(kind, options)) if says else _refusal(kind, options) == ""
+
+
+def test_what_the_definition_of_a_view_names() -> None:
+    stages = [
+        {"$lookup": {"from": "b", "pipeline": [{"$unionWith": "c"}], "as": "x"}},
+        {"$facet": {"one": [{"$unionWith": {"coll": "d", "pipeline": []}}], "two": [{"$graphLookup": {"from": "e"}}]}},
+        {"$lookup": {"pipeline": [{"$documents": []}], "as": "y"}},
+    ]
+    assert view_reads({"viewOn": "a", "pipeline": stages}) == {"a", "b", "c", "d", "e"}
+    assert ANY in view_reads({"viewOn": "a", "pipeline": [{"$lookup": {"from": {"db": "far", "coll": "b"}}}]})
