@@ -140,9 +140,10 @@ class Paths:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that must be private where they are there. The vault's and the catalog's are looked at when they
-        are opened."""
-        return (*_with_logs(self.state_db), self.journal_head, self.log_file, self.lock_file)
+        """The files that must be private where they are there. The vault and the catalog themselves are looked at when
+        they are opened."""
+        beside = (*_with_logs(self.vault_db)[1:], *_with_logs(self.catalog)[1:])
+        return (*_with_logs(self.state_db), *beside, self.journal_head, self.log_file, self.lock_file)
 
     def create(self) -> None:
         """Make every folder that is missing, and check all of them and the files in them.
@@ -158,7 +159,7 @@ class Paths:
         for folder in self.folders:
             if os.path.lexists(folder):
                 check_folder(folder)
-        check_files((*self.files, *_with_logs(self.vault_db), *_with_logs(self.catalog)))
+        check_files((*self.files, self.vault_db, self.catalog))
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
@@ -209,7 +210,8 @@ def check_files(files: Iterable[Path]) -> None:
 
 
 def check_file(file: Path) -> None:
-    """Raise UnsafePlace unless `file` is a regular file of ours that nobody else can open, or isn't there."""
+    """Raise UnsafePlace unless `file` is a regular file of ours, with one name, that nobody else can open; or isn't
+    there."""
     try:
         found = file.lstat()
     except FileNotFoundError:  # SQLite's own come and go
@@ -223,6 +225,12 @@ def check_file(file: Path) -> None:
         raise OpenToOthers(
             f"{file} is open to others (mode {stat.S_IMODE(found.st_mode):04o}).",
             next_step=_close([shlex.quote(str(file))]),
+        )
+    if found.st_nlink > 1:  # what is written to it would be in the other one too
+        name = shlex.quote(str(file))
+        raise UnsafePlace(
+            f"{file} has another name elsewhere (a hard link).",
+            next_step=f"If it is GoEx's own, part them with: cp -p {name} {name}.own && mv {name}.own {name}",
         )
 
 

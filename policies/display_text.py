@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from policies.lookalikes import END, ISOLATE, alike, ambiguous, bare, isolated
+from policies.lookalikes import COMPOSED, DECOMPOSED, END, ISOLATE, alike, ambiguous, bare, isolated, spelling
 
 # Cc controls, Cf formats (bidi overrides, zero-width), Cs surrogates, Co private use, Cn unassigned,
 # Zl and Zp line and paragraph separators: none of these has a look of its own that a person could read.
@@ -39,6 +39,9 @@ _EMOJI_OR_TEXT, _KEYCAP, _ALSO_EMOJI = "\ufe0f\ufe0e", "\u20e3", "\u203c\u2049\u
 _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"?')
 _WORD, _OF_ADDRESS = re.compile(r'[^\s"<>]+'), re.compile("@|://")
 _SPACE, _ASCII = re.compile(r"\s"), re.compile("[!#-~]")  # visible, and no quotation mark
+
+# A path is no longer, in Linux. What is behind these of a name is escaped as a message is: it takes long to compare.
+_LONGEST_NAME = 4096
 
 # More combining marks in a row than any living orthography needs would paint over neighbouring lines.
 _MOST_MARKS = 4
@@ -69,16 +72,36 @@ def escape(text: str, *, newlines: bool = False) -> str:
 
 def escape_name(text: str) -> str:
     """`escape`, of what is told from others by its letters: a name, a path, an address, a method. What is drawn as
-    something else becomes its code point, too (`lookalikes.ambiguous`)."""
-    shown = escape(text)
-    if shown.isascii() or not (places := ambiguous(bare(shown))):
+    something else becomes its code point, too (`lookalikes.ambiguous`).
+
+    Each part of a path that is spelled in another way than usual is shown in the usual spelling (NFC), with one mark
+    behind it: ` \\u{decomposed}` where each letter is apart from its accents, as macOS writes names, ` \\u{composed}`
+    where an Indic or Hebrew letter is one code point that Unicode would write as two. Of a name that holds such a mark
+    itself, the mark's backslash becomes its code point. For people alone: a program needs the name as it is.
+    """
+    if text.isascii():
+        return escape(text)
+    for mark in (DECOMPOSED, COMPOSED):
+        text = text.replace(mark, f"{_code(mark[0])}{mark[1:]}")
+    parts = [spelling(part) if len(part) <= _LONGEST_NAME else (part, "") for part in text.split("/")]
+    shown = _unambiguous("/".join(part for part, _ in parts))
+    if not any(mark for _, mark in parts):
         return shown
-    return escape_name(_with_codes(bare(shown), places))  # beside what was replaced, others may now pose as ASCII's
+    marks = (f" {mark}" if mark else "" for _, mark in parts)  # a "/" is never replaced, nor made
+    return "/".join(f"{part}{mark}" for part, mark in zip(shown.split("/"), marks, strict=True))
+
+
+def _unambiguous(name: str) -> str:
+    shown = escape(name)
+    plain = bare(shown)
+    if shown.isascii() or not (places := ambiguous(plain[:_LONGEST_NAME])):
+        return shown
+    return _unambiguous(_with_codes(plain, places))  # beside what was replaced, others may now pose as ASCII's
 
 
 def escape_value(text: str) -> str:
-    """`escape`, of a value on one line, bare or as JSON: in it a text without spaces counts as a name, and so does an
-    address; all else as a message's."""
+    """`escape`, of a value on one line, bare or as JSON: in it a text without spaces counts as a name, if it is no
+    longer than a path can be, and so does an address; all else as a message's."""
     if text.isascii():
         return escape(text)
     return escape(_JSON_TEXT.sub(lambda found: _escape_text(found[0]), text) if '"' in text else _escape_text(text))
@@ -88,7 +111,8 @@ def _escape_text(text: str) -> str:
     if _SPACE.search(text):
         return _WORD.sub(lambda found: escape_name(found[0]) if _OF_ADDRESS.search(found[0]) else found[0], text)
     # Where a language is written without spaces, what holds nothing of ASCII may be a whole sentence.
-    return escape_name(text) if _ASCII.search(text) else text
+    is_name = _ASCII.search(text) and (len(text) <= _LONGEST_NAME or _OF_ADDRESS.search(text))
+    return escape_name(text) if is_name else text
 
 
 def _escaped(text: str, newlines: bool) -> str:

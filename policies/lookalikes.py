@@ -41,9 +41,31 @@ _RIGHT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe\U00010800-\U00010fff\U0001e800
 _RUN = f"[{_RIGHT}]+(?: +[{_RIGHT}]+)*"
 _DRAWN_ALIKE = frozenset({"<compat>", "<font>", "<noBreak>", "<small>"})  # of `unicodedata.decomposition`
 _BY_PLACE = frozenset({"<initial>", "<medial>", "<final>", "<isolated>"})
+_LONGEST_LINE = 4096
 _MOST_JOINED = 30  # marks on a letter, as in Unicode's stream-safe format: what is longer takes too long to compare
-_OWN_LOOK = frozenset("§©®°±×÷«»¿¡¶")  # frequent in names, and drawn as nothing else, like signs of currencies
+# Frequent in names, and drawn as nothing of ASCII, like signs of currencies; the last are the letters of flags.
+_OWN_LOOK = frozenset("§©®°±×÷«»¿¡¶’“”„·♯♭•→←№™✓★☆♥❤≤≥≠µ") | frozenset(map(chr, range(0x1F1E6, 0x1F200)))
+# Drawn as a hyphen is (with the category Pd), or as one of the quotation marks, apostrophes and dots above.
+_POSING = frozenset(
+    "\u2212\u00b4\u02b9\u02ba\u02bc\u02bd\u02be\u02bf\u02c8\u02ca\u02cb\u02ee\u201b\u201f\u2032\u2033\u2034\u2035\u2036"
+    "\u2037\u2057\ua78b\ua78c\u1fbd\u1fbf\u1ffd\u1ffe\u2027\u2219\u22c5\u2e31\u2e33"
+)
 _SIGN_RUN = re.compile("[sd][sdm]*")  # signs, dashes and the marks on them
+# What Unicode's composition leaves apart (its composition exclusions), as "\u09a1\u09bc": by that, the letter "\u09dc",
+# which keyboards of Hindi, Bengali and Punjabi write.
+_LEFT_APART = {
+    unicodedata.normalize("NFC", letter): letter
+    for letter in map(
+        chr,
+        (
+            *range(0x958, 0x960), 0x9DC, 0x9DD, 0x9DF, 0xA33, 0xA36, *range(0xA59, 0xA5C), 0xA5E, 0xB5C, 0xB5D, 0xFB1D,
+            0xFB1F, *range(0xFB2A, 0xFB37), *range(0xFB38, 0xFB3D), 0xFB3E, 0xFB40, 0xFB41, 0xFB43, 0xFB44,
+            *range(0xFB46, 0xFB4F),
+        ),
+    )
+}  # fmt: skip
+_APART = re.compile("|".join(sorted(map(re.escape, _LEFT_APART), key=len, reverse=True)))
+DECOMPOSED, COMPOSED = "\\u{decomposed}", "\\u{composed}"
 _TO_RIGHT, _ISOLATED = re.compile(f"({_RUN})"), re.compile(f"{ISOLATE}({_RUN}){END}")
 
 
@@ -65,11 +87,12 @@ def alike(line: str) -> frozenset[int]:
     found = {place for place, char in enumerate(line) if char in signs} if signs else set()
     if not any(kinds.values()):
         return frozenset(found)
+    # A letter and its accent are one letter, however they are spelled; a longer line takes too long.
+    whole = set(unicodedata.normalize("NFC", line)) if len(line) <= _LONGEST_LINE else kinds.keys()
     posing = {
         name
         for name, letters in _ALIKE.items()
-        if any(found == name for found in kinds.values())
-        and all(char in letters for char, found in kinds.items() if found == name)
+        if name in kinds.values() and all(char in letters for char in whole if kind(char) == name)
     }
     for word in _WORD.finditer(line):
         latin = any((char.isascii() and char.isalpha()) or kinds.get(char) == "LATIN" for char in word[0])
@@ -90,14 +113,36 @@ def alike(line: str) -> frozenset[int]:
     return frozenset(found)
 
 
+def spelling(name: str) -> tuple[str, str]:
+    """The name in normal form (NFC), and how it was spelled: "", DECOMPOSED (each letter apart from its accents, as
+    macOS writes names) or COMPOSED (what NFC leaves apart is one letter). A name spelled in yet another way stays as
+    it is, with "": by name and spelling, two names are always told apart."""
+    if unicodedata.is_normalized("NFC", name):
+        return name, ""
+    normal = unicodedata.normalize("NFC", name)
+    if unicodedata.normalize("NFD", normal) == name:
+        return normal, DECOMPOSED
+    if _APART.sub(lambda found: _LEFT_APART[found[0]], normal) == name:
+        return normal, COMPOSED
+    return name, ""
+
+
 def ambiguous(name: str) -> frozenset[int]:
     """The places in a name of what is drawn as something else: what isn't in normal form (NFC), what only stands for
-    another letter, and signs beside ASCII's own, like the other hyphens. Marks go with the letter that they are on."""
-    found = _not_normal(name) | {place for place, char in enumerate(name) if _stands_for_another(char)}
-    for place, char in enumerate(name):
-        if place - 1 in found and unicodedata.category(char)[0] == "M":
+    another letter, signs that pose as others, like the other hyphens, and signs beside ASCII's own that have no look of
+    their own. Marks go with the letter that they are on."""
+    letters = set(name)
+    # Of two that are drawn alike, and each frequent: the one that has no business here.
+    greek = any(kind(char) == "GREEK" for char in letters - {"\u03bc"})
+    posing = {"\u00b5" if greek else "\u03bc", "\u02bb" if "\u2019" in letters else "\u2018"}
+    posing = {char for char in letters if char in posing or _stands_for_another(char)}
+    found = _not_normal(name) | {place for place, char in enumerate(name) if char in posing}
+    signs = {char: "a" if char.isascii() else "m" if unicodedata.category(char)[0] == "M" else "" for char in letters}
+    for place, char in enumerate(name) if found else ():
+        if place - 1 in found and signs[char] == "m":
             found.add(place)
-    kinds = "".join("a" if place in found or char.isascii() else _sign(char) for place, char in enumerate(name))
+    signs = {char: of or _sign(char) for char, of in signs.items()}
+    kinds = "".join("a" if place in found else signs[char] for place, char in enumerate(name))
     for run in _SIGN_RUN.finditer(kinds):
         if "d" in run[0] or "a" in kinds[max(run.start() - 1, 0) : run.end() + 1]:
             found.update(range(*run.span()))
@@ -110,8 +155,7 @@ def _not_normal(name: str) -> set[int]:
         return found
     begun = ""  # the letter there with what belongs to it
     for place, char in enumerate(name):
-        whole = unicodedata.normalize("NFC", begun) + char
-        joins = len(begun) > _MOST_JOINED or unicodedata.normalize("NFC", begun + char) != whole
+        joins = len(begun) > _MOST_JOINED or _joins(begun, char)
         if joins:
             found.add(place)
         if not (joins or unicodedata.combining(char)):
@@ -122,8 +166,15 @@ def _not_normal(name: str) -> set[int]:
 
 
 @lru_cache(maxsize=4096)
+def _joins(begun: str, char: str) -> bool:
+    return unicodedata.normalize("NFC", begun + char) != unicodedata.normalize("NFC", begun) + char
+
+
+@lru_cache(maxsize=4096)
 def _stands_for_another(char: str) -> bool:
     """Whether it is drawn as what it decomposes to: one letter, a ligature, or an Arabic letter by its place."""
+    if char == "\u00b5":
+        return False
     how, _, of = unicodedata.decomposition(char).partition(" ")
     alone = " " not in of or unicodedata.category(char) in ("Ll", "Lu", "Lt")
     return how in _BY_PLACE or (how in _DRAWN_ALIKE and alone)
@@ -135,8 +186,10 @@ def _sign(char: str) -> str:
     category = unicodedata.category(char)
     if category[0] == "M":
         return "m"
-    if category == "Sc" or char in _OWN_LOOK:
+    if category == "Sc" or char in _OWN_LOOK or char in "\u02bb\u2018":
         return "x"
+    if char in _POSING:
+        return "d"
     if (category[0] in "PS" or category == "Lm") and unicodedata.east_asian_width(char) not in ("W", "F"):
         return "d" if category == "Pd" else "s"
     return "x"

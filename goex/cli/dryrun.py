@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from goex.cli.output import Output, fold
 from goex.cli.question_text import Line, Style
-from policies.display_text import escape
+from policies.display_text import escape, escape_name
 from policies.errors import ExitStatus, GoexError
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ def lines_of(reply: pb.DryRunReply, width: int) -> list[Line]:
     lines = [Line(piece, "bold") for piece in fold(escape(reply.summary), width)]
     for line in reply.lines:
         sign, style = _SIGNS.get(line.kind, _UNKNOWN)
+        shows = escape_name if line.kind == "change" else escape
         again = sign.replace("│", "┊") if "│" in sign else " " * len(sign)
-        pieces = fold(escape(line.text), max(width - len(sign), 10))
+        pieces = fold(shows(line.text), max(width - len(sign), 10))
         lines += [Line((again if index else sign) + piece, style) for index, piece in enumerate(pieces)]
     return lines
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from goex.cli.action_text import changed_nothing
 from goex.cli.output import Output, local, print_error, shown, to_json
 from goex.cli.prompt import EXPIRED, NotPresent, Terminal, Verdict, decide, settled_words
-from policies.display_text import counted
+from policies.display_text import counted, escape_name
 from policies.errors import Denied, ExitStatus, GoexError
 
 if TYPE_CHECKING:
@@ -296,7 +296,7 @@ def show_outcome(out: Output, action: pb.ActionView, *, printed: bool, said: str
     if summary and summary != said:
         out.say(shown(summary), "bold")
     for change in _list(outcome.get("changes")):
-        out.say("  " + shown(str(change)))
+        out.say("  " + escape_name(str(change)))
     _show_refused(out, action.id, outcome)
     if outcome.get("changes_cut"):
         out.say(f"  … and {_count(outcome['changes_cut'], 'more change')}.", "dim")

@@ -2,7 +2,7 @@
 
 Rules: a repository's own files can name programs that git runs (hooks, remotes that it fetches from, another
 configuration). Whoever could once write there isn't obeyed: hooks are off, and one that isn't configured as it was made
-isn't used at all, nor one that leads elsewhere.
+isn't used at all, nor one that leads elsewhere: neither git nor GoEx makes a link in one.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _CONFIG = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_CONFIG = 4096
+# What is written to or deleted in, below what lies in the repository itself.
+_PLACES = ("objects", "objects/pack", "refs", "refs/goex", "lfs", "lfs/tmp", "lfs/objects")
 _LITTLE = 1 << 18  # bytes free on a disk that is as good as full
 
 
@@ -85,22 +87,39 @@ class Git:
             raise self.failed(arguments[0], b"it has ended")
         return process
 
-    def _places(self) -> tuple[Path, ...]:
-        """The folders that contents come into."""
-        return (self.path, *(self.path / name for name in ("objects", "objects/pack", "lfs")))
-
     def check(self) -> None:
         """Raise Unavailable where the repository isn't configured as it was made, or lies elsewhere."""
         try:
             with (self.path / "config").open(encoding="ascii", errors="replace") as file:
                 plain = _CONFIG.fullmatch(file.read(_LONGEST_CONFIG)) and not file.read(1)
+            with os.scandir(self.path) as found:
+                linked = any(entry.is_symlink() for entry in found)
         except OSError:
-            plain = None
-        if not plain or os.path.lexists(self.path / "commondir") or not all(map(_is_ours, self._places())):
-            raise Unavailable(
-                f"Somebody changed how the snapshots in {self.path} are kept, so they aren't used.",
-                next_step="Put the folder back from a backup, or move it away: what it kept can't be undone then.",
-            )
+            plain, linked = None, True
+        places = (self.path, *map(self.path.joinpath, _PLACES))
+        if not plain or linked or os.path.lexists(self.path / "commondir") or not all(map(_is_ours, places)):
+            raise self._changed()
+
+    def files(self) -> list[str]:
+        """All files of the repository, from it on. Raises Unavailable as `check`, and for a link wherever it is."""
+        self.check()
+        files, folders, own = [], [str(self.path)], len(str(self.path)) + 1
+        while folders:
+            with suppress(FileNotFoundError), os.scandir(folders.pop()) as found:
+                for entry in found:
+                    if entry.is_symlink():
+                        raise self._changed()
+                    if entry.is_dir():
+                        folders.append(entry.path)
+                    else:
+                        files.append(entry.path[own:])
+        return files
+
+    def _changed(self) -> Unavailable:
+        return Unavailable(
+            f"Somebody changed how the snapshots in {self.path} are kept, so they aren't used.",
+            next_step="Put the folder back from a backup, or move it away: what it kept can't be undone then.",
+        )
 
 
 def _is_ours(folder: Path) -> bool:

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
+from policies.errors import Unavailable
 from runtimes.files.handles import remove_path
 from runtimes.files.snapshot import make_private
 from runtimes.files.tree import Manifest
@@ -55,11 +56,11 @@ class KeptCopies:
             remove_path(work)
             return
         self.drop(folder)
-        make_private(self._place)
         place = self._place / secrets.token_hex(16)
         try:
+            make_private(self._place)
             work.rename(place)
-        except OSError:
+        except (OSError, Unavailable):
             remove_path(work)
             return
         with self._lock:

@@ -195,11 +195,6 @@ class Large:
     def _others(self, needed: set[str]) -> list[Path]:
         return [path for path in self._objects.glob("??/??/*") if LARGE + path.name not in needed]
 
-    def clean(self) -> None:
-        """Remove what a process that was killed has left."""
-        for left in (self._folder / "tmp").glob("*"):
-            left.unlink(missing_ok=True)
-
     def _open(self, oid: str) -> int:
         try:
             return os.open(self.path(oid), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -254,6 +249,18 @@ def _pieces(file: int, size: int) -> Iterator[bytes]:
     while size > 0 and (chunk := os.read(file, min(CHUNK, size))):
         size -= len(chunk)
         yield chunk
+
+
+def replace_file(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Write a file beside `path`, then give it that name: what is there isn't written to, nor followed."""
+    new = path.with_name(f"{path.name}.lock")  # as git calls one; `clean` removes what is left of it
+    new.unlink(missing_ok=True)
+    with new.open("xb") as file:
+        file.write(data)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    new.rename(path)
 
 
 def fsync(path: Path) -> None:

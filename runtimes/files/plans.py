@@ -200,7 +200,7 @@ def aside_plan(revert: Revert, plan: Plan, folder: Folder, why: str, changes: Se
         f"What the program left was never recorded: {why}",
         "What was there before the action is put back. All else, and what was changed since by anybody, is moved into "
         "one folder in it, .goex-left-…; nothing is deleted.",
-        *changes,
+        *map(escape_name, changes),
     )
     return replace(
         made,
@@ -227,8 +227,10 @@ def commit_plan(revert: Revert, plan: Plan) -> Plan:
 
 
 def told(before: Manifest, after: Manifest) -> list[str]:
-    """What brings a folder from one state into the other, in lines: the rights that others get by it first."""
-    return [*rights.told(before.entries, after.entries), *plan_text.changes(before.entries, after.entries)]
+    """What brings a folder from one state into the other, in lines for the person: the rights that others get by it
+    first."""
+    lines = [*rights.told(before.entries, after.entries), *plan_text.changes(before.entries, after.entries)]
+    return [escape_name(line) for line in lines]
 
 
 def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence[str]) -> Outcome:

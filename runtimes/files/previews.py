@@ -15,6 +15,7 @@ from pathlib import Path
 from policies.actions import Files
 from policies.errors import Conflict, GoexError, Unavailable
 from policies.jsonvalue import canonical, parse
+from runtimes.files.large import replace_file
 from runtimes.files.location import is_absolute
 from runtimes.files.snapshot import Repository, plain
 from runtimes.files.tree import Manifest
@@ -46,7 +47,7 @@ def keep(repository: Repository, id: str, of: str, program: str, before: Manifes
     folder = repository.path / _FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     noted = {"before": made.before, "after": made.after, "program": made.program, "made": made.made, "folder": of}
-    (folder / plain(id)).write_bytes(canonical(noted))
+    replace_file(folder / plain(id), canonical(noted))
 
 
 def find(repository: Repository, id: str, action: Files, program: str) -> Preview:
@@ -85,11 +86,11 @@ def expire(repository: Repository) -> None:
     """Forget the previews that are too old. Idempotent."""
     folder = repository.path / _FOLDER
     old = [path for path in (list(folder.iterdir()) if folder.is_dir() else ()) if _is_old(path)]
-    for path in old:
-        repository.drop(path.name)
-        path.unlink(missing_ok=True)
-    if old:
-        with suppress(Unavailable):  # on a full disk it takes its room until the next time
+    with suppress(Unavailable):  # on a full disk, or where somebody changed the repository, they stay until later
+        for path in old:
+            repository.drop(path.name)
+            path.unlink(missing_ok=True)
+        if old:
             repository.collect()
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from policies.errors import Unavailable
 from runtimes.files import plan_text
-from runtimes.files.large import fsync
+from runtimes.files.large import fsync, replace_file
 from runtimes.files.location import is_absolute
 from runtimes.files.snapshot import Repository, Room, plain
 
@@ -106,15 +106,17 @@ class Quota:
 def mark(repository: Repository, action: str, folder: str) -> None:
     """Note that an action is undone: its snapshots may go when room is needed. Where it can't be noted they stay."""
     path = _mark(repository, action)
-    with suppress(OSError):
+    with suppress(OSError, Unavailable):
+        repository.check()
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.write_text(f"{action}\n{folder}", "utf-8")
+        replace_file(path, f"{action}\n{folder}".encode())
 
 
 def unmark(repository: Repository, action: str) -> None:
     """Take that back, durably: from here on its snapshots stay."""
     path = _mark(repository, action)
     if path.exists():
+        repository.check()
         path.unlink()
         fsync(path.parent)
 

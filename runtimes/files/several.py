@@ -21,7 +21,7 @@ from itertools import combinations
 from typing import Any, Protocol, Self, TypeVar
 
 from policies.actions import Files, Outcome, Plan, Revert, UndoClass
-from policies.display_text import escape_name
+from policies.display_text import escape
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
 from policies.grants import PERSON
 from runtimes.base import Context, DryLine, DryRun, Footprint, Records, Runtime, Settlement
@@ -379,7 +379,7 @@ async def _all_of(runs: Iterable[Awaitable[T]], meeting: Meeting) -> list[T | Ba
 
 def _together(plan: Plan, outcomes: Mapping[int, Outcome]) -> Outcome:
     """One outcome of those of its folders, by their numbers."""
-    each = {escape_name(plan.resolved["names"][number]): outcome for number, outcome in sorted(outcomes.items())}
+    each = {escape(plan.resolved["names"][number]): outcome for number, outcome in sorted(outcomes.items())}
     kept = {
         name: plan_text.capped(list(outcome.changes), plan_text.MOST_CHANGES // len(each))
         for name, outcome in each.items()
@@ -420,8 +420,8 @@ def _dry(plan: Plan, found: Mapping[int, DryRun], places: Sequence[str]) -> DryR
     lines: list[DryLine] = []
     said = []
     for number, each in found.items():
-        lines += [DryLine("note", f"In {escape_name(places[number])}:"), *each.lines]
-        said.append(f"{escape_name(plan.resolved['names'][number])}: {each.summary}")
+        lines += [DryLine("note", f"In {escape(places[number])}:"), *each.lines]
+        said.append(f"{escape(plan.resolved['names'][number])}: {each.summary}")
     return DryRun(ok=all(each.ok for each in found.values()), summary=" ".join(said), lines=tuple(lines))
 
 
@@ -431,13 +431,12 @@ async def _refuse_overlap(paths: Sequence[str]) -> None:
     for one, other in combinations(found, 2):
         if one.overlaps(other):
             raise InvalidInput(
-                f"{escape_name(other.path)} and {escape_name(one.path)} lie in one another, or are one folder.",
+                f"{escape(other.path)} and {escape(one.path)} lie in one another, or are one folder.",
                 next_step="Name the outer one alone.",
             )
         if one.may_overlap(other):
             raise InvalidInput(
-                f"{escape_name(other.path)} and {escape_name(one.path)} may be one folder: both are mounted from a "
-                "network.",
+                f"{escape(other.path)} and {escape(one.path)} may be one folder: both are mounted from a network.",
                 next_step="Work on one after the other.",
             )
 

@@ -21,6 +21,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,12 +32,14 @@ from runtimes.files import manifest as manifests
 from runtimes.files.collect import collect, reclaimable, tidy
 from runtimes.files.content_ids import CHUNK, LARGE, hash_file, hasher, named, object_id
 from runtimes.files.gitprocess import Git, ended, stream_of
-from runtimes.files.large import ATTRIBUTES, POINTER, Large, fsync
+from runtimes.files.handles import remove_path
+from runtimes.files.large import ATTRIBUTES, POINTER, Large, fsync, replace_file
 from runtimes.files.manifest import Cache
 from runtimes.files.packs import COMMIT, TREE, PackWriter, stored
 from runtimes.files.tree import Manifest, Reader, Walk
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_LEFT = re.compile(r"objects/(pack/)?(tmp_|\.tmp).*|fast_import_crash_.*|lfs/tmp/.*|.*\.lock")
 _SMALL = 8 << 20
 _DEEPEST = 30  # manifests that one is made of
 LARGE_FROM = 200 * 10**6  # bytes
@@ -204,7 +207,7 @@ class Repository(Git):
             commit = (self.path / self._ref(label)).read_text("ascii").strip()
         self._cache.put(oid, manifest, depth)
         if latest:
-            (self.path / "latest").write_text(f"{oid} {commit}", "ascii")
+            replace_file(self.path / "latest", f"{oid} {commit}".encode("ascii"))
         tidy(self)
         return oid
 
@@ -224,12 +227,7 @@ class Repository(Git):
             pack.finish()
         ref = self.path / self._ref(label)
         ref.parent.mkdir(parents=True, exist_ok=True)
-        new = ref.with_name(f"{ref.name}.lock")  # where git itself would write it; `clean` removes what is left of one
-        with new.open("w", encoding="ascii") as file:
-            file.write(f"{commit}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        new.rename(ref)
+        replace_file(ref, f"{commit}\n".encode("ascii"), durable=True)
         for folder in ref.parents:
             if folder.is_relative_to(self.path):
                 fsync(folder)
@@ -409,7 +407,7 @@ class Repository(Git):
         if loose:
             commit = max(loose)[1].decode("ascii")
             oid = self.run("rev-parse", f"{commit}:manifest").decode("ascii").strip()
-            (self.path / "latest").write_text(f"{oid} {commit}", "ascii")
+            replace_file(self.path / "latest", f"{oid} {commit}".encode("ascii"))
 
     def _at(self, ref: bytes) -> Path:
         return self.path / os.fsdecode(ref)
@@ -417,6 +415,7 @@ class Repository(Git):
     def collect(self) -> None:
         """Delete what no label needs; the whole repository when there is none."""
         if self.path.is_dir():
+            self.clean()
             if self.labels():
                 collect(self)
             else:
@@ -424,12 +423,9 @@ class Repository(Git):
 
     def clean(self) -> None:
         """Remove what a process that was killed has left."""
-        for pattern in ("objects/pack/tmp_*", "objects/tmp_*", "objects/pack/.tmp*", "fast_import_crash_*", "*.lock"):
-            for left in self.path.glob(pattern):
-                left.unlink(missing_ok=True)
-        for left in (self.path / "refs").rglob("*.lock"):
-            left.unlink(missing_ok=True)
-        self.lfs.clean()
+        for file in self.files():
+            if _LEFT.fullmatch(file):
+                (self.path / file).unlink(missing_ok=True)
 
     def destroy(self) -> None:
         """Remove the repository. Idempotent; a crash half way leaves nothing that looks like one."""
@@ -451,10 +447,10 @@ class Repository(Git):
         if not self.path.is_dir():
             make_private(self.path.parent)
             for left in self.path.parent.glob(f"{self.path.name}.tmp-*"):
-                shutil.rmtree(left, ignore_errors=True)
+                remove_path(left)
             new = self.path.with_name(f"{self.path.name}.tmp-new")
+            new.mkdir(mode=0o700)
             self.run("init", "--quiet", "--bare", "--object-format=sha256", "--template=", str(new), here=False)
-            new.chmod(0o700)
             (new / "large").write_text(str(self._large), "ascii")
             with (new / "config").open("a", encoding="ascii") as file:
                 file.write("[extensions]\n\tpreciousObjects = true\n")  # git itself deletes nothing
@@ -470,7 +466,10 @@ def plain(action_id: str) -> str:
 
 
 def make_private(folder: Path) -> None:
-    """A folder that only its owner can enter."""
+    """A folder that only its owner can enter. Raises Unavailable where something else is in its place."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_mode & 0o077:
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise Unavailable(f"{folder} is a link, or isn't yours, so it isn't used.", next_step="Move it away.")
+    if found.st_mode & 0o077:
         folder.chmod(0o700)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.display_text import counted, escape, escape_name, escape_value, shorten
-from policies.lookalikes import END, ISOLATE, bare, right_to_left
+from policies.lookalikes import COMPOSED, DECOMPOSED, END, ISOLATE, bare, right_to_left
 
 TRICKS = {
     "an ANSI colour": "\x1b[31mred",
@@ -199,16 +199,27 @@ def test_a_large_text_takes_no_longer_by_its_letters() -> None:
 
 
 AMBIGUOUS = {
-    "an accent of its own": ("cafe\u0301", "cafe\\u{301}"),
+    "an accent of its own": ("cafe\u0301", f"caf\u00e9 {DECOMPOSED}"),
+    "one of two, in a part of a path": ("a/e\u0301\u00e9/b", "a/e\\u{301}\u00e9/b"),
     "the sign of the unit": ("\u212bngstr\u00f6m", "\\u{212b}ngstr\u00f6m"),
     "accents in another order": ("q\u0307\u0323", "q\u0307\\u{323}"),
-    "an accent behind one that joins": ("a\u0301\u0302", "a\\u{301}\\u{302}"),
-    "a Korean syllable in parts": ("\u1112\u1161\u11ab", "\u1112\\u{1161}\\u{11ab}"),
+    "an accent behind one that joins": ("a\u0301\u0302", f"\u00e1\u0302 {DECOMPOSED}"),
+    "a Korean syllable in parts": ("\u1112\u1161\u11ab", f"\ud55c {DECOMPOSED}"),
+    "one partly in parts": ("\ud55c\u1112\u1161", "\ud55c\u1112\\u{1161}"),
+    "a Bengali letter that is usually two": ("\u09dc", f"\u09a1\u09bc {COMPOSED}"),
+    "a mark of its own": (f"caf\u00e9 {DECOMPOSED}", "caf\u00e9 \\u{5c}u{decomposed}"),
     "a Kangxi radical": ("\u2f00\u65e5", "\\u{2f00}\u65e5"),
     "a compatibility ideograph": ("\uf900", "\\u{f900}"),
     "a ligature": ("\ufb01le", "\\u{fb01}le"),
     "an Arabic letter by its place": ("\ufe91", "\\u{fe91}"),
-    "the sign for micro": ("\u00b5", "\\u{b5}"),
+    "a Greek letter where the sign for micro belongs": ("10 \u03bcs", "10 \\u{3bc}s"),
+    "the sign for micro in Greek": ("\u00b5\u03ae\u03bb\u03bf", "\\u{b5}\u03ae\u03bb\u03bf"),
+    "a prime": ("O\u2032Brien", "O\\u{2032}Brien"),
+    "an accent alone": ("O\u00b4Brien", "O\\u{b4}Brien"),
+    "an apostrophe's twin among accents": ("\u00e9\u02bc\u00e9", "\u00e9\\u{2bc}\u00e9"),
+    "a quotation mark for an okina": ("Hawai\u2018i", "Hawai\\u{2018}i"),
+    "an okina for a quotation mark": ("\u02bbx\u2019", "\\u{2bb}x\u2019"),
+    "a dot's twin": ("col\u2219lecci\u00f3", "col\\u{2219}lecci\u00f3"),
     "another hyphen": ("#ops\u2010team", "#ops\\u{2010}team"),
     "one that doesn't break": ("#ops\u2011team", "#ops\\u{2011}team"),
     "one between Japanese letters": ("\u4f1a\u8b70\u2010\u65e5", "\u4f1a\u8b70\\u{2010}\u65e5"),
@@ -238,10 +249,53 @@ def test_in_a_name_what_is_drawn_as_something_else_becomes_its_code_point(name: 
         "Budget \u20ac500, 25\u00b0C, \u00a75 \u00a9 5\u00b11",
         "\u0e19\u0e49\u0e33",
         "\u0f56\u0f7c\u0f51\u0f0b\u0f61\u0f72\u0f42",
+        "O\u2019Brien",
+        "Hawai\u02bbi",
+        "col\u00b7lecci\u00f3",
+        "10 \u00b5s",
+        "C\u266f",
+        "\u201c\u5f15\u53f7\u201d.pdf",
+        "\u2018x\u2019",
+        "\U0001f1e9\U0001f1ea Team",
     ],
 )
 def test_a_name_in_an_alphabet_of_its_own_stays_as_it_is(name: str) -> None:
     assert escape_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "r\u00e9sum\u00e9.pdf",
+        "Vi\u1ec7t Nam",
+        "\u0419\u043e\u0448\u043a\u0430\u0440-\u041e\u043b\u0430",
+        "\u03b3\u03b9\u03b1\u03c4\u03af",
+        "\uc774\ub825\uc11c.pdf",
+        "\u30d9\u30c8\u30ca\u30e0.pdf",
+        "\u304c\u3093\u3070\u308c",
+        "\u09b9\u09df \u09ac\u09be\u09dc\u09bf",
+        "\u0958\u0932\u092e \u092a\u095d\u0928\u093e",
+        "\u0a5b\u0a2e\u0a40\u0a28",
+        "\u0b95\u0bca\u0b9f\u0bc1",
+        "\u0d15\u0d4a\u0d1f\u0d3f",
+        "\u0e19\u0e49\u0e33",
+        "\u0622\u0645\u0646\u0629",
+        "\ufb2a\u05dc\u05d5\u05dd",
+        "\u6771\u4eac.txt",
+    ],
+)
+def test_an_everyday_name_is_readable_however_it_is_spelled(name: str) -> None:
+    spelled = {name, *(unicodedata.normalize(form, name) for form in ("NFC", "NFD"))}
+    shown = {bare(escape_name(each)) for each in spelled}
+    assert len(shown) == len(spelled)
+    normal = unicodedata.normalize("NFC", name)
+    assert shown <= {normal, f"{normal} {DECOMPOSED}", f"{normal} {COMPOSED}"}
+
+
+def test_each_part_of_a_path_has_its_own_mark() -> None:
+    decomposed, normal = "e\u0301", "\u00e9"
+    assert escape_name(f"/{normal}/{decomposed}/x") == f"/{normal}/{normal} {DECOMPOSED}/x"
+    assert escape_name(f"{decomposed}/{normal}") == f"{normal} {DECOMPOSED}/{normal}"
 
 
 @given(st.text())
@@ -250,7 +304,12 @@ def test_two_names_that_are_one_in_normal_form_are_shown_apart(text: str) -> Non
     for form in ("NFC", "NFD"):
         again = unicodedata.normalize(form, text)
         assert text == again or bare(shown) != bare(escape_name(again))
-    assert escape_name(shown) == shown == escape(shown)
+    assert escape(shown) == shown
+    # What was shown isn't a name any more: one that holds a mark would be another's.
+    assert (
+        escape_name(shown) == shown.replace(DECOMPOSED, "\\u{5c}u{decomposed}").replace(COMPOSED, "\\u{5c}u{composed}")
+        or shown.isascii()
+    )
 
 
 def test_a_message_stays_readable_and_the_names_in_a_value_are_told_apart() -> None:
@@ -266,3 +325,10 @@ def test_a_message_stays_readable_and_the_names_in_a_value_are_told_apart() -> N
 def test_a_long_name_takes_no_longer_by_its_marks() -> None:
     escape_name("a\u302e\u2010" * 20_000 + "a" + "\u302e" * 200_000)
     escape_value(f"\u2010 {'a' * 200_000}" + ' "' + '\\"' * 100_000)
+    escape_name("a" + "\u0316\u0301" * 200_000)
+
+
+def test_a_long_value_counts_as_a_message_unless_it_is_an_address() -> None:
+    long = "e\u0301" * 5_000
+    assert escape_value(f'"a{long}"') == f'"a{long}"'
+    assert escape_value(f'"ann@ex\u2010ample.org{long}"').startswith('"ann@ex\\u{2010}ample.org')

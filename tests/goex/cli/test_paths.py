@@ -184,6 +184,13 @@ def test_a_file_of_ours_is_a_file_and_nobody_elses(tmp_path: Path) -> None:
         with pytest.raises(UnsafePlace, match="isn't a regular file"):
             places.check()
         file.unlink()
+        (tmp_path / "elsewhere").touch(mode=0o600)
+        file.hardlink_to(tmp_path / "elsewhere")
+        with pytest.raises(UnsafePlace, match="another name") as caught:
+            places.create()
+        subprocess.run(caught.value.next_step.partition(": ")[2], shell=True, check=True)
+        places.check()
+        file.unlink()
         os.mkfifo(file, 0o600)  # to read one would take for ever
         with pytest.raises(UnsafePlace, match="isn't a regular file"):
             places.create()

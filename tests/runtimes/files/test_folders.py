@@ -16,8 +16,9 @@ import pytest
 from policies.actions import Files, UndoClass
 from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.services import Risk
+from runtimes.files.plans import told
 from runtimes.files.run import SAME_FOLDER
-from runtimes.files.tree import Bounds, TooLarge
+from runtimes.files.tree import Bounds, Entry, Manifest, TooLarge
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import Way, context, runtime
@@ -279,6 +280,19 @@ async def test_more_than_the_bounds_is_left_or_not_applied(state: Path, request:
         for left in folder.glob(".goex-left-*"):
             assert len(list(left.glob("f*"))) == 1500
             subprocess.run(["rm", "-r", left], check=True)
+
+
+async def test_an_outcome_holds_the_real_path_and_a_question_tells_spellings_apart(state: Path, owned: Path) -> None:
+    """An agent looks for the file by what its outcome says; the marks are for the person."""
+    name = "re\u0301sume\u0301.pdf"
+    way = Way(runtime(state), owned, f"touch '{name}'")
+    outcome = await way.do()
+    assert outcome.ok and f"created {name}" in outcome.changes
+    before, after = (
+        Manifest(entries=entries, taken=0, settled=True)
+        for entries in ({}, {name.encode(): Entry("f", 0o600, 0, 0, 0)})
+    )
+    assert told(before, after) == ["created r\u00e9sum\u00e9.pdf \\u{decomposed}"]
 
 
 def test_too_large_is_bad_input() -> None:
