@@ -37,6 +37,7 @@ __all__ = ["Catalog", "UnknownName", "tool_name"]
 
 _DOMAIN = b"goex.v1.catalog\0"
 _CHECKERS = 64  # compiled validators that are kept
+_WRITTEN = 16  # services whose facts are kept as they are hashed
 
 
 class UnknownName(InvalidInput):
@@ -60,6 +61,9 @@ class Catalog:
         default_factory=OrderedDict, init=False, repr=False, compare=False
     )
     _tools: dict[str, Method] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _written: OrderedDict[str, tuple[Service, bytes]] = field(
+        default_factory=OrderedDict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_own", self.services)
@@ -287,12 +291,22 @@ class Catalog:
             if method.id not in wanted:
                 wanted[method.id] = method
                 queue.extend(f"{method.service}.{name}" for name in _templated(method))
-        services = {method.service for method in wanted.values()}
-        facts = {
-            "methods": {method_id: _facts(method) for method_id, method in wanted.items()},
-            "services": {name: _service_facts(self.service(name)) for name in services},
-        }
-        return hashlib.sha256(_DOMAIN + canonical(facts)).hexdigest()
+        methods = canonical({method_id: _facts(method) for method_id, method in wanted.items()})
+        services = b",".join(map(self._written_facts, sorted({method.service for method in wanted.values()})))
+        # The canonical form of {"methods": …, "services": …}, put together.
+        return hashlib.sha256(_DOMAIN + b'{"methods":' + methods + b',"services":{' + services + b"}}").hexdigest()
+
+    def _written_facts(self, name: str) -> bytes:
+        """A service's name and facts in the canonical form: written once for all its methods, and anew where it is
+        another object, as after an import."""
+        service = self.service(name)
+        known = self._written.pop(name, None)
+        if known is None or known[0] is not service:
+            known = service, canonical({name: _service_facts(service)})[1:-1]
+        self._written[name] = known
+        while len(self._written) > _WRITTEN:
+            self._written.popitem(last=False)
+        return known[1]
 
 
 class _Layers(Mapping[str, Service]):

@@ -109,7 +109,7 @@ def status(as_json: Json = False) -> None:
         raise typer.Exit(int(ExitStatus.UNAVAILABLE)) from None
     with client:
         reply = client.status()
-        notes = rules.notes(client) if reply.vault == "unsealed" and not as_json else ()
+        notes = rules.notes(client, out) if reply.vault == "unsealed" and not as_json else ()
     if as_json:
         from goex.cli.output import to_json
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,13 +15,22 @@ if TYPE_CHECKING:
     from goex.client import Client, Reply
 
 _SECONDS = 60.0
+_LONG = 5.0  # seconds after which it is said what takes long
 
 
 def call(
-    out: Output, method: str, request: Message, reply: type[Reply], *, presence: bool = False, seconds: float = _SECONDS
+    out: Output,
+    method: str,
+    request: Message,
+    reply: type[Reply],
+    *,
+    presence: bool = False,
+    seconds: float = _SECONDS,
+    slow: str = "",
 ) -> Reply:
     """Connect and make a call, with `presence` by `call_with_presence`; once more when the vault was sealed and the
-    person unlocks it. Its answer is what `--json` prints. Raises GoexError."""
+    person unlocks it. Its answer is what `--json` prints. `slow`: what is said when it takes long, without presence.
+    Raises GoexError."""
     from goex.cli import vault_state
     from goex.cli.connect import connect
     from goex.client import Refused
@@ -28,7 +40,8 @@ def call(
         def made() -> Reply:
             if presence:
                 return call_with_presence(client, method, request, reply, seconds=seconds)
-            return client.call(method, request, reply, seconds=seconds)
+            with said_if_long(out, slow):
+                return client.call(method, request, reply, seconds=seconds)
 
         try:
             answer = made()
@@ -38,6 +51,20 @@ def call(
             answer = made()
     out.message(answer)
     return answer
+
+
+@contextmanager
+def said_if_long(out: Output, text: str) -> Iterator[None]:
+    """Say this once, on stderr, when what runs in it takes longer than some seconds; nothing for "". Nobody may be
+    asked anything in it."""
+    timer = threading.Timer(_LONG, out.progress, (text,))
+    timer.daemon = True
+    if text:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def call_with_presence(

@@ -368,7 +368,7 @@ def _rules(paths: Paths) -> Check:
     from goex.rpc import rules_pb2 as rules
 
     with connect(paths, start=False) as client:
-        reply = client.call("Rules/InForce", rules.InForceRequest(), rules.InForceReply)
+        reply = client.call("Rules/InForce", rules.InForceRequest(), rules.InForceReply, seconds=600.0)
     if reply.trouble:
         return Check(name="rules", ok=False, says=reply.trouble, mend="goex rules apply")
     if reply.drafts_trouble:

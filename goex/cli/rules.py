@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 app = App(no_args_is_help=False, help="What runs without asking, what is asked for each time, what never runs.")
 
 _EFFECTS = {"permit": "runs without asking", "ask": "asked for each time", "forbid": "never runs"}
+# A look at the rules compares what they are for with the imported catalog, which may have tens of thousands of methods.
+_SECONDS = 600.0
+_SLOW = "Comparing the imported catalog with what the rules were applied for; a large one takes up to a minute."
 File = Annotated[Path | None, typer.Argument(metavar="[FILE]", show_default=False, help="Instead of your own files.")]
 
 
@@ -37,7 +40,7 @@ def in_force(context: typer.Context, as_json: Json = False) -> None:
     from goex.cli.daemon_calls import call
     from goex.rpc import rules_pb2 as pb
 
-    reply = call(out, "Rules/InForce", pb.InForceRequest(), pb.InForceReply)
+    reply = call(out, "Rules/InForce", pb.InForceRequest(), pb.InForceReply, seconds=_SECONDS, slow=_SLOW)
     if as_json:
         return
     for line in _warnings(reply):
@@ -54,11 +57,9 @@ def in_force(context: typer.Context, as_json: Json = False) -> None:
         out.say(shown(f"Confined: {one.what} {one.to}"))
 
 
-def notes(client: Client) -> tuple[str, ...]:
+def notes(client: Client, out: Output) -> tuple[str, ...]:
     """What the person should know of the rules, for whoever says how the daemon is."""
-    from goex.rpc import rules_pb2 as pb
-
-    return tuple(_warnings(client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply)))
+    return tuple(_warnings(_in_force(client, out)))
 
 
 def _warnings(reply: pb.InForceReply) -> Iterator[str]:
@@ -84,7 +85,7 @@ def check(file: File = None, as_json: Json = False) -> None:
     from goex.cli.connect import connect
 
     with connect(out) as client:
-        reply = _check(client, _files(file))
+        reply = _check(client, _files(file), out)
     out.message(reply)
     _findings(out, reply)
     wrong = sum(one.error for one in reply.findings)
@@ -98,11 +99,10 @@ def diff(as_json: Json = False) -> None:
     """What `goex rules apply` would change."""
     out = Output(as_json)
     from goex.cli.connect import connect
-    from goex.rpc import rules_pb2 as pb
 
     with connect(out) as client:
-        client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply)  # refused while that isn't known
-        reply = _check(client, _files(None))
+        _in_force(client, out)  # refused while that isn't known
+        reply = _check(client, _files(None), out)
     _findings(out, reply)
     if any(one.error for one in reply.findings):
         raise InvalidInput("These files can't be put in force: a rule has an error.", next_step="goex rules check")
@@ -124,7 +124,7 @@ def apply(as_json: Json = False) -> None:
     files = _files(None)
     with connect(out) as client:
         require_open(client, out)
-        checked = _check(client, files)
+        checked = _check(client, files, out)
         _findings(out, checked)
         wrong = next((one for one in checked.findings if one.error), None)
         if wrong is not None:
@@ -140,7 +140,7 @@ def apply(as_json: Json = False) -> None:
         elif not terminal.agrees_to(_difference(checked), "Put this in force? [y/N] "):
             raise Denied("Nothing was put in force.", next_step="Answer y to put it in force.")
         request = pb.ApplyRulesRequest(files=files, compared_with=checked.hash)
-        reply = call_with_presence(client, "Rules/ApplyRules", request, pb.InForceReply, terminal)
+        reply = call_with_presence(client, "Rules/ApplyRules", request, pb.InForceReply, terminal, seconds=_SECONDS)
     out.message(reply)
     if not as_json:
         out.say(f"In force: {counted(len(reply.rules), 'rule')}.")
@@ -192,11 +192,17 @@ def test(
     """Decide a table of cases, and say where the decision isn't the one expected. Exit status 1 where one isn't."""
     out = Output(as_json)
     cases = _table(table)
+    from goex.cli.connect import connect
     from goex.cli.daemon_calls import call
     from goex.rpc import rules_pb2 as pb
 
     request = pb.TestRulesRequest(cases_json=cases, drafts=drafts, files=_files(None) if drafts else ())
-    reply = call(out, "Rules/TestRules", request, pb.TestRulesReply)
+    reply = call(out, "Rules/TestRules", request, pb.TestRulesReply, seconds=_SECONDS)
+    if not drafts:
+        with connect(out) as client:
+            if catalog := _in_force(client, out).catalog:
+                out.progress("Cases are decided as if the rules were applied for the imported catalog of now.")
+                out.progress(catalog)
     if not as_json:
         failed = [one for one in reply.results if not one.good]
         for one in failed[:1]:
@@ -261,7 +267,7 @@ def wake(
     from goex.rpc import rules_pb2 as pb
 
     with connect(out) as client:
-        in_force = client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply)
+        in_force = _in_force(client, out)
         reply = pb.WakeAgentReply()
         if agent in {one.agent for one in in_force.resting}:
             request = pb.WakeAgentRequest(agent=agent)
@@ -297,10 +303,20 @@ def _add_drafts(reply: pb.SuggestRulesReply) -> Path:
     return file
 
 
-def _check(client: Client, files: list[pb.RuleFile]) -> pb.CheckRulesReply:
+def _in_force(client: Client, out: Output) -> pb.InForceReply:
+    from goex.cli.daemon_calls import said_if_long
     from goex.rpc import rules_pb2 as pb
 
-    return client.call("Rules/CheckRules", pb.CheckRulesRequest(files=files), pb.CheckRulesReply)
+    with said_if_long(out, _SLOW):
+        return client.call("Rules/InForce", pb.InForceRequest(), pb.InForceReply, seconds=_SECONDS)
+
+
+def _check(client: Client, files: list[pb.RuleFile], out: Output) -> pb.CheckRulesReply:
+    from goex.cli.daemon_calls import said_if_long
+    from goex.rpc import rules_pb2 as pb
+
+    with said_if_long(out, _SLOW):
+        return client.call("Rules/CheckRules", pb.CheckRulesRequest(files=files), pb.CheckRulesReply, seconds=_SECONDS)
 
 
 def _files(file: Path | None) -> list[pb.RuleFile]:

@@ -233,9 +233,11 @@ def _stale(core: Core, grant: Grant) -> str:
             "It was given for values that an answer fills in: what rests on those is asked each time, so it holds for"
             " nothing."
         )
-    now = core.catalog.generation if core.catalog.trouble is None else -1
     if not grant.entries or grant.revoked is not None:
         return ""
+    if (trouble := core.catalog.trouble) is not None:
+        return escape(str(trouble))
+    now = core.catalog.generation
     known = _seen.setdefault(now, {})
     for earlier in [each for each in _seen if each != now]:
         del _seen[earlier]

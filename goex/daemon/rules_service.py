@@ -218,7 +218,7 @@ class RulesService(PersonCalls, rpc.RulesServicer):
         return root_of({"": root}, entries) if entries else root
 
     def _catalog(self) -> str:
-        return escape(unbound_text(self._rules.unbound()))
+        return escape(self._rules.catalog_notice())
 
     def _checked(self, files: Mapping[str, str]) -> tuple[tuple[Policy, ...], tuple[Finding, ...]]:
         core = self._person.engine.core

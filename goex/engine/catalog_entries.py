@@ -27,7 +27,8 @@ def entry(catalog: Catalog, service: str, method: str) -> str:
 
 
 def is_as_planned(catalog: Catalog, plan: Plan) -> bool:
-    """Whether the imported catalog says of a plan's methods, those of its undo among them, what it said then."""
+    """Whether what GoEx knows of a plan's methods, those of its undo among them, is what it knew then; always where
+    none of them is imported."""
     if not any(is_imported(catalog, need.service) for need in plan.needs):
         return True
     try:

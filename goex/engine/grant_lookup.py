@@ -71,7 +71,8 @@ def changed(core: Core, row: ActionRow, plan: Plan) -> str:
             said[f"{need.service}.{method} {why} in the imported catalog, so grant {grant.id} doesn't hold for it."] = (
                 None
             )
-    return " ".join(said)
+    trouble = core.catalog.trouble if said else None
+    return " ".join(said) if trouble is None else str(trouble)
 
 
 def entries(catalog: Catalog, need: Need) -> Mapping[str, str]:

@@ -34,7 +34,9 @@ REVERTIBLE: Mapping[str, frozenset[State]] = {
 # Bytes of what rules were asked about the target, in the plan of a redo or commit: less of each of several, since each
 # question takes a millisecond.
 _MOST_SAID = 4 * 2**20
-_CATALOG_CHANGED = "The imported catalog changed since the action was done: look at where each of these requests goes."
+_CATALOG_CHANGED = (
+    "What GoEx knows of these methods changed since the action was done: look at where each of these requests goes."
+)
 
 
 @dataclass(frozen=True, slots=True)

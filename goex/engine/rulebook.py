@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,7 +30,7 @@ from mapper.catalog import Catalog
 from mapper.store.database import StoreUnreadable
 from policies.actions import Plan
 from policies.decisions import Request, Ruling
-from policies.errors import Conflict, GoexError
+from policies.errors import Conflict, GoexError, Unavailable
 from policies.jsonvalue import canonical, parse
 from policies.limits import BREAKER, NOT_CONFINED, Breaker, Confinement
 from policies.rules.book import RuleBook
@@ -68,15 +69,26 @@ def root_of(files: Mapping[str, str], entries: Mapping[str, str]) -> str:
     return hashlib.sha256(b"goex.v1.rules\0" + canonical(dict(files)) + bound).hexdigest()
 
 
-def unbound_text(methods: Sequence[str]) -> str:
-    """That the imported catalog isn't what rules were applied for, and what to do; "" for no methods."""
-    if not methods:
-        return ""
-    named = ", ".join(methods[:3]) + (f" and {len(methods) - 3} more" if len(methods) > 3 else "")
-    return (
-        f"The rules weren't applied for what the imported catalog says now of {named}, so that is asked for. "
-        f"Look at it: goex catalog show {methods[0]}. Then put the rules in force for it: goex rules apply"
-    )
+def unbound_text(methods: Mapping[str, str]) -> str:
+    """That the imported catalog isn't what rules were applied for, and what to do; "" for no methods. `methods`: each
+    with its entry now, hashed; "" where there is none."""
+    there, gone = [id for id, now in methods.items() if now], [id for id, now in methods.items() if not now]
+    said = []
+    if there:
+        said.append(
+            f"The rules weren't applied for what the imported catalog says now of {_named(there)}, so that is asked"
+            f" for. Look at it: goex catalog show {there[0]}. Then put the rules in force for it: goex rules apply"
+        )
+    if gone:
+        said.append(
+            f"The rules were applied for {_named(gone)}, and that is gone from the imported catalog, or can't be read"
+            " there. Import it anew, or put the rules in force without it: goex rules apply"
+        )
+    return ". ".join(said)
+
+
+def _named(methods: Sequence[str]) -> str:
+    return ", ".join(methods[:3]) + (f" and {len(methods) - 3} more" if len(methods) > 3 else "")
 
 
 @dataclass(slots=True)
@@ -93,7 +105,9 @@ class Rulebook:
     trouble: str = field(init=False, default="The rules weren't read yet.")
     _book: RuleBook | None = field(init=False, default=None)
     _key: bytes = field(init=False, default=b"")
-    _told: tuple[tuple[int, str], tuple[str, ...]] | None = field(init=False, default=None)
+    _last: tuple[int, frozenset[str], Mapping[str, str]] | None = field(init=False, default=None)
+    _told: tuple[tuple[int, str], Mapping[str, str]] | None = field(init=False, default=None)
+    _telling: threading.Lock = field(init=False, repr=False, compare=False, default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.counts = Counts(self.journal, self.clock, self.breaker)
@@ -125,7 +139,7 @@ class Rulebook:
 
     def apply(self, files: Mapping[str, str], *, by: str, entries: Mapping[str, str] | None = None) -> InForce:
         """Put these files in force, for what the imported catalog said when it was looked at (`sealed`; None: now).
-        Raises BadRule for what can't be, and then nothing has changed."""
+        Raises BadRule for what can't be, Conflict as `sealed`, and then nothing has changed."""
         self.require_read()
         book = RuleBook.of(files, self.catalog)
         entries = self.sealed(files) if entries is None else entries
@@ -151,34 +165,52 @@ class Rulebook:
 
     def sealed(self, files: Mapping[str, str]) -> dict[str, str]:
         """What these files would be put in force for: each method, with its entry hashed, of the imported services that
-        a rule names, and of all where a permit is for any; nothing of one that can't be read. Raises BadRule. May run
-        in a thread."""
+        a rule names, and of all where a permit is for any; nothing of one that can't be read. Raises BadRule; Conflict
+        where they are for what is imported, and none of that can be read. May run in a thread."""
         book, services = RuleBook.of(files, self.catalog), self.catalog.services
-        made: dict[str, str] = {}
-        for name in services if book.permits_anywhere() else book.services():
+        if (trouble := self._trouble(book)) is not None:
+            raise Conflict(trouble.message, next_step=trouble.next_step) from trouble
+        generation = self.catalog.generation if self.catalog.trouble is None else -1
+        names, made = self._names(book), dict[str, str]()
+        for name in names:
             service = services.get(name)
             if service is not None and service.source == "imported":
                 with suppress(StoreUnreadable):
                     made |= {f"{name}.{one}": entry(self.catalog, name, one) for one in service.methods}
+        self._last = generation, names, made
         return made
 
-    def unbound(self) -> tuple[str, ...]:
-        """The methods of which the imported catalog doesn't say any more what rules were applied for: to be told about,
-        not to decide on. May run in a thread."""
-        if self._book is None:
-            return ()
-        key = self.catalog.generation if self.catalog.trouble is None else -1, self.in_force.root
-        if self._told is None or self._told[0] != key:
-            self._told = key, self.differing(self.sealed(self.in_force.files))
-        return self._told[1]
+    def catalog_notice(self) -> str:
+        """What the person should know of the imported catalog under the rules in force, as one text. May run in a
+        thread."""
+        if self._book is not None and (trouble := self._trouble(self._book)) is not None:
+            return str(trouble)
+        return unbound_text(self.unbound())
 
-    def differing(self, entries: Mapping[str, str]) -> tuple[str, ...]:
+    def unbound(self) -> Mapping[str, str]:
+        """The methods of which the imported catalog doesn't say any more what rules were applied for, each with its
+        entry now ("": none); of a catalog that can't be read, none. To be told about, not to decide on. May run in a
+        thread."""
+        with self._telling:  # whoever looks meanwhile waits for the same answer
+            if self._book is None or self.catalog.trouble is not None:
+                return {}
+            key = self.catalog.generation, self.in_force.root
+            if self._told is None or self._told[0] != key:
+                last = self._last
+                if last is None or last[0] != key[0] or not self._names(self._book) <= last[1]:
+                    entries: Mapping[str, str] = self.sealed(self.in_force.files)
+                else:
+                    entries = last[2]  # it takes seconds where all of a large catalog is concerned
+                self._told = key, self.differing(entries)
+            return self._told[1]
+
+    def differing(self, entries: Mapping[str, str]) -> dict[str, str]:
         """The methods of which these entries, of all that the rules in force name, don't say what those were applied
-        for."""
+        for, each with its entry now; "" for none."""
         then, named = self.in_force.entries, self.book.services()
         anywhere = self.book.permits_anywhere()
         now = {id: one for id, one in entries.items() if anywhere or id.partition(".")[0] in named}
-        return tuple(sorted(id for id in {*then, *now} if then.get(id) != now.get(id)))
+        return {id: now.get(id, "") for id in sorted({*then, *now}) if then.get(id) != now.get(id)}
 
     def holds(self, files: Mapping[str, str], entries: Mapping[str, str]) -> bool:
         """Whether exactly these files are in force for exactly these entries, and recorded as that."""
@@ -215,25 +247,41 @@ class Rulebook:
             why = f"{self.trouble} Until rules are applied again, everything is asked for."
             return Ruling(ask=("rules-altered",), reason=why)
         said = self._book.judge(request, now)
-        if said.forbid or said.ask or said.problem or not (other := self._unbound(request.plan, said, self._book)):
+        if said.forbid or said.ask or said.problem or not (why := self._why_unbound(request.plan, said, self._book)):
             return said
-        return Ruling(ask=(CATALOG_CHANGED,), reason=unbound_text(other))
+        return Ruling(ask=(CATALOG_CHANGED,), reason=why)
 
     # ---- inside
 
-    def _unbound(self, plan: Plan, said: Ruling, book: RuleBook) -> tuple[str, ...]:
-        """The methods of a plan, of those that a rule permits and those of a service that one names, for which rules
-        weren't applied."""
+    def _names(self, book: RuleBook) -> frozenset[str]:
+        """The services whose entries these rules are put in force for, where they are imported."""
+        return frozenset(self.catalog.services) if book.permits_anywhere() else book.services()
+
+    def _trouble(self, book: RuleBook) -> Unavailable | None:
+        """Why the imported catalog can't be read, where these rules are for what is in it."""
+        trouble = self.catalog.trouble
+        if trouble is None or book.permits_anywhere():
+            return trouble
+        return trouble if any(is_imported(self.catalog, name) for name in book.services()) else None
+
+    def _why_unbound(self, plan: Plan, said: Ruling, book: RuleBook) -> str:
+        """Why a plan is asked for: rules weren't applied for the methods, of those that a rule permits and those of a
+        service that one names. "": they were."""
         concerned = {
             f"{need.service}.{name}": entry(self.catalog, need.service, name)
             for place, need in enumerate(plan.required)
             if is_imported(self.catalog, need.service) and (place in said.permits or need.service in book.services())
             for name in need.methods
         }
-        if concerned and not is_as_planned(self.catalog, plan):
-            return tuple(concerned)  # what would run isn't what is compared
+        if concerned and (trouble := self.catalog.trouble) is not None:
+            return str(trouble)
+        if concerned and not is_as_planned(self.catalog, plan):  # what would run isn't what is compared
+            return (
+                f"What GoEx knows of the methods of this plan ({_named(tuple(concerned))}) changed since it was made, "
+                "so it is asked for. Deny it, and let it be asked anew."
+            )
         then = self.in_force.entries
-        return tuple(id for id, now in concerned.items() if not now or then.get(id) != now)
+        return unbound_text({id: now for id, now in concerned.items() if not now or then.get(id) != now})
 
     def _stored(self) -> InForce:
         with self.journal.read() as connection:

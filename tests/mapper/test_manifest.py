@@ -12,11 +12,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mapper import manifest
-from mapper.catalog import Catalog
+from mapper.catalog import Catalog, _service_facts
 from mapper.json_schema import problem, short_form
 from mapper.templates import references
 from mapper.toml_tables import ManifestError
-from policies.services import CallTemplate, Method, Risk
+from policies.services import CallTemplate, Method, Risk, Scope, Service
 
 GOOD = """\
 name = "chat"
@@ -433,3 +433,53 @@ def test_entry_hash_ignores_order_and_what_is_not_used() -> None:
         service, methods={**service.methods, "users.list": replace(service.methods["users.list"], path="/x")}
     )
     assert Catalog.of([other]).entry_hash(["slack.chat.postMessage"]) == CATALOG.entry_hash(["slack.chat.postMessage"])
+
+
+VECTORS = {
+    "both": "699c54ca7baed26d3c12fe221a538fca31b131b4956b8e5c6fa4bee2d3aa2ee0",
+    "one": "4af84b9bd0315ce012c94200727bb61268e8ea4c9a6a2c8d3cb6d88720db8dbc",
+    "none": "5263666b781d0a808a2e2b27e127d673c49a814896a33a66ae914bcc9df3cee5",
+}
+
+
+def _two(text: str) -> Catalog:
+    """Two imported services of one method, whose scopes say this."""
+    scopes = {
+        name: Scope(service="zoo", name=name, description=text, risk=Risk.WRITE, virtual=name == "b") for name in "cab"
+    }
+    post = Method(
+        service="zoo", name="post", description="Post “it”.", http="POST", path="{room}/post",
+        parameters={"type": "object", "properties": {"room": {"type": "string"}}}, locations={"room": "path"},
+        scopes=("a",), risk=Risk.WRITE,
+    )  # fmt: skip
+    zoo = Service(
+        name="zoo", title="Zoo", description="", base_url="https://zoo.example/", methods={"post": post}, scopes=scopes,
+        source="imported",
+    )  # fmt: skip
+    return Catalog.of([zoo, replace(zoo, name="Café", methods={"post": replace(post, service="Café")})])
+
+
+def test_the_hash_of_an_entry_is_what_standing_grants_and_plans_hold() -> None:
+    """A vector: another hash for the same entry would ask for everything anew. Two services, letters beyond ASCII."""
+    catalog = _two("Sehen, ändern: “all” – 全部.")
+    for _ in range(2):  # what was kept of a service gives the same
+        assert catalog.entry_hash(["zoo.post", "Café.post"]) == VECTORS["both"]
+        assert catalog.entry_hash(["Café.post"]) == VECTORS["one"]
+    assert catalog.entry_hash([]) == VECTORS["none"]
+    assert _two("Something else.").entry_hash(["Café.post"]) != VECTORS["one"]
+
+
+def test_a_services_facts_are_written_once_for_all_its_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service may have hundreds of scopes and methods, and each method's hash holds all of those scopes."""
+    service = _two("x").service("zoo")
+    names = [f"post{n}" for n in range(20)]
+    methods = {name: replace(service.methods["post"], name=name) for name in names}
+    catalog, written = Catalog.of([replace(service, methods=methods)]), list[str]()
+
+    def facts(service: Service) -> Any:
+        written.append(service.name)
+        return _service_facts(service)
+
+    monkeypatch.setattr("mapper.catalog._service_facts", facts)
+    assert len({catalog.entry_hash([f"zoo.{name}"]) for name in names}) == len(names)
+    assert written == ["zoo"]

@@ -7,11 +7,14 @@ import socket
 import stat
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import grpc
 import pytest
 
 import goex.client as client_module
+from goex.cli import daemon_calls, rules
 from goex.client import Client, NotRunning, Refused, connect, running, start_daemon
 from goex.paths import Paths, UnsafePlace
 from goex.rpc import goex_pb2 as pb
@@ -226,3 +229,31 @@ def test_a_log_that_is_a_symlink_isnt_followed(paths: Paths, monkeypatch: pytest
 
 def test_the_daemons_python_is_isolated() -> None:
     assert client_module.DAEMON[0] == "-I"
+
+
+def test_what_takes_long_is_said_and_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look at the rules compares the whole of a large imported catalog."""
+    said, heard, waits = list[str](), threading.Event(), dict[str, float]()
+
+    class Slow:
+        """A daemon that answers once it was said that it takes long."""
+
+        @staticmethod
+        def call(method: str, request: Any, reply: Any, *, seconds: float = 60.0) -> Any:
+            waits[method] = seconds
+            assert heard.wait(60)
+            return reply()
+
+    def progress(text: str) -> None:
+        said.append(text)
+        heard.set()
+
+    client: Any = Slow()
+    out: Any = SimpleNamespace(progress=progress)
+    monkeypatch.setattr(daemon_calls, "_LONG", 0.0)
+    assert rules.notes(client, out) == () and len(said) == 1
+    assert "imported catalog" in said[0]
+    monkeypatch.setattr(daemon_calls, "_LONG", 3600.0)
+    rules._check(client, [], out)
+    assert len(said) == 1  # control: what doesn't take long
+    assert waits == {"Rules/InForce": 600.0, "Rules/CheckRules": 600.0}

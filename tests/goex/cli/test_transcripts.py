@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from goex.engine.rulebook import unbound_text
 from goex.rpc import accounts_pb2 as ab
 from goex.rpc import goex_pb2 as pb
 from policies.rules.suggestions import Suggested, Suggestion
@@ -209,6 +210,10 @@ def _rules_altered(fake: Fake) -> None:
     fake.rules.reply.trouble = "The rules in the state database were altered."
 
 
+def _rules_elsewhere(fake: Fake) -> None:
+    fake.rules.reply.catalog = unbound_text({"notes.readNote": "ab" * 32, "notes.listNotes": ""})
+
+
 def _rules_wrong(fake: Fake) -> None:
     fake.rules.reply.drafts_trouble = "work.cedar:1:26: unexpected token 'resource'."
 
@@ -241,6 +246,7 @@ SCENES: dict[str, Callable[[Fake], None]] = {
     "rules that differ": _rules_differ,
     "rules that are suggested": _rules_suggested,
     "rules that were altered": _rules_altered,
+    "rules for another catalog": _rules_elsewhere,
     "rules that are wrong": _rules_wrong,
     "pairs that were altered": _pairs_altered,
     "ran": _ran,

@@ -115,7 +115,7 @@ def test_an_undo_is_shown_whole_where_the_catalog_says_otherwise_since(
         whole = asked(daemon, undo(target), person=True)
         assert not whole.question.alone
         assert any("DELETE" in each and "/accounts/" in each for each in whole.question.payload)
-        assert any("The imported catalog changed since" in each for each in whole.question.payload)
+        assert any("What GoEx knows of these methods changed since" in each for each in whole.question.payload)
     assert not notes.hits
     imported(daemon, tmp_path)  # as it was
     assert asked(daemon, undo(make(daemon)), person=True).question.alone
@@ -136,6 +136,14 @@ def test_a_permit_is_for_the_request_that_it_was_applied_for(daemon: Daemon, not
     assert list(found.widths) == ["once"] and not notes.hits
     assert found.reason in found.question.notes
     assert "the imported catalog says now of notes." in daemon.goex("rules").stderr
+    table = tmp_path / "cases.toml"
+    table.write_text(
+        '[[case]]\ncall = "notes.readNote"\narguments = { id = "n1" }\naccount = "mine"\nexpect = "allow"\n'
+    )
+    tried = daemon.goex("rules", "test", str(table))
+    assert "the imported catalog says now of notes." in tried.stderr and "as if the rules were applied" in tried.stderr
+    tried = daemon.goex("rules", "test", "--drafts", str(table))
+    assert "imported catalog" not in tried.stderr  # control: drafts would be applied for what it says now
     assert (
         "ask by catalog-changed"
         in daemon.goex(
@@ -180,6 +188,25 @@ def test_a_forbidden_method_gets_no_other_name(daemon: Daemon, notes: Notes, tmp
     imported(daemon, tmp_path)
     assert "the imported catalog changed" in refused(lambda: rules(daemon, "ApplyRules", request)).message
     assert apply(daemon, ALL).applied  # control: what is compared now
+
+
+@pytest.mark.promise(14)
+def test_nothing_is_put_in_force_for_a_catalog_that_cant_be_read(daemon: Daemon) -> None:
+    apply(daemon, READS)
+    files = [rb.RuleFile(name="mine.cedar", text=ALL)]
+    hash = rules(daemon, "CheckRules", rb.CheckRulesRequest(files=files)).hash
+    catalog = daemon.state_dir / "catalog.db"
+    kept = catalog.rename(catalog.with_name("kept.db"))
+    catalog.touch()
+    catalog.chmod(0o644)
+    said = rules(daemon, "InForce", rb.InForceRequest()).catalog
+    assert "chmod 600" in said and "rules apply" not in said
+    request = rb.ApplyRulesRequest(files=files, compared_with=hash, passphrase=APPROVAL_PASSPHRASE)
+    for one in (lambda: rules(daemon, "ApplyRules", request), lambda: apply(daemon, ALL)):
+        assert "is open to others" in refused(one).message and "chmod 600" in refused(one).next_step
+    kept.rename(catalog)
+    assert rules(daemon, "InForce", rb.InForceRequest()).catalog == ""
+    assert rules(daemon, "ApplyRules", request).applied  # control: the same, now that it can be read
 
 
 @pytest.mark.promise(14)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from goex.daemon.approval_views import _stale as grant_stale
 from goex.engine.grant_lookup import changed, entries, held, standing
 from goex.engine.grant_store import GrantStore
 from goex.journal.chain import Journal
@@ -172,3 +173,19 @@ def test_what_would_run_is_what_is_compared(imported: Import, give: Callable[[Ca
 def test_what_comes_with_goex_is_not_bound(give: Callable[[Catalog, Need], Any]) -> None:
     assert entries(Catalog.bundled(), need("chat.postMessage", service="slack", scope="chat:write")) == {}
     assert entries(Catalog.bundled(), need("files.run", service="files", scope="run")) == {}
+
+
+def test_a_catalog_that_cant_be_read_is_not_called_a_changed_one(
+    imported: Import, give: Callable[[Catalog, Need], Any], tmp_path: Path
+) -> None:
+    core = give(imported(), need("get"))
+    (grant,) = core.grant_store.matching("bot", (need("get"),))
+    planned = plan(core.catalog, need("get"))
+    (tmp_path / "catalog.db").chmod(0o644)
+    core.catalog = Catalog.open(tmp_path / "catalog.db")
+    for said in (changed(core, ROW, planned), grant_stale(core, grant)):
+        assert "is open to others" in said and "chmod 600" in said
+    (tmp_path / "catalog.db").chmod(0o600)
+    core.catalog = imported(get=method("things.get", path="v1/keys"))  # control: one that did change
+    assert "things.get changed since then" in changed(core, ROW, planned)
+    assert "The imported catalog says of get something else" in grant_stale(core, grant)
