@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import os
+import secrets
+from contextlib import ExitStack
 from pathlib import Path
 
 
@@ -21,5 +23,35 @@ def open_in_browser(file: Path, address: str) -> bool:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as made:
             made.write(page.encode())
         return webbrowser.open(file.as_uri())
+    except (webbrowser.Error, OSError):
+        return False
+
+
+def lead_browser(file: Path, address: str, ending: ExitStack) -> bool:
+    """Open an address as `open_in_browser` does, also in a browser from snap or Flatpak, which can't read such a file:
+    it is led there once by an address of this machine, until `ending`. Only where the system doesn't say whose a
+    connection is, a file is used.
+
+    The path keeps out those who share the network with the person, and not their processes' list.
+    """
+    import webbrowser
+
+    from vault.oauth.loopback import Listener, Page, tells_users
+
+    if not tells_users():
+        ending.callback(file.unlink, missing_ok=True)
+        return open_in_browser(file, address)
+    left = [Page(status=302, heading="Going on", text="Your browser is led on.", location=address)]
+
+    def answer(_query: str) -> Page:
+        try:
+            return left.pop()
+        except IndexError:
+            return Page(status=410, heading="Opened already", text="The address is where you started this, too.")
+
+    try:
+        listener = Listener(f"/{secrets.token_urlsafe(16)}", answer, own_alone=True)
+        ending.callback(listener.close)
+        return webbrowser.open(listener.url)
     except (webbrowser.Error, OSError):
         return False

@@ -12,7 +12,7 @@ import select
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterable
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -71,14 +71,9 @@ def run(client: Client, options: LoginOptions, out: Output) -> ab.LoginDone:
     elif offer.client == "confidential" and not (offer.client_id or registers) and terminal:
         request.client_secret = terminal.secret("Client secret (Enter: it has none): ").encode("utf-8")
     first, events = with_presence(lambda passphrase: _first_event(client, request, passphrase), terminal)
-    pasting = _Pasting()
-    try:
-        return _follow(client, chain([first] if first is not None else [], events), options, out, pasting)
-    finally:
-        pasting.end()
-        events.close()
-        with suppress(OSError):
-            paths().login_opening.unlink()
+    with ExitStack() as ending:
+        ending.callback(events.close)
+        return _follow(client, chain([first] if first is not None else [], events), options, out, ending)
 
 
 def say_done(done: ab.LoginDone, out: Output) -> None:
@@ -127,7 +122,7 @@ def _first_event(
 
 
 def _follow(
-    client: Client, events: Iterable[ab.LoginEvent], options: LoginOptions, out: Output, pasting: _Pasting
+    client: Client, events: Iterable[ab.LoginEvent], options: LoginOptions, out: Output, ending: ExitStack
 ) -> ab.LoginDone:
     for event in events:
         if out.as_json:
@@ -136,36 +131,38 @@ def _follow(
             case "progress":
                 out.progress(event.progress)
             case "open":
-                _open(client, event.open, options, out, pasting)
+                _open(client, event.open, options, out, ending)
             case "code":
-                _enter(event.code, options, out)
+                _enter(event.code, options, out, ending)
             case "done":
                 return event.done
     raise Denied("The login ended without a word.", next_step="See daemon.log, whose place goex doctor names.")
 
 
-def _open(client: Client, opened: ab.OpenBrowser, options: LoginOptions, out: Output, pasting: _Pasting) -> None:
+def _open(client: Client, opened: ab.OpenBrowser, options: LoginOptions, out: Output, ending: ExitStack) -> None:
     out.progress(f"Asked for: {', '.join(opened.scopes) or 'no scope'}.")
     if not out.as_json:
         out.progress("Log in at this address:")
         _address(opened.url)
-    if options.browser and _browse(opened.url):
+    if options.browser and _browse(opened.url, ending):
         out.progress(_OPENED)
     if out.as_json:
         return
     out.progress("If the browser is on another machine, it ends on a page that can't be opened:")
     out.progress("copy that page's address, paste it here and press Enter. Ctrl-C ends the login.")
+    pasting = _Pasting()
+    ending.callback(pasting.end)
     pasting.begin(client, opened.login_id, out)
 
 
-def _enter(code: ab.EnterCode, options: LoginOptions, out: Output) -> None:
+def _enter(code: ab.EnterCode, options: LoginOptions, out: Output, ending: ExitStack) -> None:
     out.progress(f"Asked for: {', '.join(code.scopes) or 'no scope'}.")
     if not out.as_json:
         out.progress("Open this address, on any machine:")
         _address(code.verification_url)
         out.progress(f"and enter this code, before {local(code.deadline)}:")
         _address(code.user_code)
-    if options.browser and _browse(code.verification_url_complete or code.verification_url):
+    if options.browser and _browse(code.verification_url_complete or code.verification_url, ending):
         out.progress(_OPENED)
 
 
@@ -175,7 +172,7 @@ def _address(text: str) -> None:
     sys.stderr.flush()
 
 
-def _browse(url: str) -> bool:
+def _browse(url: str, ending: ExitStack) -> bool:
     """Open the person's own browser. A browser of the terminal isn't one: it would take the terminal over.
 
     No other user sees the address: whoever has it could finish this login with an account of their own.
@@ -187,9 +184,9 @@ def _browse(url: str) -> bool:
     )
     if not desktop:
         return False
-    from goex.browser import open_in_browser
+    from goex.browser import lead_browser
 
-    return open_in_browser(paths().login_opening, url)
+    return lead_browser(paths().login_opening, url, ending)
 
 
 class _Pasting:

@@ -127,7 +127,8 @@ def _pip(arguments: list[str]) -> None:
     if importlib.util.find_spec("pip") is None:
         raise Unavailable(
             "pip isn't there, and an image's Python libraries are fetched with it.",
-            next_step=f"Run: {sys.executable} -m ensurepip",
+            next_step="Run: pipx inject goex pip, or uv tool install --with pip goex; "
+            f"elsewhere: {sys.executable} -m ensurepip",
         )
     command = [sys.executable, "-I", "-c", _WITHOUT_BUILDS, *arguments]
     command += ["--only-binary=:all:", "--no-input", "--quiet", "--disable-pip-version-check"]

@@ -1,4 +1,5 @@
-"""Where the person's browser comes back to: one address on this machine, for one login (RFC 8252 section 7.3).
+"""Where the person's browser comes back to: one address on this machine, for one login (RFC 8252 section 7.3). Or where
+it is led from to a login's address (`goex/browser.py`).
 
 Rules: it listens on 127.0.0.1 alone, on a port that the system chose, and nothing that it is sent is trusted: whoever
 runs on this machine can connect. Where the kernel says whose a connection is, other users' aren't even read: they could
@@ -57,6 +58,7 @@ class Page:
     status: int
     heading: str
     text: str
+    location: str = ""  # that the browser goes on to
 
     def render(self) -> bytes:
         title, text = html.escape(self.heading), html.escape(self.text)
@@ -66,11 +68,17 @@ class Page:
         ).encode()
 
 
-def strangers(link: socket.socket) -> bool:
+def tells_users() -> bool:
+    """Whether this system says whose a connection is."""
+    return any(Path(table).exists() for table in _TABLES)
+
+
+def strangers(link: socket.socket, own_alone: bool = False) -> bool:
     """Whether a connection to a listener of ours is another user's: not ours, and not root's. Linux alone says so
     (proc(5), /proc/net/tcp); a connection whose other end is closed by then is nobody's, and no browser's.
 
     Only one from HOST can be a browser's, and both ends are compared whole: a port alone may be that of several.
+    `own_alone`: so is one that may be root's, or of which nothing is known.
     """
     from_, to = link.getpeername(), link.getsockname()
     if (from_[0], to[0]) != (HOST, HOST):
@@ -83,8 +91,8 @@ def strangers(link: socket.socket) -> bool:
                 known = known or parts[1] in ours  # we ourselves: the table is one to go by
                 if parts[1] in theirs and parts[2] in ours:
                     uid, inode = int(parts[7]), int(parts[9])
-                    return inode == 0 or uid not in (0, os.geteuid())
-    return known
+                    return inode == 0 or (uid != os.geteuid() and (own_alone or uid != 0))
+    return known or own_alone
 
 
 def _ends(port: int) -> tuple[str, str]:
@@ -93,10 +101,12 @@ def _ends(port: int) -> tuple[str, str]:
 
 
 class Listener:
-    """Listens from the moment it is made until `close`. `answer` is given the query of each visit, in a thread."""
+    """Listens from the moment it is made until `close`. `answer` is given the query of each visit, in a thread.
+    `own_alone`: as of `strangers`."""
 
-    def __init__(self, path: str, answer: Callable[[str], Page]) -> None:
+    def __init__(self, path: str, answer: Callable[[str], Page], own_alone: bool = False) -> None:
         self._path = path
+        self._own_alone = own_alone
         self._answer = answer
         self._closed = threading.Event()
         self._visits: dict[socket.socket, None] = {}  # oldest first
@@ -144,7 +154,7 @@ class Listener:
     def _serve(self, link: socket.socket) -> None:
         try:
             with contextlib.closing(link), contextlib.suppress(OSError, h11.RemoteProtocolError):
-                if strangers(link):
+                if strangers(link, self._own_alone):
                     return
                 self._visit(link, time.monotonic() + _PATIENCE)
         finally:
@@ -166,6 +176,8 @@ class Listener:
         page = self._page(event)
         body = page.render()
         headers = [*_HEADERS, ("Content-Length", str(len(body)))]
+        if page.location:
+            headers.append(("Location", page.location))
         parts: list[h11.Event] = [h11.Response(status_code=page.status, headers=headers)]
         if event.method != b"HEAD":
             parts.append(h11.Data(data=body))

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import html
 import os
+import re
 import signal
+import sys
+import webbrowser
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from goex.browser import lead_browser
 from goex.rpc import accounts_pb2 as ab
 from goex.rpc import goex_pb2 as pb
 from tests.goex.cli.conftest import GOEX, Inside
@@ -17,6 +22,7 @@ from tests.goex.cli.fake_accounts import URL, connected
 from tests.support.person import QUESTION
 from tests.support.terminal import Terminal
 from tests.support.waiting import until
+from vault.oauth import loopback
 
 ADDRESS = r"https://login\.example\.org/authorize\S+"
 
@@ -39,10 +45,21 @@ def lacks_consent(fake: Fake) -> None:
 
 @pytest.fixture
 def browser(env: dict[str, str], tmp_path: Path) -> Path:
-    """The person's browser: it writes down what it was given, who may read that, and what stands in it."""
+    """The person's browser: it writes down what it was given, and where that leads it, at first and once more."""
     opened = tmp_path / "opened"
     script = tmp_path / "browser"
-    script.write_text(f'#!/bin/sh\n(echo "$1"; stat -c %a "${{1#file://}}"; cat "${{1#file://}}") >>{opened}\n')
+    script.write_text(
+        f"#!{sys.executable} -I\n"
+        "import http.client, sys, urllib.parse\n"
+        f"with open({str(opened)!r}, 'a') as opened:\n"
+        "    print(sys.argv[1], file=opened)\n"
+        "    there = urllib.parse.urlsplit(sys.argv[1])\n"
+        "    for path in (there.path, there.path, '/'):\n"
+        "        link = http.client.HTTPConnection(there.netloc, timeout=60)\n"
+        "        link.request('GET', path)\n"
+        "        answer = link.getresponse()\n"
+        "        print(answer.status, answer.headers['Location'], file=opened)\n"
+    )
     script.chmod(0o755)
     env["BROWSER"] = f"{script} %s"
     return opened
@@ -72,10 +89,28 @@ def test_the_address_is_opened_in_the_persons_browser_and_no_other_user_sees_it(
     with goex(env, "auth", "login", "notes") as terminal:
         terminal.expect(r"https://login\.example\.org/\S+")
         assert terminal.wait() == 0
-    given, mode, page = browser.read_text().splitlines()
-    file = Path(given.removeprefix("file://"))
-    assert given == file.as_uri(), "the address itself stands on the command line"
-    assert mode == "600" and f"url={html.escape(url)}" in page
+    given, first, again, elsewhere = browser.read_text().splitlines()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{22}", given), "the address itself stands on the command line"
+    assert first == f"302 {url}"
+    assert (again, elsewhere) == ("410 None", "404 None"), "who comes later is led there too"
+
+
+def test_where_the_system_tells_no_users_apart_the_browser_is_given_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(loopback, "_TABLES", ())
+
+    def opened(url: str) -> bool:
+        given.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", opened)
+    file = tmp_path / "login.html"
+    with ExitStack() as ending:
+        assert lead_browser(file, URL, ending)
+        assert given == [file.as_uri()]
+        assert file.stat().st_mode & 0o777 == 0o600 and f"url={html.escape(URL)}" in file.read_text()
     assert not file.exists(), "it is left after the login"
 
 

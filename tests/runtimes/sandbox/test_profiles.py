@@ -265,7 +265,8 @@ def test_without_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Unavailable, match="pip isn't there") as caught:
         libraries.fetch(b"", tmp_path / "site")
-    assert sys.executable in caught.value.next_step
+    said = caught.value.next_step
+    assert sys.executable in said and "pipx inject goex pip" in said and "uv tool install --with pip goex" in said
 
 
 def test_the_lock_of_code_pins_every_library_by_hash() -> None:

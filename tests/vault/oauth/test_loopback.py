@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from vault.oauth import loopback
 from vault.oauth.loopback import Listener, Page
 
 PAGE = Page(status=200, heading="Fine <b>", text="It's & done")
@@ -63,6 +64,16 @@ def test_the_page_is_plain_and_closed(listener: Listener, seen: list[str]) -> No
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["X-Frame-Options"] == "DENY"
     assert "Server" not in answer.headers
+
+
+def test_whoever_must_be_the_persons_own_is_answered_only_where_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    listening = Listener("/callback", lambda query: PAGE, own_alone=True)
+    try:
+        assert b" 200 " in get(listening.port)
+        monkeypatch.setattr(loopback, "_TABLES", ())
+        assert get(listening.port) == b""
+    finally:
+        listening.close()
 
 
 def test_it_listens_on_loopback_alone(listener: Listener) -> None:
