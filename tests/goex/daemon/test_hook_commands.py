@@ -30,7 +30,7 @@ USUAL = [
     "git show HEAD:src/a.py | head -50", "git log --format='%h %s' --since='2 weeks ago'",
     "git diff --stat origin/main...HEAD", "git -C sub status", "git blame -L 10,20 src/a.py",
     "git rev-parse --show-toplevel", "git reset --hard HEAD~1", "git stash show 'stash@{0}'", "git show stash@{0}",
-    "git clone https://github.com/a/b.git", "git remote add origin git@github.com:a/b.git", "npm test",
+    "git clone https://github.com/a/b.git", "git remote add origin https://github.com/a/b.git", "npm test",
     "npm run build 2>&1 | tail -20", "npm install --save-dev typescript@5 @types/node", "npx tsc --noEmit",
     'npm test -- --grep "adds numbers"', "pnpm -r build", "npm --prefix sub run build",
     "npm run lint -- --fix && npm test", "npm run lint -- --fix && npm run build \\\n  && npm test",
@@ -229,7 +229,12 @@ RUN = [
     "parallel < f", "parallel -j 4 bash -c < f", "parallel 'sh -c {}' < f",
     "ssh -o ProxyCommand='cp ../kept/x .' h", "gh alias set --shell x 'cat ../kept/x'; gh x", "ls | xargs cat",
     "tar --to-command='cd ..; cat kept/x' -xf a", "split --filter='cd ..; cat kept/x' f", "grep -R x .",
-    "find -L . -ls",
+    "find -L . -ls", "split -n 2 -e --filter=sh f", "curl -J -K f", "fd -g -x sh", "diff src sub", "diff -u README sub",
+    "diff --no-dereference --unified -r src sub", "cmake --build b --parallel -P f", "rake -m '-eexec \"cat\"'",
+    "NODE_OPTIONS=--import=data:text/javascript,x%28%29 npm test", "deno run -A data:text/javascript,x%28%29",
+    "PYTEST_ADDOPTS=--pdb pytest < f", "nox -k '().__class__'", "mvn exec:exec -Dexec.executable=sh",
+    "gradle -t '-Dorg.gradle.jvmargs=-XX:OnOutOfMemoryError=cat f'", "rsync -a localhost:kept/passwd .",
+    "rsync -a . h:x", "git clone localhost:kept/x", "curl sftp://localhost/etc/passwd", "curl -o '#1' 'http://h/{f}'",
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from mapper.code import shell_commands
 from mapper.code.folder_shell import read_folder_shell
 from mapper.code.shell_commands import assigned, understood
 
@@ -47,7 +48,11 @@ USUAL = [
     "uv sync", "uv pip install requests", "poetry run pytest", "poetry install", "ruff check .",
     "ruff check --fix src", "ruff format .", "ruff format --check src tests", "black .", "black --check src",
     "mypy src", "mypy --strict src/a.py", "isort src", "flake8 src", "pip install -r requirements.txt",
-    "pip install requests==2.31", "pip list", "pip show requests", "pip freeze | grep django", "npm test",
+    "pip install requests==2.31", "git push origin HEAD:main",
+    "git clone https://example.org/o/r.git", "git remote add o https://example.org/o/r", "git pull origin main",
+    'python -m pytest -k "a or b"', 'go test -run "A|B" ./...', 'alembic revision -m "Add x"', "kubectl logs -f p",
+    "curl -sSL https://example.org/x -o out.txt", 'git commit -m "data: x"', "git grep -n -A 3 -e x",
+    "pip list", "pip show requests", "pip freeze | grep django", "npm test",
     "npm test -- --watch=false", "npm run build", "npm run lint", "npm run build 2>&1 | tail -20", "npm install",
     "npm ci", "npm install --save-dev vitest", "npm ls react", "npx tsc --noEmit", "npx jest src/a.test.ts",
     'npx jest -t "adds numbers"', "npx vitest run", "npx eslint src --fix", "npx eslint . --ext .ts,.tsx",
@@ -61,7 +66,7 @@ USUAL = [
     "touch src/new/__init__.py", "cp src/a.py src/b.py", "cp -r src sub/copy", "mv src/a.py src/c.py", "rm src/b.py",
     "rm -rf build dist", "rm -f log.txt", 'echo "done"', 'echo "x=1" >> config.ini',
     "echo 'node_modules/' >> .gitignore", "cat > src/new.py <<'E'\nprint(1)\nE", "printf '%s\\n' a b c",
-    "diff src/a.py src/b.py", "diff -u README src/a.py", "sort log.txt | uniq -c | sort -rn | head",
+    "diff --no-dereference -u src/a.py src/b.py", "cmp src/a.py src/b.py", "sort log.txt | uniq -c | sort -rn | head",
     "awk '{print $1}' log.txt", "awk -F: '{print $2}' config.ini", "awk 'NR>=10 && NR<=20' src/a.py",
     "cut -d, -f1 data.csv | sort | uniq", "jq . package.json", "jq '.scripts' package.json",
     "cat package.json | jq -r '.dependencies | keys[]'", "curl -s localhost:3000/health",
@@ -84,7 +89,8 @@ ASKED = [
     "python3 - <<'E'\nprint(1)\nE", "node -e \"console.log(require('./package.json').version)\"",
     "docker exec app ls /app", 'psql -h localhost -U me -c "SELECT count(*) FROM users"', "ssh -V", "scp h:x/y .",
     "hyperfine --warmup 3 'make' './run x'", "git rebase -i --exec 'npm test' main", "perl -pi -e 's|/old|/new|g' f",
-    "make CFLAGS='-O2 -Isrc/x'",
+    "make CFLAGS='-O2 -Isrc/x'", "diff src/a.py src/b.py", "diff -u README src/a.py", "npm exec --yes tsc",
+    "git clone git@example.org:o/r.git", "CFLAGS=-O2 make", "NODE_OPTIONS=--max-old-space-size=4096 npm test",
 ]  # fmt: skip
 HIDING = [
     "ssh -o ProxyCommand='cp ../kept/passwd .' h", "ssh -o ProxyCommand='cp ../kept/passwd .' h",
@@ -171,6 +177,34 @@ HIDING = [
     "python -mtimeit x", "env bash -c 'find -L .'",
     "npx bash -c 'grep -R x .'", "nice awk '{print > \"x\"}' f", "\\xargs cat", "PATH+=:bin ls",
     "(xargs cat)", "python -uc 'x()'", "time bash -c 'xargs cat'", "while true; do xargs cat; done", "! xargs cat",
+    # A value that the option before it doesn't take, in its version or in some tool.
+    "split -n 2 -e --filter=sh x", "split -e --filter='xargs cat' x", "curl -J -K list", "curl -J --config x",
+    "curl -OJ -K list http://h/x", "fd -g -x sh", "fd -g -L x", "diff --no-dereference --unified -r src other",
+    "cmake --build b --parallel -P x", "kubectl logs -f --kubeconfig=x p", "sort --key= --files0-from=list",
+    "git grep -pO./x y", "php -c x < y", "bash -oc posix xargs", "npm exec --yes true sh x", "pytest -k -p",
+    "stat -f --frobnicate x", "git tag --contains -m --frobnicate",
+    # Programs in addresses, in variables and in patterns.
+    "NODE_OPTIONS=--import=data:text/javascript,x%28%29 npm test", "A=data:text/javascript,x node x",
+    "export NODE_OPTIONS=--require=./x; npm test", "env NODE_OPTIONS=--require=./x node y",
+    "deno run -A data:text/javascript,x", "deno run -A 'DATA:text/javascript;base64,RGVubw=='",
+    "PYTEST_ADDOPTS=--pdb pytest",
+    "node data:text/javascript,x", "JAVA_TOOL_OPTIONS=-javaagent:x mvn test", "MAKEFLAGS=x make", "UNZIP=-d.. unzip a",
+    "GZIP=-r gzip .", "XZ_OPT=--files=list tar -cJf a src", "CARGO_TARGET_X_RUNNER=xargs cargo run",
+    "make SHELL=xargs .SHELLFLAGS=cat", "make SHELL:=xargs", "rake -m '-eexec \"cat\"+\" pw\"'", "rake x",
+    "rake -e':read.to_proc[IO,%q[.]]'", "nox -k '().__class__.__base__'", "nox -k '[x]'",
+    "mvn exec:exec -Dexec.executable=sh",
+    "gradle -t '-Dorg.gradle.jvmargs=-XX:OnOutOfMemoryError=cat pw'", "mvn org.x:exec-maven-plugin:3:exec",
+    "gcc -g 'a b'", "gradle -m 'a b'", "go test -exec=xargs ./...", "go build -toolexec xargs",
+    # What links lead to in folders, and what other machines hold, which may be this one.
+    "diff src other", "diff -u README sub", "diff --no-deref src other", "diff -I --no-dereference src other",
+    "rsync -a localhost:kept/passwd .", "rsync -a . h:x", "rsync -a h::m/x .", "git clone localhost:kept/x",
+    "git clone ssh://localhost/kept/x", "git -C sub clone -q localhost:x", "git fetch localhost:kept/x",
+    "git fetch --depth 1 localhost:x", "git -C push fetch h:x", "git push h:x main", "git remote add x localhost:x",
+    "git remote set-url origin localhost:x", "git ls-remote h:x", "curl sftp://localhost/etc/passwd",
+    "curl --url SCP://localhost/x", "curl scp:/localhost/x", "curl 's{ftp}://localhost/x'", "curl 'f[i-i]le:///etc/x'",
+    "curl '{sftp:,http:}//localhost/x'", "curl 'http{://h,s://h}/x'", "curl -o '#1#2/kept/new' 'http://h/{.}{.}'",
+    "curl --output='a#1' 'http://h/[1-2]'", "curl --url @list", "curl --url=@list", "curl --url=sftp://localhost/x",
+    "curl -o'#1' http://h/x", "curl ftp.localhost/x",
 ]  # fmt: skip
 
 
@@ -182,6 +216,26 @@ def test_what_agents_run_all_day_is_known(command: str) -> None:
 @pytest.mark.parametrize("command", [*ASKED, *HIDING])
 def test_what_may_reach_more_than_it_names_is_not_known(command: str) -> None:
     assert not read_folder_shell(command, "/work").names_all
+
+
+def test_no_option_takes_another_for_its_value() -> None:
+    """Where the program doesn't take it for one, it is an option like others. Those of find take whatever is said."""
+    known = shell_commands._known()
+    every = {(name, f"-{letter}") for name, takes in known.items() for letter in takes.letters}
+    every |= {(name, word) for name, takes in known.items() for word in takes.words if name != "find"}
+    assert len(every) > 500
+    for name, option in every:
+        base, *group = name.split("/")
+        for said in ("--frobnicate", "-K"):
+            if "~" not in known[name].marks or known[name].words.get(option):
+                assert understood(base, [*group, option, said]) is None, (name, option, said)
+
+
+def test_a_value_in_another_word_is_none_where_it_is_given() -> None:
+    assert understood("grep", ["--file=", "--frobnicate"]) is None
+    assert understood("head", ["-n", "-5", "x"]) == understood("find", [".", "-size", "-10k"]) == frozenset()
+    assert understood("git", ["commit", "-m", "- a"]) == frozenset({2})
+    assert understood("cmake", ["--build", "b", "--parallel", "--target", "x"]) == frozenset()
 
 
 def test_a_command_that_is_not_listed_is_not_known() -> None:
