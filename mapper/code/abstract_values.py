@@ -333,13 +333,13 @@ def joined(values: Iterable[Value]) -> Value:
 
 def _common(found: list[Fields]) -> Fields:
     """What several mappings share; others may be there."""
-    first, rest = found[0], found[1:]
-    kept = []
-    for name, value in first.items:
-        there = [other.get(name) for other in rest]
-        if all(one is not None and same(value, one) for one in there):
-            kept.append((name, value))
-    return Fields(tuple(kept), True)
+    kept = dict(found[0].items)
+    for other in found[1:]:
+        if not kept:
+            break
+        there = dict(other.items)
+        kept = {name: value for name, value in kept.items() if name in there and same(value, there[name])}
+    return Fields.of(kept, True)
 
 
 def same(one: Value, other: Value) -> bool:

@@ -33,7 +33,7 @@ from mapper.code.abstract_values import (
 )
 from mapper.code.classes import Classes
 from mapper.code.interpreter import UNROLLED, Left, Scope
-from mapper.code.objects import Names
+from mapper.code.objects import Names, Touched
 
 MAX_DEPTH = 24  # calls within calls
 
@@ -320,7 +320,7 @@ class Calling(Classes):
         if above is not None:  # each call within itself may have other values than the one above it
             known = {name: value if same(value, above[1].get(name, UNKNOWN)) else UNKNOWN
                      for name, value in known.items()}  # fmt: skip
-            self._forget_since(above[2])
+            self.seen.spend(self.objects.forget_since(above[2]))
             if all(map(same, known.values(), above[1].values())):
                 self.seen.spend(self.objects.leave(True))
                 return UNKNOWN
@@ -329,7 +329,7 @@ class Calling(Classes):
         self.followed.add(node)
         self.depth += 1
         self.running.append(node)
-        self.frames.append((node, known, self.objects.logged() if above is None else above[2]))
+        self.frames.append((node, known, Touched(self.objects.logged()) if above is None else above[2]))
         line = self.line
         open_end = True
         try:
@@ -354,15 +354,8 @@ class Calling(Classes):
             self.depth -= 1
             self.running.pop()
             self.frames.pop()
-            if above is not None:
-                self._forget_since(above[2])
-
-    def _forget_since(self, since: int) -> None:
-        """What was changed since then may be changed again, in as many calls within each other as there are."""
-        changes = self.objects.ever(since)
-        self.seen.spend(len(changes))
-        for made, name in changes:
-            self.objects.put(made, name, UNKNOWN)
+            if above is not None:  # it may be changed again, in as many calls within each other as there are
+                self.seen.spend(self.objects.forget_since(above[2]))
 
     def stays(self, function: Function, given: Sequence[Value]) -> bool:
         """Whether nothing that a generator reads can be another by the time that its items are asked for."""
@@ -398,6 +391,7 @@ class Calling(Classes):
 
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, at: Scope, scope: Scope) -> Function:
         """A function that is defined `at` a place, in a scope: what its parameters are by default is known by then."""
+        scope.share()
         places, wanted = [*node.args.posonlyargs, *node.args.args], node.args
         pairs = [*zip(places[len(places) - len(wanted.defaults) :], wanted.defaults, strict=True),
                  *zip(wanted.kwonlyargs, wanted.kw_defaults, strict=True)]  # fmt: skip

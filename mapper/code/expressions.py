@@ -296,6 +296,7 @@ class Expressions(Following):
     def _generated(self, node: ast.GeneratorExp, scope: Scope) -> Value:
         """A generator expression, of which it isn't known when its items are asked for."""
         made: list[Value] = []
+        scope.share()
         self.beside(lambda: made.append(self._comprehended(node, scope)))
         bound = [one.id for each in node.generators for one in ast.walk(each.target) if isinstance(one, ast.Name)]
         given = ast.arguments([], [ast.arg(name) for name in bound], None, [], [], None, [])

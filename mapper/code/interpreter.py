@@ -28,7 +28,7 @@ from mapper.code.abstract_values import (
     joined,
     weight,
 )
-from mapper.code.objects import Changes, Names, Objects
+from mapper.code.objects import Changes, Names, Objects, Touched
 from mapper.code.sent_requests import Enough, Seen
 
 MAX_STEPS = 60_000
@@ -67,6 +67,13 @@ class Scope(Names):
             scope = scope.outer
         return None
 
+    def share(self) -> None:
+        """Something is made here that may read these variables, and those around them, after the scope has ended."""
+        scope: Scope | None = self
+        while scope is not None and not scope.shared:
+            scope.shared = True
+            scope = scope.outer
+
     @property
     def module(self) -> Scope:
         scope = self
@@ -104,7 +111,7 @@ class Following(ABC):
         self.running: list[ast.AST] = []
         self.entering: ast.expr | None = None  # a call whose generator or coroutine is gone through at once
         self.at_once = False  # what is called next is begun before anything else is done
-        self.frames: list[tuple[ast.AST, dict[str, Value], int]] = []  # what runs, what it was given, and since when
+        self.frames: list[tuple[ast.AST, dict[str, Value], Touched]] = []  # what runs, what it was given, what changed
         self.handed: set[tuple[object, ...]] = set()  # functions of which is known what they change at any time
         self.ended = False  # what is followed now is followed again at the end
         self.later: list[Callable[[], object]] = []  # what goes on, or begins, at a time that isn't known

@@ -33,13 +33,25 @@ class Names:
     """The variables of one scope."""
 
     attributes: dict[str, Value] = field(default_factory=dict)
+    shared: bool = False  # something may read them after the scope has ended
 
 
 Holder = Names | Made
 H = TypeVar("H", bound=Names | Made)
 Changes = dict[tuple[Holder, str], Value | None]  # None: there is no such variable or attribute
 End = Literal["function", "loop", "round"]  # what a way leaves that goes no further
+Endings = dict[tuple[End, int], int]
 _Held = Listed | Fields | Stream | Thing | Method
+_HOLDERS = 64  # places that hold one list or mapping, after which a change of it isn't followed
+
+
+@dataclass(slots=True)
+class Touched:
+    """What was put anywhere since a time, as far as that was looked at (`at`), beside what was made since then."""
+
+    at: int
+    places: dict[tuple[Holder, str], None] = field(default_factory=dict)
+    new: set[Holder] = field(default_factory=set)
 
 
 class Objects:
@@ -156,6 +168,17 @@ class Objects:
         self._ended.setdefault((of, place), []).append(changes)
         return len(entries) + len(changes)
 
+    def endings(self) -> Endings:
+        """How many ways left each function, loop and round that runs, for `ended_with`."""
+        return {key: len(ways) for key, ways in self._ended.items()}
+
+    def ended_with(self, changes: Changes, before: Endings, now: Endings) -> int:
+        """The ways that left one between these changed this, too, at their end. Returns how much there was to do."""
+        ways = [way for key, there in self._ended.items() for way in there[before.get(key, 0) : now.get(key, 0)]]
+        for way in ways:
+            way |= changes
+        return len(ways) * len(changes)
+
     def enter(self, own: Names) -> None:
         """A function begins whose variables these are."""
         self._own.append(own)
@@ -165,7 +188,11 @@ class Objects:
     def leave(self, open_end: bool) -> int:
         """The function ends: on one of the ways that ended in it. Returns how much there was to do."""
         mark = self._begun["function"][-1]
-        self._own.pop()
+        own = self._own.pop()
+        if own is not None and not own.shared:
+            for name, value in own.attributes.items():
+                for one in choices(value):
+                    self._places.get(id(one), {}).pop((own, name), None)
         ways = self.left("function")
         if not ways:
             return 0
@@ -203,6 +230,20 @@ class Objects:
             changes[made, name] = joined(several) if several else None
         return changes
 
+    def forget_since(self, touched: Touched) -> int:
+        """What was put anywhere since then isn't known any more. Returns how much there was to do."""
+        entries = self._log[touched.at :]
+        for made, name, _ in entries:
+            if not name:
+                touched.new.add(made)
+            elif made not in touched.new:
+                touched.places[made, name] = None
+        for made, name in touched.places:
+            if made.attributes.get(name) is not UNKNOWN:
+                self.put(made, name, UNKNOWN)
+        touched.at = len(self._log)
+        return (len(entries) + len(touched.places)) // 4
+
     # ---- lists and mappings that are changed in their place
 
     def replaced(self, old: Value, new: Value) -> int:
@@ -218,11 +259,12 @@ class Objects:
                     waiting.append(one)
         known: dict[int, Value] = {id(old): new}
         places = {key: None for one in above for key in self._places.get(one, ())}
-        for made, name in places:
-            there = made.attributes.get(name)
-            if there is not None and (now := _renewed(there, above, known)) is not there:
-                self.put(made, name, now)
-        return len(places) + len(above)
+        held = [(made, name, there) for made, name in places if (there := made.attributes.get(name)) is not None
+                and any(id(one) in above for one in choices(there))]  # fmt: skip
+        for made, name, there in held:
+            self.put(made, name, _renewed(there, above, known) if len(held) <= _HOLDERS else UNKNOWN)
+        renewed = sum(weight(one) for key, one in known.items() if key != id(old)) // 8
+        return len(places) + len(above) + renewed
 
     def _hold(self, made: Holder, name: str, value: Value | None) -> None:
         for one in choices(value) if value is not None else ():

@@ -28,7 +28,7 @@ from mapper.code.abstract_values import (
 )
 from mapper.code.calls import Calling
 from mapper.code.interpreter import UNROLLED, Left, Scope
-from mapper.code.objects import Changes
+from mapper.code.objects import Changes, Endings
 
 _ROUNDS = 6  # of a loop, after which nothing is known of what another would change
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -50,6 +50,7 @@ class Statements(Calling):
         with contextlib.suppress(Left):
             way()
             open_end = True
+        self.seen.spend((self.objects.mark() - mark) // 4)
         changes = self.objects.taken_back(mark)
         self.seen.spend(len(changes))
         return changes if open_end else None
@@ -184,7 +185,7 @@ class Statements(Calling):
         self._meet([self._way(partial(self.block, one, scope)) for one in (body, orelse)])
 
     def _try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
-        since = self.objects.logged()
+        since, before = self.objects.logged(), (self.objects.endings(), len(scope.returned))
         ways = [self._way(partial(self.block, [*node.body, *node.orelse], scope))]
         # A handler may begin anywhere in the body.
         begun = self._ever(since) if node.handlers or node.finalbody else {}
@@ -192,16 +193,34 @@ class Statements(Calling):
             named: Changes = {(scope.given(handler.name), handler.name): UNKNOWN} if handler.name else {}
             ways.append(self._way(partial(self.block, handler.body, scope), begun | named))
         open_ways = [way for way in ways if way is not None]
-        self._finally(partial(self.block, node.finalbody, scope), open_ways, since if node.finalbody else None)
+        if not node.finalbody:
+            self._meet(open_ways)
+            return
+        self._finally(partial(self.block, node.finalbody, scope), open_ways, since, before, scope)
 
-    def _finally(self, last: Callable[[], object], open_ways: Sequence[Changes], since: int | None) -> None:
-        """What follows several ways; `last` is done in any case, wherever they were left since then."""
-        ever = self._ever(since) if since is not None else {}
+    def _finally(
+        self,
+        last: Callable[[], object],
+        open_ways: Sequence[Changes],
+        since: int,
+        before: tuple[Endings, int],
+        scope: Scope,
+    ) -> None:
+        """What follows several ways; `last` is done in any case, wherever they were left since then, and on those that
+        left the function or a loop after `before`."""
+        ever = self._ever(since)
+        ended, returned = before
+        left = len(scope.returned)
+        now = self.objects.endings()
         after = self._way(last, ever)
+        changed = {key: value for key, value in (after or {}).items() if key not in ever or value is not ever[key]}
+        self.seen.spend(self.objects.ended_with(changed, ended, now))
+        for place in range(returned, left if changed else 0):
+            if any(isinstance(one, Listed | Fields | Stream | Thing) for one in choices(scope.returned[place])):
+                scope.returned[place] = UNKNOWN  # it may be another by then
         self._meet(open_ways if after is not None else [])
-        for (made, name), value in (after or {}).items():
-            if (made, name) not in ever or value is not ever[made, name]:
-                self.objects.put(made, name, value)
+        for (made, name), value in changed.items():
+            self.objects.put(made, name, value)
 
     def _with(self, node: ast.With | ast.AsyncWith, scope: Scope) -> None:
         managers: list[Value] = []
@@ -213,7 +232,7 @@ class Statements(Calling):
             manager = self.entered(managers[-1])
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, manager, scope)
-        since = self.objects.logged()
+        since, before = self.objects.logged(), (self.objects.endings(), len(scope.returned))
         way = self._way(partial(self.block, node.body, scope))
         ways = [one for one in (way, self._ever(since) if swallows else None) if one is not None]
         made = [one for manager in managers for one in choices(manager) if isinstance(one, Made)]
@@ -221,7 +240,7 @@ class Statements(Calling):
         if not ends:
             self._meet(ways)
             return
-        self._finally(lambda: [self.enter(one, (UNKNOWN,) * 3, Fields()) for one in ends], ways, since)
+        self._finally(lambda: [self.enter(one, (UNKNOWN,) * 3, Fields()) for one in ends], ways, since, before, scope)
 
     def _passes_on(self, node: ast.expr, manager: Value, scope: Scope) -> bool:
         """Whether a manager is sure to pass on what is raised in its body."""
@@ -345,7 +364,7 @@ class Statements(Calling):
 
     def assign_back(self, owner: ast.expr, value: Value, scope: Scope) -> None:
         """`value` in the place that an expression was read from, and wherever the same list or mapping is."""
-        old = self.value(owner, scope)
+        old = (scope.find(owner.id) or UNKNOWN) if isinstance(owner, ast.Name) else self.value(owner, scope)
         for one in choices(old):
             self.seen.spend(self.replaced(one, value if one is old else UNKNOWN))
         if isinstance(owner, ast.Name):

@@ -56,6 +56,12 @@ PYTHON = [
     ("fs = []\nfor n in ('a', 'b'):\n    fs.append(lambda n=n: post(n))\nn = 'c'\nfor f in fs: f()", "a b"),
     ("def f(x, acc=[]):\n    acc.append(x)\n    post('-'.join(acc))\nf('a')\nf('b')", "a a-b"),
     ("class C:\n    x = ['a']\n    def add(self, v): self.x.append(v)\nC().add('b')\npost('-'.join(C().x))", "a-b"),
+    # What a final block changes after a way that it doesn't end.
+    ("v = 'a'\ndef f():\n    global v\n    try: return v\n    finally: v = 'b'\npost(f())\npost(v)", "a b"),
+    ("v = 'a'\nfor x in open(__file__):\n    try: break\n    finally: v = 'b'\npost(v)", "b"),
+    ("d = {'a': 'x'}\ndef f():\n    try: return d\n    finally: d['a'] = 'y'\npost(f()['a'])", "y"),
+    ("class M:\n    def __enter__(self): return self\n    def __exit__(self, *a):\n        global v\n        v = 'b'\n"
+     "v = 'a'\ndef f():\n    with M(): return 1\nf()\npost(v)", "b"),
     # Ways that end early.
     ("v = 'a'\nfor x in open(__file__):\n    if long():\n        v = 'b'\n        continue\n    w = 1\npost(v)", "b"),
     ("v = 'a'\nfor x in 'pq':\n    if long():\n        v = 'b'\n        break\n    v = 'a'\npost(v)", "b"),

@@ -116,6 +116,34 @@ def test_what_grows_faster_ends_with_a_note_that_says_what_to_do(name: str) -> N
     assert any("--method" in note for note in seen.notes) or seen.spent < MAX_WORK
 
 
+def test_functions_that_call_each_other_take_the_work_that_is_counted() -> None:
+    count = 5
+    program = "import requests\n" + "".join(
+        f"def f{i}(n, p):\n  requests.get('https://a.b/' + p)\n"
+        f"  for j in ('x', 'y'):\n    f{(i + 1) % count}(n - 1, p + j)\n"
+        for i in range(count)
+    )
+    done, seen = lines_of(lambda: read("python", program + "f0(3, '')\n", Seen(budget=10_000)))
+    assert done < 100 * 10_000
+    assert seen.requests
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "".join(f"e{i} = {{'d': d}}\n" for i in range(400)),
+        "def f(d, k):\n  d[k] = 'x'\n" + "".join(f"f(d, 'm{i}')\n" for i in range(400)),
+        "".join(f"d['m{i}'] = 'x'\n" for i in range(100)),
+    ],
+)
+def test_a_mapping_that_has_many_names_is_changed_often(program: str) -> None:
+    head = "import requests\nd = {'a': 'x'}\n"
+    changes = "".join(f"d['k{i}'] = 'a{i}'\n" for i in range(400))
+    done, seen = lines_of(lambda: read("python", f"{head}{program}{changes}requests.get('https://a.b/' + d['k3'])\n"))
+    assert done < 3_000_000
+    assert len(seen.requests) == 1 and not seen.notes
+
+
 def test_what_a_way_changes_is_known_where_ways_meet() -> None:
     """The control: nothing is lost by it."""
     program = """
