@@ -273,7 +273,7 @@ async def test_text_is_handed_on_with_its_beginning_reported(up: Up, tmp_path: P
 async def test_the_time_limit(up: Up, tmp_path: Path) -> None:
     until = threading.Event()
     up[0].answer = lambda seen: (until.wait(30), json_reply({}))[1]
-    async with action(up, tmp_path, seconds=0.5) as (box, watch):
+    async with action(up, tmp_path, seconds=3.0) as (box, watch):
         assert (await box.request("POST", url(up), HI)).status == 502
         until.set()
         assert (watch.exchanges[0].status, len(watch.sent)) == (0, 1)
