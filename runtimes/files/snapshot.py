@@ -422,8 +422,8 @@ class Repository(Git):
                 self.destroy()
 
     def clean(self) -> None:
-        """Remove what a process that was killed has left."""
-        for file in self.files():
+        """Remove what a process that was killed has left, if there is a repository. Raises as `files`."""
+        for file in self.files() if os.path.lexists(self.path) else ():
             if _LEFT.fullmatch(file):
                 (self.path / file).unlink(missing_ok=True)
 
