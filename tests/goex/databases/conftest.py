@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.services.mariadb import MariaDb, find_server
 from tests.support.daemon import Daemon
 from tests.support.entries import Client
 
@@ -61,6 +62,14 @@ def daemon() -> Iterator[Daemon]:
 @pytest.fixture(scope="module")
 def client(daemon: Daemon) -> Client:
     return Client(daemon)
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDb]:
+    if find_server() is None:
+        pytest.skip("no mariadbd here")
+    with MariaDb() as server:
+        yield server
 
 
 @pytest.fixture

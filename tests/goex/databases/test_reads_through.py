@@ -11,7 +11,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.goex.daemon.test_rules import apply
 from tests.goex.databases.conftest import Shop
 from tests.goex.databases.servers import Served, on_mariadb, on_postgres
-from tests.services.mariadb import MariaDb, find_server
+from tests.services.mariadb import MariaDb
 from tests.support.entries import Client, results
 
 RULES = """
@@ -63,14 +63,6 @@ def check_views(shop: Shop | Served) -> None:
         read(shop, "SELECT * FROM orders")
     with forbidding(shop.client, "elsewhere"):
         read(shop, "SELECT * FROM outer_people")
-
-
-@pytest.fixture(scope="module")
-def mariadb() -> Iterator[MariaDb]:
-    if find_server() is None:
-        pytest.skip("no mariadbd here")
-    with MariaDb() as server:
-        yield server
 
 
 @pytest.fixture

@@ -15,19 +15,11 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.goex.databases.servers import Served, on_mariadb, on_postgres
-from tests.services.mariadb import MariaDb, find_server
+from tests.services.mariadb import MariaDb
 from tests.support.entries import Client, changes
 from tests.support.journey import decide, problem
 
 UPDATE = "UPDATE orders SET status = 'sent' WHERE customer = 1"
-
-
-@pytest.fixture(scope="module")
-def mariadb() -> Iterator[MariaDb]:
-    if find_server() is None:
-        pytest.skip("no mariadbd here")
-    with MariaDb() as server:
-        yield server
 
 
 @pytest.fixture(params=["postgresql", "mariadb"])

@@ -9,7 +9,6 @@ import pytest
 
 from tests.goex.databases.conftest import Shop
 from tests.goex.databases.servers import Served, on_mariadb, on_postgres
-from tests.services.mariadb import MariaDb, find_server
 from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.entries import Client, changes
 from tests.support.person import QUESTION
@@ -19,14 +18,6 @@ CASES = {
     "UPDATE orders SET total = 0 WHERE id < 3": ("2 rows set back", "2 rows updated"),
     "INSERT INTO orders VALUES (9, 'new', 1, 1)": ("1 row removed", "1 row inserted"),
 }
-
-
-@pytest.fixture(scope="module")
-def mariadb() -> Iterator[MariaDb]:
-    if find_server() is None:
-        pytest.skip("no mariadbd here")
-    with MariaDb() as server:
-        yield server
 
 
 @pytest.fixture(params=["postgresql", "mariadb"])

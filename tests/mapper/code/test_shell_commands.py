@@ -242,7 +242,7 @@ def test_a_command_that_is_not_listed_is_not_known() -> None:
     assert understood("frobnicate", []) is None
     assert understood("./frobnicate", ["--any=x", "src"]) == frozenset(), "a program of the project"
     assert understood("./frobnicate", ["--any=x y"]) is None
-    assert read_folder_shell("/work/frobnicate x", "/work").names_all
+    assert read_folder_shell("/srv/here/frobnicate x", "/srv/here").names_all
     for name in ("/usr/bin/frobnicate", "../frobnicate", "a/../../frobnicate", "~/frobnicate", "./git", "/bin/xargs"):
         assert understood(name, ["x"]) is None
 
