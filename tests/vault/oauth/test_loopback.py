@@ -35,10 +35,10 @@ def listener(seen: list[str]) -> Iterator[Listener]:
 
 def send(port: int, data: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as link:
-        link.sendall(data)
-        link.shutdown(socket.SHUT_WR)
         got = b""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # who is refused may have been cut off before all was sent
+            link.sendall(data)
+            link.shutdown(socket.SHUT_WR)
             while more := link.recv(65_536):
                 got += more
     return got
