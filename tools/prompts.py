@@ -177,8 +177,9 @@ def _as_dict(one: Size) -> dict[str, Any]:
     return {name: getattr(one, name) for name in Size.__slots__}
 
 
-def _methods(catalog: Catalog) -> Iterator[Case]:
-    for service in catalog.services.values():
+def _methods(catalog: Catalog, *names: str) -> Iterator[Case]:
+    """One for each method of these services, or of all."""
+    for service in [catalog.services[name] for name in names or catalog.services]:
         account = Account(
             service=service.name,
             name="work",
@@ -335,7 +336,7 @@ def _reverts(catalog: Catalog) -> Iterator[Case]:
     yield Case(
         "commit", files_plans.commit_plan(Revert(verb="commit", target="a-81c2"), done), agent="person", target=said
     )
-    slack = next(case for case in _methods(catalog) if case.name == "slack.chat.postMessage")
+    slack = next(case for case in _methods(catalog, "slack") if case.name == "slack.chat.postMessage")
     dropped = assess_commit(Revert(verb="commit", target="a-81c2"), slack.plan)
     assert dropped.undo_class is UndoClass.IRREVERSIBLE
     yield Case("commit of calls", dropped, target="slack.chat.postMessage channel=#ops")

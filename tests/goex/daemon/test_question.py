@@ -22,7 +22,6 @@ from tests.runtimes.rest.support import account
 from tools import prompts
 
 CATALOG = Catalog.bundled()
-CASES = list(prompts.corpus())
 SLACK = account("slack", "https://slack.com/api")
 
 
@@ -41,16 +40,25 @@ def said(plan: Plan, **more: Any) -> tuple[str, str]:
     return "\n".join(lines), answers_line(approval, prompts.NOW)
 
 
-def test_it_is_short_enough_to_be_read() -> None:
-    sizes = [prompts.size(case, CATALOG) for case in CASES]
+@pytest.fixture(scope="module")
+def cases() -> list[prompts.Case]:
+    return list(prompts.corpus())
+
+
+def test_it_is_short_enough_to_be_read(cases: list[prompts.Case]) -> None:
+    sizes = [prompts.size(case, CATALOG) for case in cases]
     assert len(sizes) > 200
     assert prompts.percentile([one.words for one in sizes], 0.95) <= prompts.WORDS
     assert prompts.percentile([one.lines for one in sizes], 0.95) <= prompts.LINES
 
 
 @pytest.mark.promise(8)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_will_be_sent_or_run_stands_in_it_whole(case: prompts.Case) -> None:
+def test_what_will_be_sent_or_run_stands_in_it_whole(cases: list[prompts.Case]) -> None:
+    for case in cases:
+        _stands_whole(case)
+
+
+def _stands_whole(case: prompts.Case) -> None:
     approval = prompts.asked(case, CATALOG)
     shown = "\n".join(approval.question.payload)
     action = case.plan.action
@@ -59,18 +67,18 @@ def test_what_will_be_sent_or_run_stands_in_it_whole(case: prompts.Case) -> None
         return
     for step in case.plan.resolved.get("steps", ()):
         if step["role"] == "call" and action.kind == "calls":
-            assert f"{step['service']}.{step['method']} as {step['account']}" in shown
+            assert f"{step['service']}.{step['method']} as {step['account']}" in shown, case.name
             for name, value in step["arguments"].items():
                 text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                assert escape(name) in shown and escape(text) in shown, (name, text)
+                assert escape(name) in shown and escape(text) in shown, (case.name, name, text)
     if action.kind in ("files", "code"):
-        assert all(line.strip() in shown for line in action.program.split("\n"))
+        assert all(line.strip() in shown for line in action.program.split("\n")), case.name
     if action.kind == "sql":
-        assert all(one["sql"] in shown for one in case.plan.resolved["program"]["statements"])
+        assert all(one["sql"] in shown for one in case.plan.resolved["program"]["statements"]), case.name
     if action.kind == "mongo":
-        assert all(json.dumps(json.loads(text)) in shown for text in action.operations)
+        assert all(json.dumps(json.loads(text)) in shown for text in action.operations), case.name
     if action.kind == "revert":
-        assert list(approval.question.payload) == list(case.plan.lines)
+        assert list(approval.question.payload) == list(case.plan.lines), case.name
 
 
 @pytest.mark.promise(8)
@@ -163,8 +171,8 @@ def test_an_imported_service_is_named_by_its_method_and_said_to_be_imported() ->
     assert "slack is imported: its document says what this does, not GoEx." in approval.question.notes
 
 
-def test_only_the_undo_of_ones_own_last_action_is_one_line() -> None:
-    by_name = {case.name: case for case in CASES}
+def test_only_the_undo_of_ones_own_last_action_is_one_line(cases: list[prompts.Case]) -> None:
+    by_name = {case.name: case for case in cases}
     lines, prompt = said(by_name["undo of one's own last"].plan, agent="person", target="x", last=True)
     assert lines == "You want to undo your last action: x." and prompt.startswith("y once")
     for other in ("undo of an older one", "undo by an agent", "redo", "commit"):
@@ -172,8 +180,8 @@ def test_only_the_undo_of_ones_own_last_action_is_one_line() -> None:
         assert not approval.question.alone and approval.question.payload, other
 
 
-def test_an_undo_that_has_no_redo_says_that_and_not_that_it_cant_be_undone() -> None:
-    by_name = {case.name: case for case in CASES}
+def test_an_undo_that_has_no_redo_says_that_and_not_that_it_cant_be_undone(cases: list[prompts.Case]) -> None:
+    by_name = {case.name: case for case in cases}
     for name, says in (
         ("undo of an older one", "ONCE UNDONE, IT CAN'T BE REDONE"),
         ("redo", "IT CAN'T BE UNDONE"),
@@ -183,10 +191,10 @@ def test_an_undo_that_has_no_redo_says_that_and_not_that_it_cant_be_undone() -> 
         assert [line.split(maxsplit=1)[1] for line in lines.split("\n") if line.startswith("Undo")] == [says]
 
 
-def test_identical_requests_and_a_rule_that_asks_undo_the_short_cut() -> None:
+def test_identical_requests_and_a_rule_that_asks_undo_the_short_cut(cases: list[prompts.Case]) -> None:
     from policies.decisions import Ask
 
-    case = next(case for case in CASES if case.name == "undo of one's own last")
+    case = next(case for case in cases if case.name == "undo of one's own last")
     row = prompts.row_of(case)
     ask = Ask(needs=case.plan.needs, widths=(), presence=True, reason="")
     for changed in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 import subprocess
 import sys
@@ -19,23 +20,27 @@ from mapper.ranking.index import Hit, Index, interleaved
 from tests.mapper.importing.documents import things
 
 CATALOG = Catalog.bundled()
-INDEX = Index.of(CATALOG.services.values())
+
+
+@functools.cache
+def index() -> Index:
+    return Index.of(CATALOG.services.values())
 
 
 def first(text: str, **how: object) -> str:
-    return INDEX.search(text, **how)[0].method_id  # type: ignore[arg-type]
+    return index().search(text, **how)[0].method_id  # type: ignore[arg-type]
 
 
 def test_every_hit_is_a_method_of_the_catalog() -> None:
     for text in ("list the channels on slack", "close the issue", "share the folder"):
-        for hit in INDEX.search(text):
+        for hit in index().search(text):
             assert CATALOG.method(hit.method_id).service == hit.service and hit.method_id.endswith(hit.method)
 
 
 def test_hits_are_best_first_and_as_many_as_asked() -> None:
-    hits = INDEX.search("show the messages", limit=7)
+    hits = index().search("show the messages", limit=7)
     assert len(hits) == 7 and [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert INDEX.search("show the messages", limit=3) == hits[:3]
+    assert index().search("show the messages", limit=3) == hits[:3]
 
 
 @pytest.mark.parametrize(
@@ -58,26 +63,26 @@ def test_a_slip_of_the_keyboard_is_forgiven() -> None:
 
 def test_a_connected_service_is_preferred_among_equals() -> None:
     def score(connected: str) -> float:
-        hits = INDEX.search("invite her to the room", connected=frozenset({connected}), limit=60)
+        hits = index().search("invite her to the room", connected=frozenset({connected}), limit=60)
         return next(hit.score for hit in hits if hit.method_id == "matrix.rooms.invite")
 
     assert score("matrix") > score("slack")
 
 
 def test_services_say_what_spoke_for_them() -> None:
-    name, _, why = INDEX.services("which channels are there on slack")[0]
+    name, _, why = index().services("which channels are there on slack")[0]
     assert name == "slack" and "slack" in why
 
 
 def test_hits_explain_themselves_when_asked() -> None:
-    (hit,) = INDEX.search("close the issue on github", limit=1, explain=True)
+    (hit,) = index().search("close the issue on github", limit=1, explain=True)
     assert any(line.startswith("service: ") and "github" in line for line in hit.why)
     assert any("clos" in line for line in hit.why)
-    assert INDEX.search("close the issue on github", limit=1)[0].why == ()
+    assert index().search("close the issue on github", limit=1)[0].why == ()
 
 
 def test_confidence_tells_clear_requests_from_unclear_ones() -> None:
-    clear, unclear = INDEX.find("list the channels on slack"), INDEX.find("delete it")
+    clear, unclear = index().find("list the channels on slack"), index().find("delete it")
     assert clear.confidence > 0.7 > unclear.confidence
     for found in (clear, unclear):
         assert 0 <= found.confidence <= 1 and 0 <= found.nothing <= 1
@@ -87,12 +92,12 @@ def test_confidence_tells_clear_requests_from_unclear_ones() -> None:
     "text", ["will it rain on sunday", "order a pizza with extra cheese", "tell me a joke about cats"]
 )
 def test_what_no_service_does_is_known(text: str) -> None:
-    assert INDEX.find(text).nothing > 0.6 > INDEX.find("list the channels on slack").nothing
+    assert index().find(text).nothing > 0.6 > index().find("list the channels on slack").nothing
 
 
 @pytest.mark.parametrize("text", ["", "   ", "???", "the of and", "\ue000", "zzzzqqqq xxxyyyz"])
 def test_words_that_say_nothing(text: str) -> None:
-    found = INDEX.find(text)
+    found = index().find(text)
     assert found.nothing > 0.5 and found.confidence < 0.5
 
 
@@ -103,14 +108,14 @@ def test_a_chooser_takes_the_service_step() -> None:
         offered.append(services)
         return ["matrix"]
 
-    hits = INDEX.search("post hello in the channel", chooser=choose)
+    hits = index().search("post hello in the channel", chooser=choose)
     assert {hit.service for hit in hits} == {"matrix"}
     assert all(name and title for name, title in offered[0])
 
 
 def test_a_chooser_that_names_no_service_changes_nothing() -> None:
     text = "post hello in the channel"
-    assert INDEX.search(text, chooser=lambda *_: ["no-such-service"]) == INDEX.search(text)
+    assert index().search(text, chooser=lambda *_: ["no-such-service"]) == index().search(text)
 
 
 def test_candidates_keep_the_second_service() -> None:
@@ -121,7 +126,7 @@ def test_candidates_keep_the_second_service() -> None:
 
 
 def test_candidates_are_methods_of_several_services() -> None:
-    hits = INDEX.candidates("list the messages", limit=12)
+    hits = index().candidates("list the messages", limit=12)
     assert len(hits) == 12 and len({hit.service for hit in hits}) > 1
 
 
