@@ -351,8 +351,9 @@ def _cell(value: Any) -> str:
 
 def show_candidates(out: Output, mapped: pb.MapReply, *, all_of_them: bool) -> None:
     """What the words were mapped to."""
-    for number, candidate in enumerate(mapped.candidates if all_of_them else mapped.candidates[:1], start=1):
-        head = f"{number}. " if all_of_them else ""
+    listed = mapped.candidates if all_of_them else mapped.candidates[:1]
+    for number, candidate in enumerate(listed, start=1):
+        head = f"{number}. " if len(listed) > 1 else ""
         votes = f"  {candidate.votes} of {mapped.samples} votes" if mapped.samples > 1 else ""
         needs = f"needs {', '.join(candidate.scopes)}" if candidate.scopes else "needs no scope"
         out.say(f"{head}{shown(needs)}{votes}", "bold")

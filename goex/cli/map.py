@@ -9,6 +9,8 @@ import typer
 from goex.cli.output import Json, Output, shown
 from policies.errors import ExitStatus
 
+_LIKELY = 0.05  # of a candidate's score; 1 is certain
+
 
 def run(
     words: Annotated[list[str], typer.Argument(help="What you want, in words.")],
@@ -29,6 +31,10 @@ def run(
         reply = client.map(intent, explain=explain)
     out.message(reply)
     if not out.as_json:
+        if reply.sure:  # nobody would be asked to choose the others: those that are no reading of the words aren't told
+            likely = [one for one in reply.candidates[1:] if one.score >= _LIKELY]
+            del reply.candidates[1:]
+            reply.candidates.extend(likely)
         if len(reply.candidates) > 1:
             which = "goex exec takes the first" if reply.sure else "one would run"
             out.say(f"Alternatives, of which {which}:", "dim")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+
 import pytest
 
 from goex.cli import doctor
@@ -23,7 +26,19 @@ def test_candidates_are_said_to_be_alternatives(
     assert says in inside("map", "send hi").out
     one = pb.MapReply(candidates=several.candidates[:1], sure=sure)
     monkeypatch.setattr("goex.client.Client.map", lambda *_, **__: one)
-    assert "Alternatives" not in inside("map", "send hi").out
+    said = inside("map", "send hi").out
+    assert "Alternatives" not in said and said.startswith("needs ")
+
+
+def test_what_no_words_mean_is_no_alternative(inside: Inside, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    several = mapped(sure=True).mapped
+    several.candidates[0].score, several.candidates[1].score = 0.98, 0.0
+    monkeypatch.setattr("goex.client.Client.map", lambda *_, **__: copy.deepcopy(several))
+    said = inside("map", "send hi")
+    assert "Alternatives" not in said.out and several.candidates[0].scopes[0] in said.out
+    assert len(json.loads(inside("map", "send hi", "--json").out)["candidates"]) == 2
+    several.sure = False
+    assert "Alternatives" in inside("map", "send hi").out
 
 
 def test_an_error_of_the_configuration_is_said_once(env: dict[str, str], paths: Paths) -> None:
