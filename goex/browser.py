@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import os
+import queue
 import secrets
-from contextlib import ExitStack
+import threading
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 
@@ -27,10 +29,10 @@ def open_in_browser(file: Path, address: str) -> bool:
         return False
 
 
-def lead_browser(file: Path, address: str, ending: ExitStack) -> bool:
+def lead_browser(file: Path, address: str, ending: ExitStack, wait: float = 0) -> bool:
     """Open an address as `open_in_browser` does, also in a browser from snap or Flatpak, which can't read such a file:
     it is led there once by an address of this machine, until `ending`. Only where the system doesn't say whose a
-    connection is, a file is used.
+    connection is, a file is used. `wait`: seconds that it may take to come, for whoever ends when this returns.
 
     The path keeps out those who share the network with the person, and not their processes' list.
     """
@@ -39,19 +41,27 @@ def lead_browser(file: Path, address: str, ending: ExitStack) -> bool:
     from vault.oauth.loopback import Listener, Page, tells_users
 
     if not tells_users():
-        ending.callback(file.unlink, missing_ok=True)
+        if not wait:  # else it may be read after that
+            ending.callback(file.unlink, missing_ok=True)
         return open_in_browser(file, address)
     left = [Page(status=302, heading="Going on", text="Your browser is led on.", location=address)]
+    visits: queue.SimpleQueue[threading.Thread] = queue.SimpleQueue()
 
     def answer(_query: str) -> Page:
         try:
-            return left.pop()
+            page = left.pop()
         except IndexError:
             return Page(status=410, heading="Opened already", text="The address is where you started this, too.")
+        visits.put(threading.current_thread())
+        return page
 
     try:
         listener = Listener(f"/{secrets.token_urlsafe(16)}", answer, own_alone=True)
         ending.callback(listener.close)
-        return webbrowser.open(listener.url)
+        opened = webbrowser.open(listener.url)
     except (webbrowser.Error, OSError):
         return False
+    if opened and wait:
+        with suppress(queue.Empty):
+            visits.get(timeout=wait).join(wait)  # until it was told, too
+    return opened

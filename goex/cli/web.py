@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Annotated
 
@@ -30,9 +30,10 @@ def web(
     """
     import asyncio
 
-    from goex.browser import open_in_browser
+    from goex.browser import lead_browser
     from goex.cli.connect import connect, paths
     from goex.config import load
+    from goex.web.access import LINK_SECONDS
     from goex.web.server import running_link, serve
     from policies.errors import InvalidInput
 
@@ -45,23 +46,25 @@ def web(
     if phone and not at:
         raise InvalidInput("There is no [web] public_url in config.toml.", next_step="See docs/guides/approvals.md.")
 
-    def tell(link: str) -> None:
-        out.json({"link": link})
-        if not as_json:
-            out.say(link)
-        if phone:
-            if not as_json:
-                _show_as_picture(link)
-        elif browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-            open_in_browser(places.web_opening, f"{link}/{question}" if question else link)
+    with ExitStack() as ending:
 
-    if link := running_link(places, at):
-        tell(link)
-        return
-    connect(out).close()  # so that there is a daemon, and its socket is ours
-    with suppress(KeyboardInterrupt):
-        wanted = config.port if port is None else port
-        asyncio.run(serve(places, wanted, lambda port: replace(config, port=port).origins, tell, at))
+        def tell(link: str, wait: float = 0) -> None:
+            out.json({"link": link})
+            if not as_json:
+                out.say(link)
+            if phone:
+                if not as_json:
+                    _show_as_picture(link)
+            elif browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+                lead_browser(places.web_opening, f"{link}/{question}" if question else link, ending, wait)
+
+        if link := running_link(places, at):
+            tell(link, LINK_SECONDS)
+            return
+        connect(out).close()  # so that there is a daemon, and its socket is ours
+        with suppress(KeyboardInterrupt):
+            wanted = config.port if port is None else port
+            asyncio.run(serve(places, wanted, lambda port: replace(config, port=port).origins, tell, at))
 
 
 def _show_as_picture(link: str) -> None:

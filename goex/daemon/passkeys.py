@@ -206,9 +206,9 @@ class PasskeyPresence:
     # ---- changes
 
     async def add(
-        self, name: str, made: webauthn.Registered, rp_id: str, *, by: str, proof: Mapping[str, str]
+        self, name: str, made: webauthn.Registered, rp_id: str, *, by: str, proof: Mapping[str, str], first: bool
     ) -> Passkey:
-        """Register a credential."""
+        """Register a credential. `first`: it was proven by the passphrase, which suffices while there is none."""
         _check_name(name)
         passkey = Passkey(
             id=f"pk-{secrets.token_hex(6)}",
@@ -219,10 +219,15 @@ class PasskeyPresence:
             created=self._clock(),
             counter=made.counter,
         )
-        vault = self._vault_state.vault
-        await in_thread(
-            vault.change_passkeys, lambda known: replace(known.with_(passkey), required=known.required or self._wanted)
-        )
+
+        def added(known: Passkeys) -> Passkeys:
+            if first and known.all:
+                raise PasskeyRefused(
+                    "Another passkey was registered meanwhile.", next_step="See whose it is: goex passkey list"
+                )
+            return replace(known.with_(passkey), required=known.required or self._wanted)
+
+        await in_thread(self._vault_state.vault.change_passkeys, added)
         self._note_added(passkey, by=by, proof=proof)
         return passkey
 

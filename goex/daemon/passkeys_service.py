@@ -37,19 +37,20 @@ class PasskeysService(PersonCalls, rpc.PasskeysServicer):
     async def Add(self, request: pb.AddPasskeyRequest, context: Any) -> pb.PasskeyView:
         peer, passkeys = self._opened(context), self._person.passkeys
         proof: Mapping[str, str] = {}
-        if passkeys.known.all and not (request.assertion_json or request.passphrase):  # of another host than those
+        first = not passkeys.known.all
+        if not first and not (request.assertion_json or request.passphrase):  # of another host than those
             what = f"{_ADDING} for {passkeys.host_asked(request.credential_json)}"
             instead = {"credential_json": described(request)}
             self._person.waiting.require(peer, what, *current_call(), instead)
             await self._person.confirm(peer, what)
-        elif passkeys.known.all:
+        elif not first:
             statement = adding(request)
             _, shown = await self._person.shown(context, request.assertion_json, _ADDING, statement)
             proof = shown.facts
         else:
             await self._prove(peer, request.passphrase, _ADDING)
         made, rp_id = await passkeys.registered(request.credential_json)
-        added = await passkeys.add(request.name, made, rp_id, by=peer.describe(), proof=proof)
+        added = await passkeys.add(request.name, made, rp_id, by=peer.describe(), proof=proof, first=first)
         self._forget_presence()
         return _view(added)
 

@@ -101,7 +101,10 @@ class PersonContext:
             self.waiting.require(peer, what, *current_call(), instead)
             await self.confirm(peer, what)
             return peer
-        return await self.present_with_passphrase(context, passphrase, what)
+        peer = await self.present_with_passphrase(context, passphrase, what)
+        if self.passkeys.required:  # the first one was registered meanwhile
+            raise PasskeyDue(what)
+        return peer
 
     async def shown(
         self, context: Any, assertion: str, what: str, statement: Statement | None = None, *, kind: str = ""
@@ -113,7 +116,8 @@ class PersonContext:
         return peer, shown
 
     async def present_with_passphrase(self, context: Any, passphrase: str, what: str) -> Peer:
-        """As `present`, where the approval passphrase (or polkit) is what counts, whatever config.toml says."""
+        """As `present`, where the approval passphrase (or polkit) is what counts, whatever config.toml says. Where
+        passkeys are required it counts for this call alone."""
         peer = self._here(context)
         if peer.away:
             raise PasskeyDue(what)
@@ -124,7 +128,8 @@ class PersonContext:
             return peer
         elif self.polkit.mode != "instead" or not await self.polkit.allows(peer):
             raise PresenceDue(f"{what} needs your approval passphrase.", next_step="Type it when you are asked.")
-        self.presence.remember(peer)
+        if not self.passkeys.required:
+            self.presence.remember(peer)
         return peer
 
     async def require_passphrase(self, passphrase: str, what: str) -> None:

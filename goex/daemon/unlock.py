@@ -17,14 +17,16 @@ from goex.daemon import rollback
 from goex.daemon.anchor import Anchor, reached
 from goex.daemon.credential import vault_passphrase
 from goex.daemon.passkeys import PasskeyPresence
+from goex.daemon.steady_clock import MUCH
 from goex.daemon.vault_state import VaultState
 from goex.engine.engine import Engine
 from goex.engine.grant_store import GrantsAltered
 from goex.engine.recovery import recover
 from goex.engine.reversions import Reversions
-from goex.journal.chain import Journal
+from goex.journal.chain import Journal, moment
 from goex.journal.errors import JournalBehind
 from policies.errors import GoexError
+from policies.grants import Width
 from vault.secret import Secret
 
 log = logging.getLogger("goex.daemon")
@@ -115,6 +117,8 @@ class Opening:
         vault, grant_store, rules = self._vault_state.vault, self._engine.core.grant_store, self._engine.core.rules
         started = {"pid": os.getpid(), "version": __version__, **rollback.noted(vault)}
         self._journal.append("daemon-start", facts=started)
+        *_, last = self._journal.rows(limit=2)  # of the last daemon, where there was one
+        set_back = not distrust and moment(last.at) - self._engine.core.clock() > MUCH
         try:
             if distrust:
                 raise GrantsAltered("The log isn't the one that the vault knew.")
@@ -131,5 +135,8 @@ class Opening:
             log.error("no rule permits anything: %s", rules.trouble)
         for session in grant_store.sessions():  # of the last daemon: its terminals have other ids with this one, too
             grant_store.end_session(session)
+        if set_back:  # for how long they were used already can't be told, and a task's end is near
+            tasks = [grant.id for grant in grant_store.grants() if grant.width is Width.TASK]
+            grant_store.revoke(tasks, by="goex", why="the machine's clock was set back")
         grant_store.forget_unused()
         await recover(self._engine, distrust=distrust)

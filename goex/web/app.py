@@ -120,7 +120,9 @@ class Page:
             Route("/call/{service}/{method}", self._call, methods=["POST"]),
         ]
         handlers: Mapping[Any, ExceptionHandler] = {GoexError: _on_problem, ClientDisconnect: _on_disconnect}
-        return Guard(Starlette(routes=routes, exception_handlers=handlers), self._origins)
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        app.router.redirect_slashes = False  # it would lead from https to http
+        return Guard(app, self._origins)
 
     async def _enter(self, request: Request) -> Response:
         origin = request.headers["origin"]
@@ -288,6 +290,7 @@ async def _text_in(request: Request, name: str, otherwise: str | None = None) ->
     """A text in the body of somebody who has no session. Raises InvalidInput without it, unless there is another."""
     try:
         found = json.loads(await _body(request, LARGEST_STRANGERS)).get(name, otherwise)
+        found.encode()  # no half of a character
     except (ValueError, AttributeError, RecursionError):
         found = None
     if not isinstance(found, str):

@@ -1,5 +1,5 @@
 """Where the person's browser comes back to: one address on this machine, for one login (RFC 8252 section 7.3). Or where
-it is led from to a login's address (`goex/browser.py`).
+it is led from, to a login's address or the page's (`goex/browser.py`).
 
 Rules: it listens on 127.0.0.1 alone, on a port that the system chose, and nothing that it is sent is trusted: whoever
 runs on this machine can connect. Where the kernel says whose a connection is, other users' aren't even read: they could

@@ -6,10 +6,12 @@ import html
 import os
 import re
 import signal
-import sys
+import threading
 import webbrowser
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -19,6 +21,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.goex.cli.conftest import GOEX, Inside
 from tests.goex.cli.fake import PASSPHRASE, Fake, approval, finished, problem
 from tests.goex.cli.fake_accounts import URL, connected
+from tests.support.led_browser import led_browser
 from tests.support.person import QUESTION
 from tests.support.terminal import Terminal
 from tests.support.waiting import until
@@ -45,22 +48,8 @@ def lacks_consent(fake: Fake) -> None:
 
 @pytest.fixture
 def browser(env: dict[str, str], tmp_path: Path) -> Path:
-    """The person's browser: it writes down what it was given, and where that leads it, at first and once more."""
-    opened = tmp_path / "opened"
-    script = tmp_path / "browser"
-    script.write_text(
-        f"#!{sys.executable} -I\n"
-        "import http.client, sys, urllib.parse\n"
-        f"with open({str(opened)!r}, 'a') as opened:\n"
-        "    print(sys.argv[1], file=opened)\n"
-        "    there = urllib.parse.urlsplit(sys.argv[1])\n"
-        "    for path in (there.path, there.path, '/'):\n"
-        "        link = http.client.HTTPConnection(there.netloc, timeout=60)\n"
-        "        link.request('GET', path)\n"
-        "        answer = link.getresponse()\n"
-        "        print(answer.status, answer.headers['Location'], file=opened)\n"
-    )
-    script.chmod(0o755)
+    """The person's browser, and what it writes down."""
+    script, opened = led_browser(tmp_path)
     env["BROWSER"] = f"{script} %s"
     return opened
 
@@ -112,6 +101,35 @@ def test_where_the_system_tells_no_users_apart_the_browser_is_given_a_file(
         assert given == [file.as_uri()]
         assert file.stat().st_mode & 0o777 == 0o600 and f"url={html.escape(URL)}" in file.read_text()
     assert not file.exists(), "it is left after the login"
+    with ExitStack() as ending:
+        assert lead_browser(file, URL, ending, wait=1)
+    assert file.exists(), "a browser that comes after the command has ended finds nothing"
+
+
+def test_a_command_that_ends_then_waits_until_the_browser_was_led(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    led: list[str | None] = []
+
+    def visit(url: str) -> None:
+        there = urlsplit(url)
+        link = HTTPConnection(there.netloc, timeout=600)
+        link.request("GET", there.path)
+        led.append(link.getresponse().headers["Location"])
+        link.close()
+
+    visits: list[threading.Thread] = []
+
+    def opened(url: str) -> bool:
+        visits.append(threading.Thread(target=visit, args=(url,)))
+        visits[0].start()
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", opened)
+    with ExitStack() as ending:
+        assert lead_browser(tmp_path / "never.html", URL, ending, wait=600)
+    visits[0].join()
+    assert led == [URL]
 
 
 def test_no_browser_prints_the_address_and_opens_nothing(env: dict[str, str], fake: Fake, browser: Path) -> None:

@@ -7,8 +7,12 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -16,6 +20,9 @@ import pytest
 
 import goex.daemon
 from goex.daemon import webauthn
+from goex.daemon.person_context import PersonContext
+from goex.daemon.waiting_calls import PasskeyDue
+from goex.engine.peers import Peer, Presence, Terminal
 from goex.rpc import databases_pb2 as db
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import passkeys_pb2 as ppb
@@ -205,8 +212,53 @@ def test_no_first_passkey_no_presence_but_for_registering() -> None:
         assert refused(lambda: page.call("Add", made)).code == "presence"
         made.passphrase = "not this one"
         assert refused(lambda: page.call("Add", made)).code == "presence"
-        made.passphrase = APPROVAL_PASSPHRASE
-        assert page.call("Add", made).id
+        both = [made, ppb.AddPasskeyRequest(name="evil", credential_json=Authenticator().create(page.begin()))]
+
+        def added(request: ppb.AddPasskeyRequest) -> str:
+            request.passphrase = APPROVAL_PASSPHRASE
+            try:
+                page.call("Add", request)
+            except grpc.RpcError as error:
+                return str(problem(error).code)
+            return "added"
+
+        with ThreadPoolExecutor(2) as threads:  # the passphrase suffices for the first one alone
+            assert sorted(threads.map(added, both)) == ["added", "passkey-refused"]
+        assert len(page.list().passkeys) == 1
+
+
+NOW = datetime(2026, 11, 29, tzinfo=UTC)
+PEER = Peer(socket="user", uid=1, gid=1, pid=7, connection="c", terminal=Terminal(1, 2, 3), program="x")
+
+
+def at_a_terminal(passkeys: SimpleNamespace, proven: Callable[[], None] = lambda: None) -> PersonContext:
+    """The person at PEER's, whose passphrase is right. `proven` is called when that was found."""
+
+    async def prove(_: object) -> None:
+        proven()
+
+    given: dict[str, Any] = dict.fromkeys(each.name for each in fields(PersonContext))
+    given["callers"] = SimpleNamespace(peer=lambda _: PEER, sessions=SimpleNamespace(of=lambda *_: ""))
+    given["vault_state"] = SimpleNamespace(require_open=lambda: None, prove=prove)
+    given |= {"presence": Presence(300, lambda: NOW), "passkeys": passkeys, "polkit": SimpleNamespace(mode="")}
+    return PersonContext(**given)
+
+
+@pytest.mark.promise(89)
+@pytest.mark.parametrize("required", [True, False])
+async def test_the_passphrase_that_accepts_a_log_is_remembered_for_nothing_else(required: bool) -> None:
+    person = at_a_terminal(SimpleNamespace(required=required))
+    await person.present_with_passphrase(None, APPROVAL_PASSPHRASE, "Accepting the log")
+    assert person.presence.holds(PEER) is not required
+
+
+@pytest.mark.promise(89)
+async def test_a_passphrase_that_is_checked_while_the_first_passkey_comes_is_none() -> None:
+    passkeys = SimpleNamespace(required=False)
+    person = at_a_terminal(passkeys, lambda: setattr(passkeys, "required", True))
+    with pytest.raises(PasskeyDue):
+        await person.present(None, APPROVAL_PASSPHRASE, "Naming an agent")
+    assert not person.presence.holds(PEER)
 
 
 @pytest.mark.promise(89)

@@ -39,7 +39,7 @@ class Scene:
     async def register(self) -> None:
         answer = self.key.create(self.presence.begin("laptop", ""))
         found, rp_id = await self.presence.registered(answer)
-        await self.presence.add("laptop", found, rp_id, by="the person", proof={})
+        await self.presence.add("laptop", found, rp_id, by="the person", proof={}, first=True)
 
     async def show(self, statement: dict[str, Any], after: Callable[[], None] = lambda: None) -> None:
         options, _ = self.presence.challenge(statement, "")

@@ -16,6 +16,7 @@ from tests.goex.notify.asking import CUT, IRREVERSIBLE, READ, STILL, message, pe
 from tests.support.daemon import Daemon
 from tests.support.desktop import Desktop, Notifying
 from tests.support.journey import Journey, decide
+from tests.support.led_browser import led_browser
 from tests.support.ports import free_port
 from tests.support.waiting import until
 
@@ -103,9 +104,7 @@ def test_what_a_click_may_not_settle_opens_the_terminal(
 def test_where_there_is_a_browser_it_opens_the_page_at_the_question(
     daemon: Daemon, desktop: Desktop, token: str, tmp_path: Path
 ) -> None:
-    script = tmp_path / "browser"
-    script.write_text('#!/bin/sh\necho "$@" > "$0.new"; mv "$0.new" "$0.given"\n')
-    script.chmod(0o755)
+    script, opened = led_browser(tmp_path)
     daemon.configure(f"[web]\nport = {free_port()}\n")
     try:
         with Notifying(daemon, desktop, env={"BROWSER": str(script)}) as notifying:
@@ -115,9 +114,8 @@ def test_where_there_is_a_browser_it_opens_the_page_at_the_question(
             time.sleep(STILL)
             desktop.press("Show it whole…", CUT)
             notifying.until("opened", approval=approval.id)
-            until(script.with_name("browser.given").exists, "the browser")
-            opened = Path(script.with_name("browser.given").read_text().strip().removeprefix("file://"))
-            assert f"/{approval.id}" in opened.read_text()
+            until(opened.exists, "the browser")
+            assert opened.read_text().splitlines()[1].endswith(f"/{approval.id}")
             assert pending(daemon) == [approval.id]
             journey.leave()
             notifying.until("settled", state="withdrawn")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
+from tests.support.led_browser import led_browser
 from tests.support.page import (
     CHROMIUM,
     SECONDS,
@@ -99,23 +101,20 @@ def test_the_history_that_is_shown_follows_what_happens(daemon: Daemon, shop: Pa
 def test_the_browser_is_led_to_a_question_and_no_other_user_sees_the_link(
     daemon: Daemon, shop: Path, token: str, web: WebPage, browser: Any, tmp_path: Path
 ) -> None:
-    script = tmp_path / "browser"
-    script.write_text('#!/bin/sh\necho "$@" > "$0.given"\n')
-    script.chmod(0o755)
+    script, opened = led_browser(tmp_path)
     action = ask_for_update(daemon, token, "led")
     (one,) = pending(daemon)
     done = subprocess.run(
-        [GOEX, "web", "--question", one.id], env={**daemon.env, "DISPLAY": ":0", "BROWSER": str(script)},
+        [GOEX, "web", "--question", one.id], env={**daemon.env, "DISPLAY": ":0", "BROWSER": f"{script} %s"},
         cwd=daemon.home, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    address = script.with_name("browser.given").read_text().strip()
-    file = daemon.run_dir / "web.html"
-    assert address == file.as_uri()
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert done.stdout.strip() in file.read_text()
+    given, first, again, elsewhere = opened.read_text().splitlines()
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{22}", given), "the link itself stands on the command line"
+    assert first == f"302 {done.stdout.strip()}/{one.id}"
+    assert (again, elsewhere) == ("410 None", "404 None"), "who comes later is led there too"
     made = browser.new_context().new_page()
     made.set_default_timeout(SECONDS * 1000)
-    made.goto(address)
+    made.goto(f"{web.link()}/{one.id}")
     made.wait_for_selector("article h2:has-text('“bot” wants to change orders')")
     assert made.evaluate("location.hash") == f"#waiting/{one.id}"
     made.context.close()

@@ -647,7 +647,8 @@ def test_a_flood_of_strangers_keeps_nobody_out_who_names_a_registered_passkey(
 def test_what_a_stranger_sends_is_short(page: Page, web: WebPage) -> None:
     for path in ("/enter", "/sign-in", "/sign-in/challenge"):
         assert at_public(web, path, {"code": "x" * LARGEST_STRANGERS})[0] == 413
-    for bad in (b"[]", b"null", b'"x"', b"{", b'{"passkey": 7}', b'{"assertion_json": {}}'):
+    for bad in (b"[]", b"null", b'"x"', b"{", b'{"passkey": 7}', b'{"assertion_json": {}}',
+                b'{"assertion_json": "\\ud800", "passkey": "\\ud800"}'):  # fmt: skip
         assert at_public(web, "/sign-in/challenge", bad)[0] in (200, 400)
         assert at_public(web, "/sign-in", bad)[0] == 400
     for odd in ("null", "[]", '{"id": 7}', "[" * 20_000):
