@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -30,6 +31,7 @@ MAX_ARGUMENTS = 200_000  # bytes of canonical JSON
 MAX_CALLS = 20  # in one action, as it is asked for
 MAX_CHOICES = 20_000  # that are looked at for one call's arguments
 
+_MOST_PROBLEMS = 100  # that are looked at to say the first one: each takes memory, and a list may hold one an item
 _SHORT = 40  # characters of a value that is said back
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -119,9 +121,16 @@ def _any_of(validator: Any, branches: Any, instance: Any, schema: Any) -> Iterat
     yield from _own_any_of(validator, branches, instance, schema)
 
 
+def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    """As in JSON Schema, by how each item is written: comparing each with each would take minutes."""
+    if wanted and isinstance(instance, list) and len({canonical(each) for each in instance}) < len(instance):
+        yield ValidationError("two items are the same")
+
+
 _left: ContextVar[int] = ContextVar("left")  # choices that may still be looked at, in this check
 _own_any_of: Any = Draft202012Validator.VALIDATORS["anyOf"]
-_Validator: Any = extend(Draft202012Validator, {"pattern": _pattern, "anyOf": _any_of})  # type: ignore[no-untyped-call] # the stubs lack it
+_OWN = {"pattern": _pattern, "anyOf": _any_of, "uniqueItems": _unique_items}
+_Validator: Any = extend(Draft202012Validator, _OWN)  # type: ignore[no-untyped-call] # the stubs lack it
 
 
 class _TooIntricate(Exception):
@@ -151,11 +160,12 @@ def check(method: Method, arguments: JsonObject, validator: Draft202012Validator
     # A reference stands for one value, never for the arguments as a whole: then an answer would choose their names.
     _left.set(MAX_CHOICES)
     try:
-        problems = [
+        wrong = (
             error
             for error in validator.iter_errors(whole)
             if error.instance is whole or not (is_reference(error.instance) or is_each(error.instance))
-        ]
+        )
+        problems = [*islice(wrong, _MOST_PROBLEMS)]
     except (_TooIntricate, RecursionError) as error:
         raise InvalidArguments(
             f"{method.id}: the arguments are too intricate to be checked.", next_step="Make them flatter, or shorter."

@@ -294,8 +294,8 @@ def _read(file: Path) -> str | None:
     try:
         if not file.exists():
             return None
-        if file.stat().st_size > _LARGEST:
-            raise InvalidInput(f"{file} is too large.", next_step="Look at what it is.")
+        if not file.is_file() or file.stat().st_size > _LARGEST:  # a device has no end, and would be replaced
+            raise InvalidInput(f"{file} is no file, or too large.", next_step="Look at what it is.")
         return file.read_bytes().decode("utf-8")
     except OSError as error:
         raise Unavailable(f"{file} can't be read: {error.strerror}.", next_step="Look at its mode.") from error

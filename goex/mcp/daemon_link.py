@@ -21,7 +21,7 @@ from google.protobuf.message import Message
 from goex.client import CHANNEL, Refused, translate
 from goex.mcp.results import CROWDED, UNNAMED
 from goex.rpc import goex_pb2 as pb
-from policies.errors import ExitStatus, GoexError, Unavailable
+from policies.errors import Denied, ExitStatus, GoexError, Unavailable
 
 Reply = TypeVar("Reply", bound=Message)
 Told = Callable[[str], None]
@@ -147,6 +147,8 @@ async def _read(stream: Any) -> None:
 def _metadata(caller: Caller) -> tuple[tuple[str, str], ...]:
     if not caller.token:
         return ()
+    if not (caller.token.isascii() and caller.token.isprintable()):  # gRPC takes no such metadata
+        raise Denied("This isn't an agent's token.", next_step="See that it was copied whole.")
     named = (("goex-session", caller.session),) if caller.session else ()
     return (("authorization", f"Bearer {caller.token}"), *named)
 

@@ -24,28 +24,28 @@ from goex.mcp.daemon_link import Caller
 from goex.rpc import goex_pb2 as pb
 
 STATE_SECONDS = 3600.0
-MOST_STATES = 1000
+MOST_STATES = 1000  # of one agent
 KEY = "person"
 Context = ServerRequestContext[Any, Any]
 
 
 class States:
-    """What `requestState` stands for: actions that wait, each until its state came back."""
+    """What `requestState` stands for: actions that wait, each until its state came back, by the agent's token."""
 
     def __init__(self) -> None:
-        self._actions: dict[str, str] = {}
+        self._actions: dict[str, dict[str, str]] = {}
 
-    def issue(self, action: str) -> str:
-        """Return a new state for an action. The oldest ends when there are too many."""
-        state = secrets.token_urlsafe(24)
-        self._actions[state] = action
-        while len(self._actions) > MOST_STATES:
-            self._actions.pop(next(iter(self._actions)))
+    def issue(self, token: str, action: str) -> str:
+        """Return a new state for an action. The agent's oldest ends when it has too many."""
+        state, own = secrets.token_urlsafe(24), self._actions.setdefault(token, {})
+        own[state] = action
+        while len(own) > MOST_STATES:
+            own.pop(next(iter(own)))
         return state
 
-    def take(self, state: str) -> str:
+    def take(self, token: str, state: str) -> str:
         """Return the action of a state, once. Raises MCPError."""
-        action = self._actions.pop(state, None)
+        action = self._actions.get(token, {}).pop(state, None)
         if action is None:
             raise refused_state()
         return action

@@ -15,7 +15,6 @@ from typing import Any
 
 import mcp_types as types
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
@@ -53,7 +52,8 @@ class Door:
         alone = {id: found for id, found in methods.items() if tool_name(id) not in shared_names(methods)}
         self._methods = {tool_name(id): found for id, found in alone.items()}
         self.tools = (*TOOLS, *(of_method(found) for found in alone.values()))
-        self._checkers = {tool.name: Draft202012Validator(tool.input_schema) for tool in self.tools}
+        # A method's arguments are judged by the daemon, which bounds what a stranger's schema costs.
+        self._checkers = {tool.name: Draft202012Validator(tool.input_schema) for tool in TOOLS}
         self._states = person_page.States()
         self._led: dict[tuple[str, str], None] = {}  # token and action, of tasks whose client was led to the page
 
@@ -61,16 +61,19 @@ class Door:
         return types.ListToolsResult(tools=list(self.tools))
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> Answer:
-        if params.name not in self._checkers:
+        if params.name not in self._checkers and params.name not in self._methods:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:80]}")
         if params.input_responses is not None and params.request_state is None:
             raise person_page.refused_state()  # it goes on with a call; without its state it would begin another
         arguments, caller = params.arguments or {}, Caller("")
+        own = arguments if params.name in self._checkers else {}  # a method's say nothing of waiting or what is shown
         try:
-            self._check(params.name, arguments)
+            if params.name in self._checkers:
+                self._check(params.name, own)
             caller = self.caller_of(context)
             if params.request_state is not None:
-                return await self._looked(self._states.take(params.request_state), arguments, caller, context)
+                action = self._states.take(caller.token, params.request_state)
+                return await self._looked(action, own, caller, context)
             return await self._answer(params.name, arguments, caller, context)
         except GoexError as error:
             return results.of_error(error, token=bool(caller.token))
@@ -78,7 +81,7 @@ class Door:
     def _check(self, name: str, arguments: JsonObject) -> None:
         try:
             wrong = next(self._checkers[name].iter_errors(arguments), None)
-        except (SchemaError, RecursionError) as error:
+        except RecursionError as error:
             raise InvalidInput(f"The arguments of {name} can't be checked.") from error
         if wrong is not None:
             kept, cut = shorten(wrong.message, _LONGEST_WRONG)  # what is wrong stands at its end
@@ -128,7 +131,7 @@ class Door:
         leads = seconds > 0 and not as_task and person_page.opens_addresses(context)
         asked = person_page.asked(view) if leads else {}
         if asked and person_page.modern(context):
-            return types.InputRequiredResult(input_requests=asked, request_state=self._states.issue(id))
+            return types.InputRequiredResult(input_requests=asked, request_state=self._states.issue(caller.token, id))
         if view.ending.status in _UNDER_WAY and seconds > SOON:
             leading = asyncio.create_task(person_page.led(context, view)) if asked else None
             view = await self._wait(id, seconds - SOON, caller, context)

@@ -100,8 +100,10 @@ async def http(socket_path: Path, port: int, token: str, services: list[str], sa
 async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, say: Callable[[str], None]) -> None:
     """Serve a server object on a bound socket."""
     import uvicorn
+    from starlette.middleware import Middleware
 
     from goex.http_connections import BACKLOG, Connection  # standard input and output need none of it
+    from goex.mcp.shares import Shares
 
     address = f"http://{IPV4}:{listener.getsockname()[1]}"
     app = made.streamable_http_app(
@@ -109,6 +111,7 @@ async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, sa
         auth=AuthSettings(issuer_url=AnyHttpUrl(address), resource_server_url=None),
         token_verifier=Tokens(link),
     )
+    app.user_middleware.append(Middleware(Shares))  # the innermost: it knows whose a request is
     config = uvicorn.Config(
         app,
         http=Connection,

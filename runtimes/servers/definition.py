@@ -49,7 +49,13 @@ class Server:
         return self.url or " ".join(self.command)
 
     def having(self, tools: Sequence[JsonObject]) -> Server:
-        """The same with these tools."""
+        """The same with these tools. Raises InvalidInput where two have one name: what is shown of one would be said of
+        the other."""
+        if len({str(tool.get("name")) for tool in tools}) != len(tools):
+            raise InvalidInput(
+                f"{self.name} lists two tools of one name.",
+                next_step="Nothing of it is called until its maker mends that.",
+            )
         return replace(self, tools=tuple(sorted(tools, key=lambda tool: str(tool.get("name")))))
 
     @property

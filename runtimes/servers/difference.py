@@ -20,8 +20,7 @@ def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> tup
             lines.append(f"gone: {name}")
         elif name not in old:
             lines += [f"new: {name}", *(f"  + {line}" for line in _written(new[name]))]
-        elif old[name] != new[name]:
-            found = list(difflib.unified_diff(_written(old[name]), _written(new[name]), lineterm="", n=1))[2:]
+        elif found := list(difflib.unified_diff(_written(old[name]), _written(new[name]), lineterm="", n=1))[2:]:
             lines += [f"changed: {name}", *(f"  {line}" for line in found)]
     return tuple(escape(line) for line in lines)
 

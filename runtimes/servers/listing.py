@@ -50,9 +50,6 @@ def _checked(server: Server, found: session.Said) -> tuple[JsonObject, ...]:
         )
     if not 0 < len(found.tools) <= MOST:
         raise InvalidInput(f"{server.name} lists {len(found.tools)} tools; 1 to {MOST} are taken.")
-    names = [str(tool.get("name")) for tool in found.tools]
-    if len(set(names)) != len(names):
-        raise InvalidInput(f"{server.name} has two tools of one name.")
     return found.tools
 
 

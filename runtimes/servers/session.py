@@ -14,7 +14,7 @@ from typing import Any
 from policies.actions import Ended
 from policies.display_text import escape
 from policies.errors import InvalidInput
-from policies.jsonvalue import JsonObject, JsonValue, parse
+from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from runtimes.code import environment
 from runtimes.sandbox.contract import WORK, Job, Limits, Profile, Result
 from runtimes.servers.definition import Server
@@ -106,6 +106,7 @@ def said(stdout: bytes, why: str = "") -> Said:
             if not isinstance(value, dict):
                 raise InvalidInput("An answer is an object.")
             if isinstance(value.get("tools"), list):
+                canonical(value["tools"])  # what couldn't be kept couldn't be reviewed
                 tools = tuple(one for one in value["tools"] if isinstance(one, dict))
             if isinstance(value.get("begun"), int):
                 begun.add(value["begun"])
@@ -120,7 +121,10 @@ def said(stdout: bytes, why: str = "") -> Said:
 
 def body_of(answer: JsonObject) -> tuple[int, JsonValue]:
     """The status and body that a call's answer amounts to: what it gave as structured content, as the JSON of its only
-    text, or as its content; 422 for what the tool says went wrong, 400 for what the protocol refused."""
+    text, or as its content; 422 for what the tool says went wrong, 400 for what the protocol refused. In the place of
+    half a character, as of a text that was cut anywhere, stands U+FFFD."""
+    units = json.dumps(answer, ensure_ascii=False).encode("utf-16", "surrogatepass")
+    answer = json.loads(units.decode("utf-16", "replace"))
     result = answer.get("result")
     if not isinstance(result, dict):
         return 400, answer.get("error")
@@ -133,6 +137,7 @@ def body_of(answer: JsonObject) -> tuple[int, JsonValue]:
         if isinstance(text, str):
             try:
                 value = parse(text, limit=LONGEST, what="A text")
+                canonical(value)  # it will be kept in this form
             except InvalidInput:
                 value = None
             return status, value if isinstance(value, dict | list) else {"text": text}

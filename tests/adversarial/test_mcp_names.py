@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from goex.mcp import server
+from goex.mcp.daemon_link import Caller
 from goex.mcp.server import Door, shared_names
-from goex.mcp.tools import TOOLS
+from goex.mcp.tools import TOOLS, WAIT_SECONDS
 from goex.rpc import goex_pb2 as pb
 
 LONG = "shop." + "a" * 70
@@ -58,3 +60,44 @@ def test_control(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_are_counted_with_goex_s_own() -> None:
     assert shared_names(["a.b"]) == frozenset()
     assert shared_names(["a.b", "a_b", "goex.find"]) == {"a_b", "goex_find"}
+
+
+class Link:
+    """A daemon that takes everything."""
+
+    def __init__(self) -> None:
+        self.begun: list[Any] = []
+        self.waited: list[float] = []
+
+    async def begin(self, request: Any, caller: Any) -> str:
+        self.begun.append(request)
+        return "a-1"
+
+    async def wait(self, id: str, caller: Any, seconds: float, told: Any) -> pb.ActionView:
+        self.waited.append(seconds)
+        return pb.ActionView(id=id)
+
+
+@pytest.mark.promise(16)
+async def test_a_strangers_schema_is_judged_by_the_daemon_alone() -> None:
+    """It bounds what that costs; here one agent's call would keep all others waiting."""
+    link: Any = Link()
+    schema = {"properties": {"a": {"type": "array", "uniqueItems": True}}, "required": ["b"]}
+    found = pb.FoundMethod(id="shop.alone", risk="write", parameters_json=json.dumps(schema))
+    made = Door(link, lambda _: Caller("t"), {"shop.alone": found})
+    context: Any = SimpleNamespace(protocol_version="2025-11-25", session=SimpleNamespace(client_capabilities=None))
+    await made.call_tool(context, types.CallToolRequestParams(name="shop_alone", arguments={"a": [{}, {}]}))
+    assert json.loads(link.begun[0].calls.calls[0].arguments_json) == {"a": [{}, {}]}
+
+
+async def test_what_a_method_is_given_says_nothing_of_waiting() -> None:
+    link: Any = Link()
+    found = pb.FoundMethod(id="shop.alone", risk="write", parameters_json="{}")
+    made = Door(link, lambda _: Caller("t"), {"shop.alone": found})
+    context: Any = SimpleNamespace()
+    arguments = {"seconds": 10**9, "fields": "id,name", "offset": "x"}
+    params = types.CallToolRequestParams(
+        name="shop_alone", arguments=arguments, request_state=made._states.issue("t", "a-1")
+    )
+    await made.call_tool(context, params)
+    assert link.waited == [WAIT_SECONDS]

@@ -157,6 +157,15 @@ def test_control_answer_shown(server: Added) -> None:
     assert {"\x1b", "\x07", "\u202e"} <= set(said)
 
 
+def test_half_a_character(daemon: Daemon, image: str, server: Added) -> None:
+    """A server that cuts its texts anywhere is answered for; one that says such of its tools isn't called."""
+    _, finished, outcome = server.call("halve")
+    assert finished.action.state == "done" and body(outcome) == {"said": "again \ufffd"}
+    _, finished, outcome = add(daemon, "halved", image, env={"MODE": "halved"}, seen={}).call("hello")
+    assert finished.action.state == "failed" and not outcome["touched"]
+    assert "can't be read" in json.dumps(outcome)
+
+
 @pytest.mark.promise(90)
 @pytest.mark.parametrize("text", ["big 6000000", "flood 2000"], ids=["answer", "flood"])
 def test_size(server: Added, text: str) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mapper import validation
 from mapper.catalog import Catalog, UnknownName, tool_name
 from mapper.templates import Literal, Reference, complete, expectations, fill, parse, references, substitute
 from mapper.validation import InvalidArguments, is_reference
@@ -110,6 +115,56 @@ BAD: list[tuple[Call, str]] = [
     (Call(service="slack", method="users.list", arguments={}, account="a\nb"), "account"),
     (Call(service="slack", method="users.list", arguments={}, account="a" * 101), "account"),
 ]
+
+
+def calls_to_check(count: int) -> int:
+    """The calls of functions, Python's and C's, that checking a list of `count` different objects takes."""
+    wanted = {"type": "array", "uniqueItems": True}
+    shape = {"type": "object", "properties": {"a": wanted}, "required": [], "additionalProperties": False}
+    method = replace(CATALOG.method("slack.conversations.list"), parameters=shape, defaults={})
+    validator, made = validation.checker(method), 0
+    with pytest.raises(InvalidArguments, match="uniqueItems"):
+        validation.check(method, {"a": [{"n": 1}, {"n": 1}]}, validator)
+
+    def counted(frame: Any, event: str, argument: Any) -> None:
+        nonlocal made
+        made += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        validation.check(method, {"a": [{"n": n} for n in range(count)]}, validator)
+    finally:
+        sys.setprofile(None)
+    return made
+
+
+@pytest.mark.promise(16)
+def test_a_long_list_costs_no_more_steps_for_each_item_than_a_short_one() -> None:
+    """One agent's call would stop the daemon for minutes."""
+    assert calls_to_check(1000) < 11 * calls_to_check(100)
+
+
+@pytest.mark.promise(16)
+def test_of_a_list_full_of_errors_few_are_made() -> None:
+    """Each takes memory, and one is told."""
+    labels, made = [1] * 1000, 0
+
+    class Counted(Iterator[Any]):
+        def __init__(self, errors: Iterator[Any]) -> None:
+            self._errors = errors
+
+        def __next__(self) -> Any:
+            nonlocal made
+            made += 1
+            return next(self._errors)
+
+    method = CATALOG.method("github.issues.addLabels")
+    arguments = {"owner": "a", "repo": "b", "issue_number": 1, "labels": labels}
+    own = validation.checker(method)
+    counting: Any = SimpleNamespace(iter_errors=lambda whole: Counted(own.iter_errors(whole)))
+    with pytest.raises(InvalidArguments, match="labels"):
+        validation.check(method, arguments, counting)
+    assert made <= len(labels) // 2
 
 
 @pytest.mark.parametrize(("bad", "says"), BAD)

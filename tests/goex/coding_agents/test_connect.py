@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from goex.coding_agents.configurations import Program, changes
+from policies.errors import InvalidInput
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 
 SETTINGS = """{
@@ -103,6 +105,15 @@ def test_a_broken_file_is_left_alone(daemon: Daemon) -> None:
     assert said.returncode == 2 and str(file) in said.stderr
     assert file.read_text() == '{"mcpServers": {'
     file.unlink()
+
+
+@pytest.mark.parametrize("remove", [False, True])
+def test_a_projects_link_to_a_device_is_left_alone(tmp_path: Path, remove: bool) -> None:
+    """Its text would have no end; or the device would be replaced, by root."""
+    (tmp_path / ".mcp.json").symlink_to("/dev/null")
+    program = Program(command="/usr/bin/goex", arguments=())
+    with pytest.raises(InvalidInput, match="no file"):
+        changes("claude", program, {"HOME": str(tmp_path)}, tmp_path, remove=remove)
 
 
 def test_json_is_all_that_is_printed(daemon: Daemon) -> None:

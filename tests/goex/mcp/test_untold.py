@@ -18,6 +18,7 @@ from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.resources import PREFIX, ActionResources
 from goex.mcp.results import of_error
 from goex.mcp.server import Door
+from goex.mcp.transports import Tokens
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import goex_pb2_grpc as rpc
 from policies.errors import ExitStatus, GoexError
@@ -108,6 +109,15 @@ async def test_a_problem_says_whether_it_was_taken(said: tuple[Daemon, DaemonLin
     assert (told["status"], told["changed"], told["who"]) == ("unknown", "unknown", "person")
     assert "Don't send it without the same key." in told["next"]
     await away.close()
+
+
+@pytest.mark.parametrize("token", ["goex_\xe9", "goex_\t", "goex_\0", "\u202e"])
+async def test_what_no_token_can_be_is_none(said: tuple[Daemon, DaemonLink], token: str) -> None:
+    """Whoever reaches the server can send it."""
+    assert await Tokens(said[1]).verify_token(token) is None
+    with pytest.raises(GoexError) as refused:
+        await said[1].begin(pb.ExecuteRequest(), Caller(token))
+    assert (of_error(refused.value).structured_content or {})["changed"] == "no"
 
 
 async def test_who_can_mend_what_isnt_known_is_told(said: tuple[Daemon, DaemonLink]) -> None:

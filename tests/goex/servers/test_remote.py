@@ -156,6 +156,29 @@ def test_goex_registers_itself(daemon: Daemon, server: RemoteServer, tmp_path: P
     assert call(daemon, "joined.add_note", text="again")[1]["ok"]
 
 
+@pytest.mark.promise(91)
+def test_added_a_second_time(daemon: Daemon, server: RemoteServer, tmp_path: Path) -> None:
+    """By the same name nothing happens to the one that is there; by another it is a service of its own, whose login is
+    its own, and which goes without the first."""
+    assert add(daemon, "once", server, tmp_path)[0] == 0
+    before = (len(server.asked), len(server.oidc.asked()))
+    refused = daemon.goex("mcp", "add", "once", server.url, "--private", "--ca", str(tmp_path / "ca.crt"))
+    assert refused.returncode != 0 and "The name once is taken" in refused.stderr
+    assert (len(server.asked), len(server.oidc.asked())) == before
+    assert add(daemon, "again", server, tmp_path)[0] == 0
+    used = []
+    for name in ("once", "again"):
+        assert call(daemon, f"{name}.add_note", text=name)[1]["ok"]
+        used.append(server.tokens[-1])
+    assert used[0] != used[1]
+    with daemon.terminal("mcp", "remove", "again") as terminal:
+        terminal.expect("assphrase|Removed", seconds=60)
+        terminal.type(APPROVAL_PASSPHRASE)
+        assert terminal.wait(seconds=60) == 0, terminal.text
+    assert call(daemon, "once.add_note", text="still")[1]["ok"]
+    assert list(server.notes.values()) == ["once", "again", "still"]
+
+
 def test_goex_asks_for_a_client_id_where_it_cannot_register(
     daemon: Daemon, server: RemoteServer, tmp_path: Path
 ) -> None:
