@@ -6,7 +6,7 @@ that none waits for another's. What means something else in every process (the l
 known; nor is what lies behind a folder where GoEx may not look. A glob is known when all is that it may find.
 """
 
-# ruff: noqa: PTH112, PTH115, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH112, PTH113, PTH115, PTH116, PTH118, PTH120, PTH123
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def _ended(path: str, there: str, rest: list[str], known: bool) -> tuple[str, bo
 
 def main() -> None:
     """The process: a list of paths and one of globs on standard input; for each, as soon as it is known, a line with
-    where it leads, whether that is known, whether something is there, and whether it could be made there (its folder
-    is, and isn't the root): for a glob that is itself, behind the lines of what it finds elsewhere."""
+    where it leads, whether that is known, and what is there (`file`, `other`, an empty text where it could be made: its
+    folder is there, and isn't the root): for a glob that is itself, behind the lines of what it finds elsewhere."""
     signal.alarm(int(SECONDS) * 2)  # where nobody is left to kill it
     with open("/proc/self/mountinfo", "rb") as lines:
         processes = frozenset(line.split(b" ")[2].decode() for line in lines if b" - proc " in line)
@@ -138,8 +138,8 @@ def main() -> None:
 
     found = 0
 
-    def say(path: str, leads: str, known: bool, there: bool = False, could: bool = False) -> None:
-        line = json.dumps([path, leads, known, there, could]) + "\n"
+    def say(path: str, leads: str, known: bool, there: str | None = None) -> None:
+        line = json.dumps([path, leads, known, there]) + "\n"
         with writing:
             sys.stdout.write(line)
             sys.stdout.flush()
@@ -147,7 +147,10 @@ def main() -> None:
     def look(path: str) -> None:
         leads, known = real(path, processes)
         above = os.path.dirname(leads)
-        say(path, leads, known, os.path.lexists(leads), above != "/" and os.path.isdir(above))
+        there = "" if above != "/" and os.path.isdir(above) else None
+        if os.path.lexists(leads):
+            there = "file" if os.path.isfile(leads) else "other"
+        say(path, leads, known, there)
 
     def expand(pattern: str) -> None:
         nonlocal found

@@ -106,7 +106,7 @@ async def judged(
         return pb.JudgeReply(
             verdict="ask", reason="Where a path of this leads can't be found out, and folders are confined."
         )
-    hides = places.unknown or (request.kind == "shell" and not shell.names_all)
+    hides = places.unknown or not places.seen or (request.kind == "shell" and not shell.names_all)
     if hides and core.settings.confinement.folders:
         return pb.JudgeReply(
             verdict="ask",
@@ -126,12 +126,13 @@ async def judged(
 class _Places:
     """The places of one use, each with what a plan says of where it is reached otherwise. `asked`: those that have to
     be permitted; `ran`: where the commands themselves lie, and `named`: what words name, of which both may only be
-    forbidden or asked for. `unknown`: not all of them were found out."""
+    forbidden or asked for. `unknown`: not all of them were found out; `seen`: the files are there that have to be."""
 
     asked: dict[str, JsonObject]
     ran: dict[str, JsonObject]
     named: dict[str, JsonObject]
     unknown: bool
+    seen: bool
 
 
 async def _found(request: pb.JudgeRequest, shell: FolderShell, agent: str, *, looks: bool) -> _Places:
@@ -141,8 +142,9 @@ async def _found(request: pb.JudgeRequest, shell: FolderShell, agent: str, *, lo
         asked = (request.folder, *asked)
     words, globs, runs = (tuple(map(_shallow, each)) for each in (shell.words, shell.globs, shell.runs))
     paths = tuple(path for path in dict.fromkeys(map(_shallow, (*asked, *words))) if path not in globs)
-    there = dict[str, bool]()
-    looked = await _looked(paths, agent, globs, there) if looks else {}
+    there = dict[str, str]()
+    files = [path for group in shell.files for path in group]
+    looked = await _looked((*paths, *files), agent, globs, there) if looks else {}
     home = looked.get(_shallow(request.folder), ("", False))[0]
     inside = request.folder.rstrip("/") + "/"
     guesses = [word for word in words if not f"{posixpath.normpath(word)}/".startswith(inside)]
@@ -178,7 +180,8 @@ async def _found(request: pb.JudgeRequest, shell: FolderShell, agent: str, *, lo
         also.setdefault(place, ran.get(place, {}))  # by its own path it has to be permitted, too
     also = also or {written(request.folder): {}}
     inner: dict[str, JsonObject] = {written(posixpath.normpath(each)): {} for each in named if each in within}
-    return _Places(also, ran, inner, unknown or is_more or is_more_run)
+    seen = all(any(there.get(each) == "file" for each in group) for group in shell.files)
+    return _Places(also, ran, inner, unknown or is_more or is_more_run, seen)
 
 
 def _bounds(
@@ -225,10 +228,10 @@ def _questions(
 
 
 async def _looked(
-    places: tuple[str, ...], agent: str, globs: tuple[str, ...] = (), there: dict[str, bool] | None = None
+    places: tuple[str, ...], agent: str, globs: tuple[str, ...] = (), there: dict[str, str] | None = None
 ) -> dict[str, tuple[str, bool]]:
     """Where these lead, and what the globs find elsewhere, and whether all of that is known: what is found out in
-    time. `there` gets those places where something is, or could be made, and whether it is."""
+    time. `there` gets what is at those places where something is, or could be made."""
     found: dict[str, tuple[str, bool]] = {}
     hanging = _hanging.setdefault(agent, [])  # by all that it looks for at once
     hanging[:] = [each for each in hanging if each.returncode is None]
@@ -246,7 +249,7 @@ async def _look(
     places: tuple[str, ...],
     globs: tuple[str, ...],
     found: dict[str, tuple[str, bool]],
-    there: dict[str, bool],
+    there: dict[str, str],
     hanging: list[asyncio.subprocess.Process],
 ) -> None:
     """By a process that is `hanging` where it can't be ended."""
@@ -269,9 +272,9 @@ async def _look(
             process.stdin.write(json.dumps([places, globs]).encode())
             process.stdin.write_eof()
             async for line in process.stdout:
-                place, real, known, is_there, could = json.loads(line)
+                place, real, known, is_there = json.loads(line)
                 found[place] = real, known
-                there.update({place: is_there} if is_there or could else {})
+                there.update({place: is_there} if is_there is not None else {})
             await process.wait()
     except (TimeoutError, ValueError, OSError):
         pass  # what wasn't said isn't known

@@ -76,6 +76,11 @@ _LAZY = frozenset({
     "builtins.map", "builtins.filter", "builtins.zip", "builtins.enumerate", "builtins.iter", "itertools.chain",
     "itertools.islice", "submit", "append", "add", "put", "send",
 })  # fmt: skip
+# Methods that operators call, but those that give a text, a number or nothing.
+_GIVING = re.compile(
+    r"__(?!init__|repr__|str__|format__|bytes__|eq__|ne__|l[te]__|g[te]__|hash__|bool__|len__|contains__|int__|float__"
+    r"|index__|fspath__|dir__|del|set|exit__|aexit__|post_init__|init_subclass__|new__)\w+__"
+)
 _PROGRAMS = ("subprocess", "os.system", "os.popen", "os.exec", "os.spawn", "pty.spawn", "asyncio.create_subprocess")
 
 
@@ -171,16 +176,17 @@ class Calling(Classes):
                 if known and isinstance(key, str):
                     there = owner.get(key)
                     value = there if there is not None else (args[1] if len(args) > 1 else Lit(None))
-                    self.assign_back(node.value, owner.merged(Fields(((key, value),))), scope)
+                    self.assign_back(node.value, owner.merged(Fields(((key, value),))), scope, function.of)
                     return value
                 changed = Fields(owner.items, True)
             elif name in ("popitem", "clear"):
+                self.let_go([owner] if name == "popitem" else [], inner=True)
                 changed = Fields(more=True)
             elif name == "pop" and args:
                 known, key = plain(args[0])
                 taken = owner.get(key) if known and isinstance(key, str) else None
                 changed = owner.without(key) if known and isinstance(key, str) else Fields(more=True)
-                self.assign_back(node.value, changed, scope)
+                self.assign_back(node.value, changed, scope, function.of)
                 return taken if taken is not None else UNKNOWN
         elif isinstance(owner, Listed):
             if name in ("append", "add"):
@@ -191,6 +197,8 @@ class Calling(Classes):
                     items, more = self.items(arg)
                     changed = Listed((*changed.items, *items), changed.more or more or given.more)
             elif name in _REORDERING:
+                self.let_go([owner], inner=True)
+                self.let_go(args)
                 changed = Listed((), True)
         elif isinstance(owner, Stream) and name in _ADDING:
             added = args if name in _ADDING_ONE else [self.element(one) for one in args]
@@ -200,7 +208,7 @@ class Calling(Classes):
             changed = libraries.changed(owner, name, args, given)
         if changed is None:
             return None
-        self.assign_back(node.value, self.kept(changed), scope)
+        self.assign_back(node.value, self.kept(changed), scope, function.of)
         return Lit(None) if name in _GIVES_NONE else UNKNOWN
 
     def call(self, function: Value, args: list[Value], given: Fields) -> Value:
@@ -218,7 +226,7 @@ class Calling(Classes):
             case Method(of=Made() as owner, name=name):
                 found = self._bound(owner, name)
                 if found is None:
-                    self._handed_on(args, given)
+                    self.handed_on(args, given)
                     return self.of_library(owner, name, args, given)
                 return self.enter(found, tuple(args), given)
             case Named() | Method() | Thing():
@@ -226,17 +234,22 @@ class Calling(Classes):
                     self._reordered(function.name, args)
                 handed = (function.of, *args) if isinstance(function, Method) else args
                 self.seen.spend(sum(map(weight, handed)) // 8 + texts.work(*handed))
-                self._handed_on(args, given)
+                self.handed_on(args, given)
                 self._noted(function)
-                return libraries.called(self, function, args, given)
-        self._handed_on(args, given)
-        for value in (*args, *[item for _, item in given.items]):
-            for one in choices(value):
-                if isinstance(one, Made):
-                    self.objects.forget(one)
-                elif isinstance(one, Listed | Fields | Stream):
-                    self.seen.spend(self.replaced(one, UNKNOWN))
+                made = libraries.called(self, function, args, given)
+                libraries.passed(self, function, args, [item for _, item in given.items], made)
+                return made
+        self.handed_on(args, given)
+        self.given_away([*args, *[item for _, item in given.items]])
         return UNKNOWN
+
+    def given_away(self, values: Sequence[Value]) -> None:
+        """Somebody who isn't followed has these, and may call what they have."""
+        made = [one for value in values for one in choices(value) if isinstance(one, Made)]
+        self.handed_on(
+            [Method(one, name) for one in made for each in self._line(one.of) for name in each.methods], Fields()
+        )
+        self.let_go(values)
 
     def _reordered(self, name: str, args: list[Value]) -> None:
         """`random.shuffle(a)`, `list.sort(a)`: what changes lists and mappings that it is given."""
@@ -246,7 +259,7 @@ class Calling(Classes):
                 if isinstance(one, Listed | Fields | Stream):
                     self.seen.spend(self.replaced(one, UNKNOWN))
 
-    def _handed_on(self, args: Iterable[Value], given: Fields) -> None:
+    def handed_on(self, args: Iterable[Value], given: Fields) -> None:
         """A function given to somebody who isn't followed may be called by them."""
         for value in (*args, *[item for _, item in given.items]):
             for one in choices(value):
@@ -261,7 +274,8 @@ class Calling(Classes):
     def _changes_of(self, function: Function) -> None:
         """What a function changes that somebody may call at any time isn't known from now on."""
         known = (function.node, function.scope, *map(id, function.bound))
-        if known in self.handed or self.depth >= MAX_DEPTH or self._changes_nothing(function.node):
+        gives = _GIVING.fullmatch(getattr(function.node, "name", "")) is not None
+        if known in self.handed or self.depth >= MAX_DEPTH or (not gives and self._changes_nothing(function.node)):
             return
         self.handed.add(known)
         seen, new = self.seen, function.node not in self.followed
@@ -269,7 +283,7 @@ class Calling(Classes):
         before = list(map(len, lists))
         mark = self.objects.mark()
         with contextlib.suppress(Left):
-            self.enter(function, (), Fields(more=True), unknown=True)
+            self.let_go([self.enter(function, (), Fields(more=True), unknown=True)])
         self.objects.loosen(self.objects.taken_back(mark))
         for one, length in zip(lists, before, strict=True):  # what it sends is found where it is called
             del one[length:]
@@ -296,6 +310,8 @@ class Calling(Classes):
         """Follow a function of the program's own."""
         at_once, self.at_once = self.at_once, False
         later = isinstance(function.node, ast.AsyncFunctionDef) or _yields(function.node)
+        if at_once and _yields(function.node):
+            return self._managed(function, args, given)
         if not later or at_once or unknown:
             return self._entered(function, args, given, unknown, at_once)
         made: list[Value] = []
@@ -304,6 +320,18 @@ class Calling(Classes):
             return self._entered(function, args, given, unknown, False)
         self.beside(lambda: made.append(self._entered(function, args, given, unknown, False)))
         return made[0] if made else UNKNOWN
+
+    def _managed(self, function: Function, args: tuple[Value, ...], given: Fields) -> Value:
+        """What a generator yields to a `with`: the rest of it runs behind the body, and so when isn't known."""
+        way = partial(self._entered, function, args, given, False, True)
+        since, mark = self.objects.logged(), self.objects.mark()
+        made = way()
+        self.seen.spend((self.objects.logged() - since) // 2)
+        self.objects.loosen(self.objects.since(mark))
+        self.objects.loosen(self.objects.again(since))
+        if not self.ended:
+            self.later.append(way)
+        return made
 
     def _entered(
         self, function: Function, args: tuple[Value, ...], given: Fields, unknown: bool, at_once: bool
@@ -331,7 +359,7 @@ class Calling(Classes):
         self.running.append(node)
         self.frames.append((node, known, Touched(self.objects.logged()) if above is None else above[2]))
         line = self.line
-        open_end = True
+        open_end, gone = True, list[Value]()
         try:
             if isinstance(node, ast.Lambda):
                 found = self.value(node.body, inner)
@@ -343,13 +371,16 @@ class Calling(Classes):
             if inner.yielded:
                 given_all = (*function.bound, *args, *[value for _, value in given.items])
                 stays = at_once or (not (unknown or given.more) and self.stays(function, given_all))
+                gone += [one for written, one in inner.yielded if not (written or stays)]
                 return Stream(self.either([one if written or stays else UNKNOWN for written, one in inner.yielded]))
             returned = [*inner.returned, *([Lit(None)] if open_end else [])]
             if any("cache" in ast.unparse(one) for one in node.decorator_list) and not self.stays(function, args):
+                gone += returned
                 return UNKNOWN  # what it gave when it was first asked
             return self.either(returned) if returned else UNKNOWN
         finally:
             self.seen.spend(self.objects.leave(open_end))
+            self.let_go(gone)
             self.line = line
             self.depth -= 1
             self.running.pop()

@@ -7,6 +7,7 @@ have changed how. A member of an enumeration is one object, however often it is 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -58,13 +59,20 @@ _OF_OBJECTS = frozenset({"params", "auth", "headers", "base_url"})  # each of re
 _GIVEN = ("content", "data", "files", "json", "params", "headers", "cookies")
 
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# Methods that are followed where they are called.
+_FOLLOWED = frozenset({
+    "__init__", "__enter__", "__aenter__", "__exit__", "__aexit__", "__call__", "__post_init__", "__attrs_post_init__",
+})  # fmt: skip
+
+
 class Classes(Expressions):
     """What classes and their objects give."""
 
     def above(self, node: ast.Call, scope: Scope) -> Value | None:
         """What `super().name(…)` gives; None for any other call."""
         match node.func:
-            case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="super"), args=of), attr=name):
                 pass
             case _:
                 return None
@@ -84,46 +92,43 @@ class Classes(Expressions):
             scope = scope.outer
         there = list(scope.attributes.values())
         self.seen.spend(len(there))
-        for made in [value for value in there if isinstance(value, Made)][:1]:
-            for one in self._line(made.of):
-                if method not in one.node.body:
-                    continue
-                if name == "__init__" and self.constructed_above(made, one, args, given):
-                    return Lit(None)
-                for inherited in one.bases:  # those above the class whose method this is
-                    found = self._of_class(inherited, name) if isinstance(inherited, Class) else None
-                    if found is not None:
-                        return self.enter(replace(found, bound=(made,)), tuple(args), given)
-                    if isinstance(inherited, Named) and inherited.name in _CLIENTS:
-                        if name != "__init__":
-                            return self.of_library(made, name, args, given)
-                        self._given_library(made, inherited, args, given)
-                        return Lit(None)
-                return self._beside(made, one, name, args, given)
-        return UNKNOWN
-
-    def _beside(self, made: Made, below: Class, name: str, args: list[Value], given: Fields) -> Value:
-        """What `super().name(…)` gives where none of a class's own bases has it: the next in the object's line."""
-        line = self._line(made.of)
+        first = next((value for value in there[:1] if isinstance(value, Class)), None)
+        owner = next((value for value in there if isinstance(value, Made)), first)
+        line = self._line(owner.of if isinstance(owner, Made) else owner) if owner is not None else []
+        below: Value | None = next((one for one in line if method in one.node.body), None)
+        if of:
+            below = self.value(of[0], scope)
+        if owner is None or not isinstance(below, Class):
+            return UNKNOWN
+        if isinstance(owner, Made) and name == "__init__" and self.constructed_above(owner, below, args, given):
+            return Lit(None)
         for other in line[line_after(line, below) :]:
-            function = other.methods.get(name)
-            if function is not None:
-                return self.enter(replace(function, bound=(made,)), tuple(args), given)
-        client = self._client_of(made.of)
-        if client is None:
+            if (function := other.methods.get(name)) is not None:
+                return self.enter(replace(function, bound=(owner,)), tuple(args), given)
+        client = self._client_of(owner.of) if isinstance(owner, Made) else None
+        if client is None or not isinstance(owner, Made):
             return UNKNOWN
         if name != "__init__":
-            return self.of_library(made, name, args, given)
-        self._given_library(made, client, args, given)
+            return self.of_library(owner, name, args, given)
+        self._given_library(owner, client, args, given)
         return Lit(None)
 
     def _line(self, made_of: Class, depth: int = 0) -> list[Class]:
-        """A class, and those that it comes from."""
+        """A class, and those that it comes from, in the order in which Python looks for what they have."""
         self.seen.spend(1 + len(made_of.node.body) // 8)  # whoever asks goes through it
-        found = [made_of]
-        for inherited in made_of.bases if depth < 8 else ():
-            if isinstance(inherited, Class):
-                found.extend(self._line(inherited, depth + 1))
+        if made_of in self._lines:
+            self.seen.spend(len(self._lines[made_of]) // 8)
+            return self._lines[made_of]
+        bases = [one for one in made_of.bases if isinstance(one, Class)] if depth < 8 else []
+        found = [made_of, *(self._line(bases[0], depth + 1) if len(bases) == 1 else ())]
+        rows = [*[[*self._line(one, depth + 1)] for one in bases], bases] if len(bases) > 1 else []
+        while rows := [row for row in rows if row]:
+            tails = [one for row in rows for one in row[1:]]
+            self.seen.spend(len(tails))
+            first = next((row[0] for row in rows if row[0] not in tails), rows[0][0])
+            found.append(first)
+            rows = [[one for one in row if one is not first] for row in rows]
+        self._lines[made_of] = found
         return found
 
     def _name(self, node: ast.Name, scope: Scope) -> Value:
@@ -150,6 +155,7 @@ class Classes(Expressions):
         client = self._client_of(made_of)
         if client is not None and found is None:
             self._given_library(made, client, args, given)
+        self.handed_on([replace(one, bound=(made,)) for one in self.implicit(made_of)], Fields())
         # Others may call what this object has, as long as the program names it somewhere.
         self.seen.spend(len(made_of.node.body))
         for name, function in made_of.methods.items():
@@ -158,6 +164,24 @@ class Classes(Expressions):
         if self._is_changed(made_of):
             self.objects.forget(made)
         return made
+
+    def implicit(self, made_of: Class) -> list[Function]:
+        """Methods of a class that are called without their names: by operators, or by its library."""
+        if made_of in self._implicit:
+            return self._implicit[made_of]
+        line = self._line(made_of)
+        others = [base for one in line for base in one.bases if not isinstance(base, Class)]
+        makes = Named("builtins.type") in others  # it is a class of classes
+        library = any(not (isinstance(one, Named) and _calls_none(one.name)) for one in others)
+        self.seen.spend(sum(len(one.node.body) for one in line))
+        found = {name: one for each in reversed(line) for name, one in each.methods.items()}
+        named = {each.id for one in line for node in one.node.body if not isinstance(node, _DEFINITIONS)
+                 for each in ast.walk(node) if isinstance(each, ast.Name)}  # fmt: skip
+        self._implicit[made_of] = [
+            function for name, function in found.items()
+            if (library or name in named or re.match(r"__|del:", name)) and (makes or name not in _FOLLOWED)
+        ]  # fmt: skip
+        return self._implicit[made_of]
 
     def constructed(self, made: Made, made_of: Class, args: list[Value], given: Fields) -> Function | None:
         """Follow the constructor of a class. Returns it; None where there is none."""
@@ -185,10 +209,8 @@ class Classes(Expressions):
 
     def _class_values(self, made_of: Class) -> dict[str, Value]:
         found: dict[str, Value] = {}
-        for inherited in made_of.bases:
-            if isinstance(inherited, Class) and inherited is not made_of:
-                found.update(self._class_values(inherited))
-        found |= made_of.body.attributes
+        for one in reversed(self._line(made_of)):
+            found = {name: value for name, value in found.items() if name not in one.methods} | one.body.attributes
         return {name: UNKNOWN if self._changed_below(made_of, name) else value for name, value in found.items()}
 
     def _changed_below(self, made_of: Class, name: str) -> bool:
@@ -197,18 +219,12 @@ class Classes(Expressions):
             return False
         return any((one.node, each) in self.changed for one in self._line(made_of) for each in (name, ""))
 
-    def _of_class(self, made_of: Class, name: str, depth: int = 0) -> Function | None:
-        self.seen.spend(1 + len(made_of.node.body) // 8)
-        if (made_of.node, name) in self.changed:
-            return None
-        if name in made_of.methods:
-            return made_of.methods[name]
-        if depth < 8:
-            for inherited in made_of.bases:
-                if isinstance(inherited, Class):
-                    found = self._of_class(inherited, name, depth + 1)
-                    if found is not None:
-                        return found
+    def _of_class(self, made_of: Class, name: str) -> Function | None:
+        for one in self._line(made_of):
+            if (one.node, name) in self.changed:
+                return None
+            if name in one.methods:
+                return one.methods[name]
         return None
 
     def _bound(self, made: Made, name: str) -> Function | None:
@@ -403,6 +419,7 @@ class Classes(Expressions):
             self.enter(found, (value,), Fields())
             return
         own = any(self._of_class(made.of, one) is not None for one in _CHANGING_OBJECTS[1:])
+        own = own or isinstance(self._class_values(made.of).get(name), Unknown | Made)  # which may be a property
         self.objects.put(made, name, UNKNOWN if own else value)
         client = made.attributes.get(_LIBRARY)
         if client is not None and name in (_ON_THE_WAY | _CALLED) - _OF_OBJECTS:
@@ -420,6 +437,16 @@ class Classes(Expressions):
         if isinstance(manager, OneOf):
             return self.either([self.entered(one) for one in manager.values])
         return manager.of if isinstance(manager, Stream) else manager  # what a `contextmanager` yields
+
+
+def _calls_none(base: str) -> bool:
+    """Whether a library's class calls no methods of those that come from it, but an operator's or a client's."""
+    root, _, leaf = base.partition(".")
+    return (
+        root in ("typing", "abc", "enum", "collections", "pydantic", "types", "dataclasses")
+        or base in _CLIENTS
+        or (root == "builtins" and leaf != "type")
+    )
 
 
 def line_after(line: list[Class], one: Class) -> int:
@@ -463,7 +490,8 @@ def _targets(node: ast.ClassDef) -> Iterator[ast.Name]:
 
 def _decorated(function: Function, *names: str) -> bool:
     """Whether one of these decorates a function."""
-    return any(isinstance(one, ast.Name) and one.id in names for one in getattr(function.node, "decorator_list", ()))
+    decorators = getattr(function.node, "decorator_list", ())
+    return any(getattr(one, "attr", getattr(one, "id", "")) in names for one in decorators)
 
 
 def _value_of(member: Value) -> Value:

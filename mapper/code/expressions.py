@@ -131,12 +131,14 @@ class Expressions(Following):
                 item = self.either(self.perhaps(lambda: self.value(node.value, inner), again=True))
                 known, name = plain(key)
                 single = known and isinstance(name, str) and len(node.generators) == 0
+                self.let_go([item])
                 return Fields(((name, item),)) if single else Fields(more=True)
             case ast.Yield(value=value):
                 found = self.value(value, scope) if value is not None else Lit(None)
                 # Whoever is given a list or an object may change it before its generator goes on.
                 plainly = isinstance(found, Lit | Text | Thing) or found == ANSWER
                 changes = isinstance(value, ast.Name) and not plainly
+                self.let_go([found] if changes else [])
                 scope.yielded.append((_is_written(value), UNKNOWN if changes else found))
             case ast.YieldFrom(value=value):
                 scope.yielded.append((_is_written(value), self.element(self.value(value, scope))))
@@ -218,7 +220,7 @@ class Expressions(Following):
         there = isinstance(first, Fields | Listed | Function | Class | Made | Text) or (
             isinstance(first, Thing) and self.truth(first) is True
         )
-        there = there and not (isinstance(first, Made) and "__eq__" in first.of.methods)
+        there = there and not (isinstance(first, Made) and isinstance(ops[0], ast.Eq | ast.NotEq))  # by its `__eq__`
         if len(ops) == 1 and others[0] == Lit(None) and there:
             return Lit(isinstance(ops[0], ast.IsNot | ast.NotEq))
         return UNKNOWN
@@ -230,9 +232,13 @@ class Expressions(Following):
     def item(self, owner: Value, index: ast.expr, scope: Scope) -> Value:
         """`owner[index]`."""
         if isinstance(index, ast.Slice):
-            for part in (index.lower, index.upper, index.step):
-                if part is not None:
-                    self.value(part, scope)
+            bounds = [Lit(None) if one is None else self.value(one, scope)
+                      for one in (index.lower, index.upper, index.step)]  # fmt: skip
+            if isinstance(owner, Listed) and not owner.more:
+                at = [one.value for one in bounds if isinstance(one, Lit) and type(one.value) in (int, type(None))]
+                if len(at) == 3 and at[2] != 0:
+                    return Listed(owner.items[slice(*at)])
+            self.let_go([owner], inner=True)
             return owner if isinstance(owner, Stream) else UNKNOWN
         key = self.value(index, scope)
         if isinstance(owner, Stream):
@@ -267,6 +273,7 @@ class Expressions(Following):
             return owner.items[place] if -len(owner.items) <= place < len(owner.items) else UNKNOWN
         if isinstance(owner, Named | Thing) and known:
             return libraries.subscript(self, owner, place)
+        self.let_go([owner], inner=True)
         return UNKNOWN
 
     def operate(self, op: ast.operator, left: Value, right: Value) -> Value:
@@ -291,6 +298,7 @@ class Expressions(Following):
             return UNKNOWN
         if isinstance(left, Lit) and isinstance(right, Lit):
             return texts.computed(op, left.value, right.value)
+        self.let_go((left, right), inner=True)
         return UNKNOWN
 
     def _generated(self, node: ast.GeneratorExp, scope: Scope) -> Value:

@@ -45,10 +45,6 @@ _PATTERNS = {
     "sed": re.compile(r"-(?!.*e.)[nErszue]+|-i(?:\.\w+)?"),
     "jq": re.compile(r"-[rsncCMS]+"),
 }
-_ELSEWHERE = frozenset({
-    "cd", "pushd", "popd", "chdir", "eval", "source", "env", "sudo", "su", "doas", "chroot",
-    "alias", "shopt",  # by which another word is a `cd`
-})  # fmt: skip
 _REMOTE_NAME = re.compile(r"-[A-Za-z0-9#]*O[A-Za-z0-9#]*|--remote-name(?:-all)?")
 _SHELL_PROGRAM = re.compile(r"-[A-Za-z]*?c(.*)|--(?:init-)?command(?:=(.*))?", re.DOTALL)
 _GIT_RUNS = re.compile(r"(?:--exec|-x|run|foreach|alias\.\S+|--[a-z]+-filter)")
@@ -59,7 +55,6 @@ _SHORT_FOLDER = {
     **dict.fromkeys(("unzip", "just"), re.compile(r"-[A-Za-z]*d")),
     **dict.fromkeys(("gradle", "gradlew"), re.compile(r"-[A-Za-z]*p")),
 }
-_ACTIVATES = re.compile(r"(?:.*/)?bin/activate")
 _QUOTED_PATH = re.compile(r"(?:^|[\s'\"`(=<>,;|&:\[{])((?:/|~/|\.\./)[\w.~+@%-][^\s'\"`()<>;|&]*)")
 _WORDS = frozenset({"word", "number", "string", "raw_string", "concatenation"})
 _WRITES = frozenset({">", ">>", ">|", "&>", "&>>"})
@@ -71,7 +66,8 @@ class FolderShell:
     names, absolute, each `..` where it stands, for it counts from where a link leads; `words`: what may be the name of
     something in its folder, as a path, and outside of that what a text or a guess names; `globs`: the patterns that the
     shell expands, as paths; `names_all`: its words hide no others (in an expansion, in another folder); `runs`: those
-    of `paths` that are the commands themselves."""
+    of `paths` that are the commands themselves; `files`: groups of paths of which one each has to be a file, or else
+    its words hide others."""
 
     changes: bool = False
     within: bool = False
@@ -80,6 +76,7 @@ class FolderShell:
     globs: tuple[str, ...] = ()
     names_all: bool = False
     runs: tuple[str, ...] = ()
+    files: tuple[tuple[str, ...], ...] = ()
 
 
 def read_folder_shell(program: str, folder: str) -> FolderShell:
@@ -99,6 +96,7 @@ class _Reading:
         self._changes, self._within, self._names_all = False, True, True
         self._paths, self._words, self._globs = dict[str, None](), dict[str, None](), dict[str, None]()
         self._runs, self._not_run = dict[str, None](), set[str]()
+        self._files = dict[tuple[str, ...], None]()
         self._sets_home = self._uses_home = False
         self._waiting: list[tuple[str, Folders, int]] = []
         self._reads_input = False  # a shell takes its program from what others say
@@ -126,11 +124,11 @@ class _Reading:
     def found(self) -> FolderShell:
         self._paths.pop("/dev/null", None)
         names_all = self._names_all and not (self._sets_home and self._uses_home)
-        most = max(len(self._paths), len(self._globs))
+        most = max(len(self._paths), len(self._globs), len(self._files))
         names_all = names_all and most <= _MOST_PATHS and len(self._words) <= _MOST_WORDS
         found = tuple(self._paths)[:_MOST_PATHS], tuple(self._words)[:_MOST_WORDS], tuple(self._globs)[:_MOST_PATHS]
         runs = tuple(each for each in self._runs if each not in self._not_run)
-        return FolderShell(self._changes, self._within, *found, names_all, runs)
+        return FolderShell(self._changes, self._within, *found, names_all, runs, tuple(self._files)[:_MOST_PATHS])
 
     def _read(self, program: str, folders: Folders) -> None:
         import tree_sitter
@@ -236,7 +234,7 @@ class _Reading:
             self._runs |= {self._path(each, full): None for each in folders}
             self._texts.add(field.children[0].id)
             self._not_options.add(field.children[0].id)
-        if called is None or re.search(r"[*?{]|\[.", called.shown) or self._goes_elsewhere(node, name, texts):
+        if called is None or re.search(r"[*?{]|\[.", called.shown):
             self._names_all = False
         self._within = self._within and not commands.evaluates(name, texts)
         if "--" in texts:
@@ -260,7 +258,9 @@ class _Reading:
         if name in commands.SEPARATED:
             separators = ("-d/", "-t/", "-F/")
             self._scripts.update(each.id for each, said in zip(nodes, texts, strict=True) if said in separators)
-        understood = commands.understood(full.replace(f"{self._folder}/", "./", 1), texts)
+        needed: commands.Needed = []
+        understood = commands.understood(full.replace(f"{self._folder}/", "./", 1), texts, needed)
+        self._files |= {tuple(self._path(each, file) for file in files): None for files in needed for each in folders}
         self._names_all = self._names_all and (understood is not None or goes_to(node) is not None)
         if understood is not None:
             every = name in commands.TEXTS
@@ -281,22 +281,6 @@ class _Reading:
         self._waiting += [(each, folders, self._depth + 1) for each in read.runs]
         for each in texts if read.unknown else ():
             self._mentions(each.replace("\\/", "/"), folders)
-
-    def _goes_elsewhere(self, node: Node, name: str, texts: list[str]) -> bool:
-        """Whether the words of this or of a later command count from a folder that isn't known."""
-        if goes_to(node) is not None:
-            return False  # as its place says
-        if name in ("source", "."):
-            return len(texts) != 1 or not _ACTIVATES.fullmatch(texts[0])
-        if name == "env":
-            if next((each for each in texts if not re.match(r"\w+=", each)), "").startswith("-"):
-                return True
-        elif name in _ELSEWHERE:
-            return True
-        first = next((each for each in texts if not each.startswith("-")), "")
-        if first == "." and name in ("builtin", "command", "time", "exec", "noglob", "nocorrect"):
-            return True
-        return name not in commands.RUN_NONE and any(re.sub("^/.*/", "", each) in _ELSEWHERE for each in texts)
 
     def _other_folders(self, name: str, nodes: list[Node], texts: list[str], folders: Folders) -> None:
         """Let the words count from the folder that an option names, too."""

@@ -18,6 +18,7 @@ from mapper.code.abstract_values import (
     Json,
     Listed,
     Lit,
+    Made,
     Named,
     OneOf,
     Stream,
@@ -25,6 +26,7 @@ from mapper.code.abstract_values import (
     Thing,
     Value,
     bounded,
+    choices,
     joined,
     weight,
 )
@@ -119,7 +121,10 @@ class Following(ABC):
         self.objects = Objects()
         self.changed: set[tuple[ast.ClassDef, str]] = set()  # attributes of classes that are given another value
         self._members: dict[Class, dict[str, Value] | None] = {}
+        self._lines: dict[Class, list[Class]] = {}
+        self._implicit: dict[Class, list[Function]] = {}
         self.loose: list[Function] = []  # functions that were handed on, which anybody may call
+        self.unmade: list[Function] = []  # methods that are called without their names, of whichever object
 
     def put(self, scope: Scope, name: str, value: Value | None) -> None:
         """A name in a scope is given a value."""
@@ -138,7 +143,7 @@ class Following(ABC):
         """`target = value`."""
 
     @abstractmethod
-    def assign_back(self, owner: ast.expr, value: Value, scope: Scope) -> None:
+    def assign_back(self, owner: ast.expr, value: Value, scope: Scope, old: Value | None = None) -> None:
         """`value` in the place that an expression was read from."""
 
     @abstractmethod
@@ -168,6 +173,18 @@ class Following(ABC):
     @abstractmethod
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, at: Scope, scope: Scope) -> Function:
         """A function that is defined `at` a place, in a scope."""
+
+    @abstractmethod
+    def handed_on(self, args: Iterable[Value], given: Fields) -> None:
+        """A function given to somebody who isn't followed may be called by them."""
+
+    @abstractmethod
+    def given_away(self, values: Sequence[Value]) -> None:
+        """Somebody who isn't followed has these, and may call what they have."""
+
+    @abstractmethod
+    def assigned_to(self, made: Made, name: str, value: Value) -> None:
+        """`made.name = value`."""
 
     @abstractmethod
     def stays(self, function: Function, given: Sequence[Value]) -> bool:
@@ -259,6 +276,22 @@ class Following(ABC):
         self.seen.spend(self.objects.meet([{}, changes]) if made else 0)
         return made
 
+    def let_go(self, values: Iterable[Value], inner: bool = False) -> None:
+        """Somebody who isn't followed has these, or what is `inner` of them, and may change it at any time."""
+        waiting = [one for value in values for one in choices(value)]
+        waiting = [one for each in waiting for one in _contents(each)] if inner else waiting
+        self.seen.spend(len(waiting) // 8)
+        done = set[int]()
+        while waiting:
+            one = waiting.pop()
+            if id(one) in done or not isinstance(one, Made | Listed | Fields | Stream):
+                continue
+            done.add(id(one))
+            waiting += _contents(one)
+            if isinstance(one, Made):
+                self.objects.loosen([(one, name) for name in one.attributes if not name.startswith("\0")])
+            self.seen.spend(1 + self.objects.replaced(one, UNKNOWN))
+
     def beside(self, way: Callable[[], object]) -> None:
         """Follow what runs beside the rest of the program: when it does isn't known, and so isn't what it changes."""
         if not self.ended:
@@ -280,3 +313,19 @@ class Following(ABC):
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise Enough
+
+
+def _contents(value: Value) -> list[Value]:
+    """What is in a list, a mapping or an object."""
+    match value:
+        case Made(attributes=attributes):
+            found = list(attributes.values())
+        case Listed(items=items):
+            found = list(items)
+        case Fields(items=pairs):
+            found = [one for _, one in pairs]
+        case Stream(of=of):
+            found = [of]
+        case _:
+            found = []
+    return [one for each in found for one in choices(each)]

@@ -208,7 +208,7 @@ class _JavaScript(Reader):
             # Others may be spread into it.
             found = own.called(self, function, [*args, UNKNOWN] if given.more else args)
             if found is not None:
-                self._handed_on(args, given)
+                self.handed_on(args, given)
                 return found
         return super().call(function, args, given)
 

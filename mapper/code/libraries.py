@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import json
+import sys
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mapper.code import http, sdks, texts
 from mapper.code.abstract_values import (
+    ANSWER,
     UNKNOWN,
     Class,
     Fields,
@@ -52,6 +55,26 @@ _AS_GIVEN = {
 _COPYING = {"builtins.list", "builtins.tuple", "builtins.iter", "builtins.reversed", "builtins.sorted", "copy.copy",
             "copy.deepcopy"}  # fmt: skip
 
+# Modules of which a function may give what is in what it is given, and functions that don't.
+_HOLDING = frozenset({
+    "builtins", "itertools", "functools", "collections", "copy", "random", "operator", "heapq", "types", "queue",
+    "dataclasses",
+})  # fmt: skip
+_TELLING = frozenset({
+    "print", "len", "str", "repr", "int", "float", "bool", "sum", "any", "all", "isinstance", "issubclass", "hash",
+    "id", "type", "format", "bytes", "open", "input", "round", "abs", "range", "hasattr", "callable", "super", "exit",
+    "quit", "index", "count", "keys", "join", "shuffle", "get_page",
+})  # fmt: skip
+# Libraries, beside the standard one, of which it is known that they don't change what they are given; and functions
+# that do.
+_KNOWN = frozenset({
+    "builtins", "requests", "httpx", "aiohttp", "urllib3", "yaml", "simplejson", "orjson", "ujson", "tqdm", "rich",
+    "click", "typer", "dotenv", "tenacity", "tabulate", "pydantic", "numpy", "pandas", "loguru", "structlog", "anyio",
+})  # fmt: skip
+_CHANGES_GIVEN = frozenset({
+    "builtins.exec", "builtins.eval", "builtins.object.__setattr__", "collections.ChainMap", "unittest.mock.patch.dict",
+})  # fmt: skip
+
 
 def called(reader: Following, function: Named | Method | Thing, args: list[Value], given: Fields) -> Value:
     """What a call of a library gives; what it sends is noted in `reader.seen`."""
@@ -64,6 +87,27 @@ def called(reader: Following, function: Named | Method | Thing, args: list[Value
     if isinstance(function, Method):
         return _method(reader, function, args, given)
     return UNKNOWN
+
+
+def passed(
+    reader: Following, function: Named | Method | Thing, args: list[Value], named: list[Value], made: Value
+) -> None:
+    """What a library was given that may be in what it gives, or that it may change."""
+    lost = isinstance(made, Unknown) and made != ANSWER
+    lost = lost or (isinstance(made, Listed | Fields) and made.more and not made.items)
+    if isinstance(function, Thing) or not lost or function.name.startswith("js:"):
+        return
+    root, _, rest = function.name.partition(".")
+    if isinstance(function, Method):
+        if isinstance(function.of, Listed | Fields | Stream) and function.name not in _TELLING:
+            reader.let_go([function.of], inner=not function.name.startswith("__"))
+    elif function.name in _CHANGES_GIVEN or not (root in _KNOWN or root in sys.stdlib_module_names):
+        reader.given_away([*args, *named])
+    elif root in _HOLDING and rest not in _TELLING:
+        error = getattr(builtins, rest, None) if root == "builtins" else None
+        keeps = rest == "dict.fromkeys" or (isinstance(error, type) and issubclass(error, BaseException))
+        reader.let_go(args, inner=not keeps)
+        reader.let_go(named)
 
 
 def attribute(reader: Following, owner: Thing, name: str) -> Value:
@@ -126,7 +170,9 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             return reader.call(first, args[1:], Fields())
         if name in ("builtins.sorted", "builtins.reversed") and isinstance(first, Listed):
             return _ordered(first, given) if name.endswith("sorted") else Listed(first.items[::-1], first.more)
-        return fresh(first, deep=name == "copy.deepcopy") if name in _COPYING else first
+        if name.startswith("copy."):
+            return _copied(reader, first, name == "copy.deepcopy")
+        return fresh(first) if name in _COPYING else first
     if isinstance(first, Stream) and name in ("builtins.enumerate", "builtins.next", "builtins.filter", "builtins.zip"):
         return first.of if name.endswith("next") else Stream(Listed((UNKNOWN, first.of)))
     if name.rpartition(".")[2] in _POOLS:
@@ -165,6 +211,7 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             for item in (*items[:24], *([UNKNOWN] if more or len(items) > 24 else [])):
                 reader.beside(partial(lambda item: made_items.append(reader.call(first, [item], Fields())), item))
             if isinstance(first, Function) and not reader.stays(first, ()):
+                reader.let_go(made_items)
                 made_items = [UNKNOWN for _ in made_items]
             return Listed(tuple(made_items), more) if name.endswith("map") else Listed(items, more)
         case "builtins.getattr" if len(args) >= 2:
@@ -172,6 +219,7 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             if known and isinstance(wanted, str):
                 return reader.attribute(first, wanted)
             reader.note("getattr reaches what isn't named there")
+            reader.let_go([first])
             return UNKNOWN
         case "builtins.setattr":
             reader.note("setattr changes what isn't named there")
@@ -180,7 +228,7 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
                 if isinstance(one, Class):
                     reader.changed.add((one.node, wanted if known and isinstance(wanted, str) else ""))
                 elif isinstance(one, Made) and known and isinstance(wanted, str):
-                    reader.objects.put(one, wanted, UNKNOWN)
+                    reader.assigned_to(one, wanted, UNKNOWN)
                 elif isinstance(one, Made):
                     reader.objects.forget(one)
         case "builtins.vars" if isinstance(first, Made):
@@ -241,6 +289,25 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
                 passed = Fields(extra.items, extra.more or more)
                 reader.beside(lambda: reader.call(target, list(items), passed))
     return UNKNOWN
+
+
+def _copied(reader: Following, value: Value, deep: bool, depth: int = 0) -> Value:
+    """What `copy` gives; of a list, a mapping or an object another one."""
+    if depth > 4:
+        reader.let_go([value])
+        return UNKNOWN
+    match value:
+        case Made(of=of, attributes=attributes):
+            made = {name: _copied(reader, one, deep, depth + 1) if deep else one for name, one in attributes.items()}
+            reader.seen.spend(1 + len(made))
+            return reader.objects.born(Made(of, made))
+        case Listed(items=items, more=more) if deep:
+            return Listed(tuple(_copied(reader, one, deep, depth + 1) for one in items), more)
+        case Fields(items=pairs, more=more) if deep:
+            return Fields(tuple((key, _copied(reader, one, deep, depth + 1)) for key, one in pairs), more)
+        case OneOf(values=values):
+            return joined(_copied(reader, one, deep, depth + 1) for one in values)
+    return fresh(value, deep)
 
 
 def _ordered(given: Listed, how: Fields) -> Value:

@@ -230,6 +230,13 @@ class Objects:
             changes[made, name] = joined(several) if several else None
         return changes
 
+    def again(self, since: int) -> list[tuple[Holder, str]]:
+        """What was put anywhere more than once since then."""
+        found: dict[tuple[Holder, str], int] = {}
+        for made, name, _ in self._log[since:]:
+            found[made, name] = found.get((made, name), 0) + bool(name)
+        return [place for place, count in found.items() if count > 1]
+
     def forget_since(self, touched: Touched) -> int:
         """What was put anywhere since then isn't known any more. Returns how much there was to do."""
         entries = self._log[touched.at :]

@@ -7,6 +7,8 @@ Rules:
   for itself (as a callback, in another's list); never where nothing names it.
 * What runs at a time that isn't known (a thread, a generator, a coroutine, a callback) finds what was there at any
   time, and what it changes isn't known from then on.
+* A method that Python or a library calls without its name (an operator's, a property's, `Thread.run`) may be called at
+  any time. A list or an object that is lost from sight, in a slice or a library, isn't known from then on.
 * What can't be followed is unknown, and whatever is done with something unknown is unknown again: `getattr` with a name
   that isn't written, `exec`, `eval`, `__import__` and their like are said in a note, and give no call.
 * Steps, depth and sizes are bounded; at a bound reading ends, with a note.
@@ -65,7 +67,7 @@ class Reader(Statements):
             with contextlib.suppress(Left):
                 way()
         # What is handed on as a value may be called by anybody; what a class has that is named somewhere, too.
-        for _ in range(3):
+        for _ in range(4):
             self.seen.spend(len(self.loose))
             waiting = [one for one in self.loose if one.node not in self.followed]
             self.loose.clear()
@@ -79,7 +81,10 @@ class Reader(Statements):
                 if not self.objects.since(mark):
                     break
             if not waiting:
-                break
+                # What is called without its name, of objects that the program didn't make itself.
+                self.loose = [one for one in self.unmade if one.node not in self.followed]
+                if not self.loose:
+                    break
 
 
 def mentioned(body: Sequence[ast.stmt]) -> frozenset[str]:

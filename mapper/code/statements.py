@@ -21,6 +21,7 @@ from mapper.code.abstract_values import (
     OneOf,
     Stream,
     Thing,
+    Unknown,
     Value,
     choices,
     same,
@@ -107,20 +108,31 @@ class Statements(Calling):
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self._define(node, scope)
             case ast.ClassDef():
-                for decorator in node.decorator_list:
-                    self.value(decorator, scope)
-                bases = tuple(self.value(base, scope) for base in node.bases)
+                decorators = [self.value(one, scope) for one in node.decorator_list]
+                plainly = [
+                    base.value if isinstance(base, ast.Subscript) else base for base in node.bases
+                ]  # `Generic[T]`
+                bases = tuple(self.value(base, scope) for base in plainly)
                 inner = self.objects.born(Scope(outer=scope, kind="class"))
                 made_of = Class(node, scope, inner, bases, {})
                 for each in node.body:
                     if isinstance(each, _DEFINITIONS):
-                        made_of.methods[each.name] = self._wrapped(each, inner, scope)
+                        how = [one.attr for one in each.decorator_list if isinstance(one, ast.Attribute)]
+                        name = f"js:set:{each.name}" if "setter" in how else each.name
+                        name = f"del:{each.name}" if "deleter" in how else name
+                        made_of.methods[name] = self._wrapped(each, inner, scope)
                         self.put(inner, each.name, None)
                     else:
                         self.statement(each, inner)
                         for name in made_of.methods.keys() & inner.attributes.keys():
                             del made_of.methods[name]
-                self.put(scope, node.name, made_of)
+                decorated: Value = made_of
+                for one in reversed([one for one in decorators if isinstance(one, Function)]):
+                    decorated = self.call(one, [decorated], Fields())
+                self.put(scope, node.name, decorated if isinstance(decorated, Class) else made_of)
+                for function in self.implicit(made_of):
+                    self.unmade.append(function)
+                    self._changes_of(function)
             case ast.Return(value=value):
                 scope.returned.append(self.value(value, scope) if value is not None else Lit(None))
                 self.leave()
@@ -155,7 +167,7 @@ class Statements(Calling):
             case ast.Assert(test=test):
                 self.value(test, scope)
             case ast.Match(subject=subject, cases=cases):
-                self.value(subject, scope)
+                self.let_go([self.value(subject, scope)])  # what is bound to its parts may change them
                 ways: list[Changes | None] = [{}]
                 for case in cases:
                     bound: Changes = {(scope.given(name), name): UNKNOWN for name in _bound_by(case.pattern)}
@@ -308,8 +320,11 @@ class Statements(Calling):
             if isinstance(made, Function) and made.node is not node:
                 returned = self.call(made, [wrapped], Fields())
                 wrapped = returned if isinstance(returned, Function) else function
+            elif isinstance(made, Class) and at is scope:
+                instead = self.call(made, [wrapped], Fields())
+                wrapped = (self._bound(instead, "__call__") if isinstance(instead, Made) else None) or wrapped
             elif at is scope:
-                self.loose.append(function)  # whoever decorates it may call it
+                self.handed_on([function], Fields())  # whoever decorates it may call it
         return wrapped
 
     def assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
@@ -319,6 +334,8 @@ class Statements(Calling):
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
                 items, more = self.items(value)
                 fits = not more and len(items) == len(elts) and not any(isinstance(e, ast.Starred) for e in elts)
+                if not fits:
+                    self.let_go([value], inner=True)
                 for place, element in enumerate(elts):
                     inner = element.value if isinstance(element, ast.Starred) else element
                     self.assign(inner, items[place] if fits else UNKNOWN, scope)
@@ -333,16 +350,22 @@ class Statements(Calling):
                     self.assign_back(owner, libraries.assigned(holder, name, value), scope)
                 elif isinstance(holder, Fields):  # JavaScript's objects
                     self.assign_back(owner, self.kept(holder.merged(Fields(((name, value),)))), scope)
+                elif isinstance(holder, Unknown | Named | Function):
+                    self.let_go([value])
                 elif isinstance(holder, OneOf):
                     for one in holder.values:
                         if isinstance(one, Made):
                             self.objects.put(one, name, UNKNOWN)
+                            setter = self._bound(one, f"js:set:{name}")
+                            self.handed_on([setter] if setter is not None else [], Fields())
                     if not all(isinstance(one, Made) for one in holder.values):
                         self.assign_back(owner, UNKNOWN, scope)
             case ast.Subscript(value=owner, slice=index):
                 holder = self.value(owner, scope)
                 known, key = self.key(self.value(index, scope))
                 self.seen.header(key if known else None, value)
+                if not (known and isinstance(key, str)):
+                    self.let_go([value])
                 if isinstance(holder, Fields):
                     changed = (
                         holder.merged(Fields(((key, value),)))
@@ -356,15 +379,21 @@ class Statements(Calling):
                     self.objects.forget(holder)
                 elif isinstance(holder, Class):
                     self.changed.add((holder.node, key if known and isinstance(key, str) else ""))
+                elif isinstance(holder, Unknown):
+                    self.let_go([value])
                 elif isinstance(holder, (Listed, Stream, OneOf)):
+                    self.let_go([value])
                     for one in holder.values if isinstance(holder, OneOf) else ():
                         if isinstance(one, Made):
                             self.objects.forget(one)
                     self.assign_back(owner, UNKNOWN, scope)
 
-    def assign_back(self, owner: ast.expr, value: Value, scope: Scope) -> None:
+    def assign_back(self, owner: ast.expr, value: Value, scope: Scope, old: Value | None = None) -> None:
         """`value` in the place that an expression was read from, and wherever the same list or mapping is."""
-        old = (scope.find(owner.id) or UNKNOWN) if isinstance(owner, ast.Name) else self.value(owner, scope)
+        if isinstance(owner, ast.Name):
+            old = scope.find(owner.id) or UNKNOWN
+        elif old is None or not isinstance(owner, ast.Call):  # which isn't called twice
+            old = self.value(owner, scope)
         for one in choices(old):
             self.seen.spend(self.replaced(one, value if one is old else UNKNOWN))
         if isinstance(owner, ast.Name):

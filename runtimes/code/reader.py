@@ -74,9 +74,10 @@ class Reader:
                 raise _refused() from None
         said = await self._apart(_FOLDER, folder, program, agent)
         try:
-            changes, within, names_all, *named = json.loads(said)
+            changes, within, names_all, needed, *named = json.loads(said)
             paths, words, globs, runs = (tuple(map(str, each)) for each in named)
-            return FolderShell(changes is True, within is True, paths, words, globs, names_all is True, runs)
+            files = tuple(tuple(map(str, each)) for each in needed)
+            return FolderShell(changes is True, within is True, paths, words, globs, names_all is True, runs, files)
         except (ValueError, TypeError) as error:
             raise _refused() from error
 
@@ -171,7 +172,7 @@ def main() -> None:
     if sys.argv[1] == _FOLDER:
         found = read_folder_shell(program, sys.argv[2])
         named = (found.paths, found.words, found.globs, found.runs)
-        said = json.dumps([found.changes, found.within, found.names_all, *named])
+        said = json.dumps([found.changes, found.within, found.names_all, found.files, *named])
     else:
         seen = _read(next(one for one in LANGUAGES if one == sys.argv[1]), program)
         try:

@@ -283,9 +283,9 @@ async def test_what_a_glob_finds_may_not_be_known(command: str, linked: tuple[Pa
 
 
 async def test_a_long_command_says_the_same_of_its_globs() -> None:
-    program = "cat p* a 'b c' src/*.py ../x\n" * 20
+    program = "cat p* a 'b c' src/*.py ../x\ndiff a b\n" * 20
     found = await Reader().read_folder_shell(program, "/work", "claude")
-    assert found == read_folder_shell(program, "/work") and found.globs
+    assert found == read_folder_shell(program, "/work") and found.globs and found.files
 
 
 @pytest.mark.promise(14)

@@ -88,7 +88,9 @@ USUAL = [
     "wget -P sub https://h/a/b.tgz", "rsync -av src/ sub/", "cp src/*.py sub",
     "sed -i 's/foo/bar/g; s/row/raw/' f",
     "npx eslint -c .eslintrc.js src", "terraform -chdir=infra plan",
-    "git add ':!docs'", "./gradlew -p sub build",
+    "git add ':!docs'", "./gradlew -p sub build", "diff -u README src/a.py", "diff README sub/../f | head",
+    "python -m tools.gen --x", "cd sub && python -m own x", "timeout 60 python -m tools.gen",
+    "bash -c 'diff -q f README'",
     "npx esbuild a.ts --outdir src/../dist",
 ]  # fmt: skip
 
@@ -102,6 +104,9 @@ def project(linked: tuple[Path, Path]) -> tuple[Path, Path]:
     (project / ".venv/bin/python").symlink_to("/usr/bin/env")
     (project / "node_modules/.bin/tsc").symlink_to("../typescript")
     (project / "passwd").write_text("x")
+    (project / "tools").mkdir()
+    for name in ("tools/gen.py", "sub/own.py"):
+        (project / name).touch()
     return kept, project
 
 
@@ -229,6 +234,9 @@ RUN = [
     "parallel < f", "parallel -j 4 bash -c < f", "parallel 'sh -c {}' < f",
     "ssh -o ProxyCommand='cp ../kept/x .' h", "gh alias set --shell x 'cat ../kept/x'; gh x", "ls | xargs cat",
     "tar --to-command='cd ..; cat kept/x' -xf a", "split --filter='cd ..; cat kept/x' f", "grep -R x .",
+    "diff f sub", "diff f nothing", "diff sub tests", "diff - src < f", "bash -c 'diff -r src sub'",
+    "python -m fire os x", "python -m own x", "python -m tools", "cd sub && python -m tools.gen", "coverage run -m x",
+    "python -I -m tools.gen",
     "find -L . -ls", "split -n 2 -e --filter=sh f", "curl -J -K f", "fd -g -x sh", "diff src sub", "diff -u README sub",
     "diff --no-dereference --unified -r src sub", "cmake --build b --parallel -P f", "rake -m '-eexec \"cat\"'",
     "NODE_OPTIONS=--import=data:text/javascript,x%28%29 npm test", "deno run -A data:text/javascript,x%28%29",

@@ -18,6 +18,11 @@ LINEAR: dict[str, tuple[str, Callable[[int], str]]] = {
     "match": ("python", lambda n: "match x:\n" + "".join(f"  case {i}: b{i} = 1\n" for i in range(n))),
     "left": ("python", lambda n: "".join(f"for i in [1, 2]:\n  if x: continue\n  else: break\nb{i} = 1\n"
                                          for i in range(n))),
+    "with": ("python", lambda n: "import contextlib\n@contextlib.contextmanager\ndef m():\n  global v\n  v = 1\n"
+             "  yield\n  v = 2\n" + "with m(): pass\n" * n),
+    "operators": ("python", lambda n: "class C:\n  def __add__(self, o): self.x = o\n"
+                  + "".join(f"c{i} = C()\n" for i in range(n))),
+    "given-away": ("python", lambda n: "import other\n" + "".join(f"d{i} = [[1]]\nother.f(d{i})\n" for i in range(n))),
     "shell-if": ("shell", lambda n: "".join(f"if x; then b{i}=1; fi\n" for i in range(n))),
     "shell-case": ("shell", lambda n: "case x in\n" + "".join(f"a{i}) b{i}=1;;\n" for i in range(n)) + "esac\n"),
     "shell-while": ("shell", lambda n: "".join(f"while x; do b{i}=1; done\n" for i in range(n))),
@@ -28,6 +33,11 @@ BOUNDED: dict[str, tuple[str, Callable[[int], str]]] = {
     "text": ("python", lambda n: "x = ''\n" + "x += 'a' + f()\n" * n),
     "class": ("python", lambda n: "class A:\n" + "".join(f"  def m{i}(self): pass\n" for i in range(n)) + "a = A()\n"
               + "".join(f"a.m{i}()\n" for i in range(n))),
+    "bases": ("python", lambda n: "class A0: pass\nclass B0: pass\n" + "".join(
+        f"class A{i + 1}(A{i}, B{i}): pass\nclass B{i + 1}(B{i}): pass\n" for i in range(n))),
+    "objects": ("python", lambda n: "import other\nclass C:\n" + "".join(
+        f"  def m{i}(self): self.a{i} = 1\n" for i in range(n)) + "c = C()\n" + "other.f(c)\n" * n),
+    "slices": ("python", lambda n: f"x = [{'[1],' * n}]\n" + "x[q:]\n" * n),
     "again": ("shell", lambda n: "cat > f.py <<'EOF'\n" + "x=1\n" * n + "EOF\n" + "python f.py\n" * n),
 }  # fmt: skip
 # Programs short enough for the daemon's own process, which grow by each of their lines.

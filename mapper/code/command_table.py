@@ -1,0 +1,270 @@
+"""The closed list: which commands are known by their words, and what each takes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+
+# A line: names (`git/log`: with this first word), a colon, what they take. Letters are short options, as getopt has
+# them: `a` alone, `a:` with a value, `a?` perhaps with one in the same word, `a#` with any text. `--long`, `--long=`
+# and so on likewise; `-long` where options have one dash. `*`: the other words are any texts, for they are names or
+# data. `~`: any options, plain but for those named. `+`: a command follows, `+1`: behind one word. `!`: a program.
+# `^x`: no word that this pattern fits, for with it the command runs a program that is named or typed in, reads names
+# from a list, or follows links.
+_TABLE = r"""
+basename: as:z *
+dirname: z *
+cat: AbeEnstTuv *
+[ test expr echo true false : exit return break continue shift sleep pwd date trap: ~*
+cmp: bln:s *
+comm: 123 *
+cut: b:c:d#f:sz --complement --output-delimiter# *
+diff: uqwbBiayNEZtU:C:W:I# --brief --unified? --color --side-by-side --no-dereference --exclude# *
+du: achkmsd:x --max-depth= --human-readable --summarize --exclude# *
+df: hTiak *
+egrep fgrep grep: nrHhloqsvwxcEFGPiazZye#f:m:A:B:C: --color --colour --include# --exclude# --exclude-dir# --regexp# *
+egrep fgrep grep: --line-number --ignore-case --invert-match --count --files-with-matches --recursive --only-matching *
+egrep fgrep grep: --extended-regexp --fixed-strings --perl-regexp --max-count= --after-context= --before-context= *
+egrep fgrep grep: --context= --word-regexp --quiet --with-filename --no-filename --text --null --file= *
+file: bihks *
+fold: bsw: *
+head: n:c:qvz --lines= --bytes= --quiet *
+join: a:e:i1:2:j:o:t#v: *
+ls: aAbBcCdDfFgGhiklmnNopqQrRsStuUvxX1w:T: --color --all --almost-all --human-readable --recursive --sort= --time= *
+ls: --time-style# --full-time --group-directories-first --reverse --size --directory --ignore# *
+md5sum sha1sum sha256sum sha512sum cksum: btz *
+nl: b:n:s#w:v: *
+od: abcdiloxsvA:t:N:j: *
+xxd: abCeipruc:g:l:s: *
+hexdump: bcCdoxvn:s: *
+paste: d#sz *
+printf rev tsort dd unlink: *
+readlink: femnqsz *
+realpath: emqsz --relative-to= *
+tac: brs: *
+seq: ws:f# *
+set: euxo: *
+sort: bdfghiMnRrVcCmsuzk:t#o:S:T: --parallel= --reverse --unique --numeric-sort --key= --output= --field-separator# *
+stat: c#ftx --format# --printf# *
+tail: n:c:fFqvz --lines= --bytes= --follow --pid= *
+tr: cCdst *
+tree: adfL:I#P#hipsCJ --dirsfirst --gitignore --noreport *
+uniq: cdDuif:s:w:z --count *
+wc: clmwL --lines --words --bytes *
+chmod: Rcfvrwx *
+cp: rRafpdnuvPTt:iblS: --target-directory= --recursive --preserve --no-clobber --parents --archive --force --verbose *
+gzip gunzip zcat: cdfklqtv123456789 *
+install: dDm:o:g:pvt:T --target-directory= *
+ln: sfnvrTt: --symbolic --force --target-directory= *
+mkdir: pvm: --parents *
+mktemp: dqup:t --tmpdir --suffix= *
+mv: fnuvit:Tb --target-directory= *
+rm: rRfvdiI --recursive --force *
+rmdir: pv *
+shred: fun:vz *
+split: b:l:n:a:deC: --bytes= --lines= --numeric-suffixes *
+tar: cxtvzjJakpmOf:C: --exclude# --strip-components= --directory= --file= --gzip --create --extract --list --verbose *
+tee: ai --append *
+touch: acmr:d#t: *
+truncate: cr:s: *
+find: -name# -iname# -path# -ipath# -wholename# -regex# -iregex# -regextype= -type= -maxdepth= -mindepth= -not -o *
+find: -or -a -and -print -print0 -delete -size= -mtime= -mmin= -ctime= -atime= -newer= -empty -prune -perm= -user= -P *
+find: -executable -readable -writable -quit -ls -printf# -true -false -depth -xdev -links= *
+fd fdfind: e:t:d:HIE#gaF1 --extension= --type= --max-depth= --hidden --no-ignore --exclude# --glob --base-directory= *
+rg: nliIvwxcosSFPNHUu.e#g#t:T:A:B:C:m:f:M:j:r# --type= --glob# --files --count --hidden --no-ignore --no-heading *
+rg: --line-number --files-with-matches --ignore-case --fixed-strings --word-regexp --multiline --max-count= --context= *
+rg: --regexp# --file= --color= --sort= --max-depth= --json --stats --type-not= --iglob# --vimgrep --only-matching *
+jq: rsnceCMSj --arg --argjson --raw-output --slurp --compact-output --exit-status --null-input --sort-keys --tab *
+ps: aAeflxuwwo:p:C:U:u:H --sort= * ^[A-Za-z]*e[A-Za-z]*|.*environ.*
+which type whereis uname whoami id hostname nproc uptime free arch groups tty locale pgrep kill pkill killall lsof ss: ~
+netstat umask ulimit wait bg fg: ~
+jobs: lprs
+time command: p+
+nice: n:+
+timeout: s:k:v --signal= --kill-after= --preserve-status --foreground +1
+stdbuf: i:o:e:+
+uv/run: q --quiet --all-extras --frozen --no-sync --with= +
+poetry/run pipenv/run bundle/exec pdm/run hatch/run rye/run: q --quiet +
+npx: y --yes --no-install --no --package= +
+env nohup builtin pnpx bunx uvx npm/exec pnpm/exec pnpm/dlx yarn/dlx yarn/exec: +
+bash sh zsh dash ksh ash: ceuxlvo:!
+python python3: uBOqsEIW:X:m:c#V --version !
+node: --version --test --check --watch v --experimental-strip-types --max-old-space-size? --no-warnings --env-file= !
+tsx ts-node: vT --version --test --watch --transpile-only --esm !
+ruby perl: wvcI: --version !
+php: v --version !
+deno/run deno/test deno/lint deno/fmt deno/check deno/task bun/run bun/test bun/install bun/add: ~
+make gmake: ^\w*!=.*
+make gmake: kBnsiwj?C:l? --jobs --directory= --silent --keep-going --dry-run --always-make --no-print-directory
+ninja: C:j:k:vn
+cmake: S:B:D:G#j?L --build= --target= --config= --parallel? --preset= --install= --prefix= --version
+cmake: ^.*=@.*
+ctest: j?R#E#VL#N --output-on-failure --test-dir= --verbose
+curl: sSLfkivIgGNOJX:H#d#o:F#u#m:w#T:A#b#c:e#x: --data# --header# --request= --json# --data-raw# --data-binary# *
+curl: --output= --silent --fail --location --max-time= --connect-timeout= --retry= --user# --insecure --head --include *
+curl: --compressed --get --data-urlencode# --form# --write-out# --url= --cookie# --remote-name --show-error --verbose *
+curl: --fail-with-body --no-buffer --user-agent# --output-dir= --upload-file= *
+wget: qncNO:P: --quiet --output-document= --directory-prefix= --no-verbose *
+unzip: lqonjvtd: *
+7z/x 7z/l 7z/t 7za/x 7za/l 7zz/x 7zz/l: ~
+patch: p:NRsEi:d: --dry-run --forward --reverse
+rsync: avzrnPhtugopul --delete --exclude= --include= --dry-run --progress --stats --archive
+pip pip3: V --version
+pip/install pip/list pip/show pip/freeze pip/uninstall pip/check pip/download pip/index pip/wheel pip3/install: ~*
+pip3/list pip3/show pip3/freeze pip3/uninstall uv/pip/install uv/pip/list uv/pip/freeze: ~*
+npm: vC:w:s --version --prefix= --silent --workspace=
+pnpm: vrC:F: --version --filter= --recursive --prefix= --dir=
+yarn uv poetry docker: v --version
+docker/compose docker-compose: f:p: --file= --project-name= --profile=
+npm/test npm/t npm/run npm/run-script npm/start npm/ci npm/install npm/i npm/add npm/ls npm/list npm/outdated: ~
+npm/view npm/info npm/audit npm/version npm/uninstall npm/remove npm/update npm/prune npm/pack npm/why npm/root: ~
+npm/build npm/link npm/dedupe npm/bin npm/init npm/search pnpm/test pnpm/run pnpm/start pnpm/install pnpm/i pnpm/add: ~
+pnpm/remove pnpm/ls pnpm/list pnpm/build pnpm/lint pnpm/update pnpm/why pnpm/outdated pnpm/dev pnpm/typecheck: ~
+pnpm/format yarn/test yarn/run yarn/start yarn/install yarn/add yarn/remove yarn/build yarn/lint yarn/dev yarn/why: ~
+yarn/typecheck yarn/format yarn/upgrade yarn/list yarn/info yarn/workspace yarn/init poetry/install poetry/add: ~
+poetry/remove poetry/update poetry/show poetry/lock poetry/build poetry/check poetry/env uv/sync uv/add uv/remove: ~
+uv/lock uv/venv uv/tree uv/build uv/python bundle/install: ~
+gcc g++ cc c++ clang clang++ zig nvcc: ^--?(?:wrapper|ld-path|options-file|optf|ccbin|compiler-bindir)(?:=.*)?
+ar: ^-?M
+gcc g++ cc c++ clang clang++ zig ld: ^.*(?:mri-script|error-handling-script).*
+ld: ^-c.*
+pytest py.test: ^--[tp]x.*
+clang-format: ^--?files(?:=.*)?
+java javac: ^-m|--module.*|(?:-J)?-XX:(?:Flags|VMOptionsFile|On).*|(?:jdk|sun|com[./]sun)[./].*
+mvn mvnw: ^.*(?:jshell|groovy).*
+rustc cargo: ^.*linker=.*|--(?:test-)?runtool.*
+dotnet: ^.*%.*|.*BuildEvent.*|.*(?:Exe|ToolPath|RunCommand)=.*
+go: ^.*extld.*|-w
+ghc stack mix: ^-(?:e|pgm).*|--eval.*|cmd
+rails: ^c|r|db|dbconsole|.*https?:.*
+tox: ^-x.*|--ov.*
+pre-commit: ^try-repo|hazmat
+celery: ^multi
+nx: ^--commands?(?:=.*)?
+jupyter-nbconvert: ^--std.*
+cloc: ^--(?:li|vc|fo|ex).*
+npm/test npm/t npm/run npm/run-script npm/start npm/ci npm/install npm/i npm/add: ^--?(?:script-|node-o).*
+pnpm/test pnpm/run pnpm/start pnpm/install pnpm/i pnpm/add: ^--?(?:script-|node-o).*
+deno/run deno/test deno/lint deno/fmt deno/check deno/task: ^(?:.*[=,])?(?:https?|npm|jsr):.*|--eval.*
+bun/run bun/test: ^https?:.*|-[ep].*|--(?:eval|print).*
+docker/compose docker-compose: ^.*(?:://|@).*
+pytest py.test: -k# -m#
+jest vitest mocha playwright: -t# -g#
+jest vitest mocha playwright npm/test npm/t pnpm/test yarn/test bun/test: --grep# --testNamePattern#
+go: -run# -bench#
+alembic: -m# --message#
+pytest py.test tox ruff black mypy pyright isort flake8 pylint bandit coverage pre-commit pyflakes ty alembic flask: ~
+uvicorn gunicorn celery django-admin sphinx-build mkdocs twine cython jupyter-nbconvert tsc eslint prettier jest: ~
+vitest mocha ava playwright cypress vite webpack rollup esbuild next nuxt turbo nx prisma biome stylelint storybook: ~
+knip lerna swc babel astro svelte-check vue-tsc wrangler cargo rustc rustfmt go gofmt golangci-lint mvn mvnw gradle: ~
+gradlew javac java dotnet zig swift/build swift/test swift/run swift/package gcc g++ cc c++ clang clang++: ~
+clang-format clang-tidy ld ar nm nvcc flex bison protoc buf rspec rubocop rails phpunit composer mix dart flutter: ~
+stack cabal ghc terraform tofu shellcheck shfmt dot hadolint actionlint yamllint markdownlint cloc tokei: ~
+docker/ps docker/images docker/logs docker/inspect docker/version docker/info docker/stats docker/top docker/port: ~*
+docker/start: a --attach
+docker/build docker/stop docker/restart docker/rm docker/rmi docker/pull docker/compose/up: ~
+docker/compose/down docker/compose/ps docker/compose/logs docker/compose/build docker/compose/pull: ~
+docker/compose/restart docker/compose/stop docker/compose/start docker/compose/config docker-compose/up: ~
+docker-compose/down docker-compose/ps docker-compose/logs docker-compose/build docker-compose/restart: ~
+kubectl/get kubectl/describe kubectl/top kubectl/logs: n:l: --namespace=
+kubectl/get: f:o:A --all-namespaces
+kubectl/describe: f:A --all-namespaces
+kubectl/logs: f --tail=
+gh/pr/view gh/pr/list gh/pr/create gh/pr/diff gh/pr/checks gh/pr/status gh/pr/comment gh/pr/edit gh/pr/merge: ~*
+gh/pr/review gh/pr/ready gh/pr/checkout gh/issue/view gh/issue/list gh/issue/create gh/issue/comment gh/issue/edit: ~*
+gh/issue/close gh/run/view gh/run/list gh/run/watch gh/run/rerun gh/repo/view gh/release/list gh/release/view: ~*
+gh/workflow/list gh/workflow/view gh/search gh/api gh/label/list: ~*
+gh/auth/status: h: --hostname= --active
+git: C: --no-pager --version
+git/status: sbuvz --short --branch --porcelain --untracked-files --ignored *
+git/diff git/log git/show git/shortlog git/rev-list git/diff-tree git/range-diff git/reflog git/whatchanged: ~*
+git/branch: avrdDmMfqu: --show-current --list --all --remotes --merged --no-merged --contains --sort= --format# *
+git/branch: --set-upstream-to= --delete --move --force --track --no-track --points-at= *
+git/checkout: b:B:qftdm --track --detach --ours --theirs --force --quiet --orphan= *
+git/switch: c:C:qftdm --track --detach --force --quiet --orphan= --create= *
+git/restore: SWs:q --staged --worktree --source= --quiet *
+git/add: AupNfnv --all --update --intent-to-add --force --dry-run --patch --verbose *
+git/commit: aqsnvm#F:C:c: --amend --no-edit --no-verify --message# --all --signoff --allow-empty --quiet --file= *
+git/commit: --author# --date# --fixup= --dry-run --reset-author *
+git/stash: m#uqpk --message# --include-untracked --keep-index --stat --index --all --patch *
+git/tag: am#dlfn? --list --delete --annotate --message# --sort= --points-at= --contains --force *
+git/push: uqfnvd --set-upstream --force --force-with-lease --tags --all --delete --dry-run --follow-tags --no-verify
+git/pull: qrpv --rebase --no-rebase --ff-only --autostash --no-edit --tags --prune --ff --no-ff
+git/fetch: pqatnv --all --prune --tags --depth= --unshallow --dry-run --force
+git/clone: qb: --depth= --branch= --recursive --recurse-submodules --single-branch --no-tags --quiet
+git/ls-remote: htq --heads --tags --refs
+git/merge: m#q --no-ff --ff-only --squash --abort --continue --no-edit --no-commit --message# *
+git/rebase: qi --abort --continue --skip --onto= --autostash --autosquash --interactive *
+git/cherry-pick git/revert: nxm: --abort --continue --no-edit --no-commit --skip --mainline= *
+git/reset: qp --hard --soft --mixed --keep --merge --quiet *
+git/rm git/mv: rfqnkv --cached --force *
+git/clean: fdnxXqe# --dry-run --force *
+git/rev-parse git/symbolic-ref git/merge-base git/describe git/name-rev git/cat-file git/ls-tree git/fsck git/gc: ~*
+git/ls-files: cdmoszutv --others --exclude-standard --cached --modified --deleted --stage --error-unmatch *
+git/blame: L:wMCselpe --porcelain --date= *
+git/grep: nilwEFPGcIhHLpqve#A:B:C: --cached --count --name-only --line-number --ignore-case --heading --break *
+git/remote git/remote/show git/remote/get-url git/remote/add git/remote/remove git/remote/set-url: v
+git/remote/prune git/worktree/list git/worktree/remove git/worktree/prune: vf --force --porcelain
+git/worktree/add: b:fd --force
+git/submodule git/submodule/update git/submodule/status git/submodule/init git/submodule/sync: --init --recursive
+printenv git/bisect/start git/bisect/good git/bisect/bad git/bisect/reset git/bisect/log git/bisect/skip:
+git/apply: Rvp:3 --check --stat --index --cached --reverse --3way --verbose --numstat
+git/init: qb: --bare --quiet --initial-branch=
+"""
+# Of tools that take any option: a file that lists more words. To these a package has such a name.
+_LIST = re.compile(r"(?:.*[=,])?@.*", re.DOTALL)
+_SCOPED = frozenset({"npm", "pnpm", "yarn", "bun", "nx", "turbo", "lerna"})
+# An address at another machine, or this one by its name, that ssh reaches.
+_BY_SSH = re.compile(
+    r".*(?:(?:ssh|sftp|scp|rsync)://|git::).*"
+    r"|(?:.*[=\s:@+])?[\w.+-]+@(?!npm:|workspace:|sha\d+:)[\w.-]+:(?!//|\d+(?:/|$)).*",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class Takes:
+    """What stands behind a command's name: `letters` and `words` are its options; `refused`: what no word may be."""
+
+    letters: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    marks: set[str] = field(default_factory=set)
+    refused: list[re.Pattern[str]] = field(default_factory=list)
+
+
+@cache
+def known() -> dict[str, Takes]:
+    """The table, by the command's name."""
+    found = dict[str, Takes]()
+    for line in _TABLE.strip().splitlines():
+        names, _, said = line.replace(" :", " \0").partition(":")
+        for name in names.replace("\0", ":").split():
+            takes = found.setdefault(name, Takes())
+            for each in said.split():
+                _add(takes, each)
+    for name, takes in found.items():
+        free = "*" in takes.marks
+        if "~" in takes.marks and not free and name.partition("/")[0] not in _SCOPED:
+            takes.refused.append(_LIST)
+        if not (free or "!" in takes.marks) or name.startswith(("pip", "uv/pip")):
+            takes.refused.append(_BY_SSH)
+    return found
+
+
+@cache
+def groups() -> frozenset[str]:
+    """Commands of which the first word is one, too."""
+    return frozenset(each.rpartition("/")[0] for each in known() if "/" in each)
+
+
+def _add(takes: Takes, said: str) -> None:
+    if said.startswith("-"):
+        takes.words[said.rstrip("=#?")] = said[-1] if said[-1] in "=#?" else ""
+        return
+    if said.startswith("^"):
+        takes.refused.append(re.compile(said[1:], re.DOTALL))
+        return
+    takes.marks.update(mark for mark in ("~", "*", "!", "+1", "+") if mark in said)
+    for letter, how in re.findall(r"([\w.])([:#?]?)", re.sub(r"\+1?|[~*!]", "", said)):
+        takes.letters[letter] = how
