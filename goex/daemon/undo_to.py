@@ -21,8 +21,11 @@ from goex.journal.search import Wanted, find_ids
 from goex.rpc import goex_pb2 as pb
 from policies.display_text import counted, shorten
 from policies.errors import InvalidInput
+from policies.services import Risk
+from policies.tasks import MOST_LINES, MOST_TIMES
 
 _MOST_LOOKED_AT = 5000
+_MOST_CHANGES = MOST_LINES * MOST_TIMES  # of one task, which counts each, unlike its reads
 _LONGEST = 200  # characters of what an action did
 _UNREAD = "Your quota of looks has ended: neither this one nor what came before it was looked at. Ask again later."
 
@@ -91,11 +94,11 @@ class _Reader:
 
 
 def _of_task(engine: Engine, principal: Principal, id: str) -> Iterable[str]:
-    """What was done in a task, of whoever asks."""
+    """What was changed in a task, of whoever asks."""
     task = engine.core.actions.find(id, principal.own)
     if task is None or task.kind != "task":
         raise InvalidInput(f"There is no task {id[:60]!r}.", next_step="goex log --kind task lists them.")
-    wanted = Wanted(grants=engine.core.grant_store.of_task(id), limit=_MOST_LOOKED_AT)
+    wanted = Wanted(grants=engine.core.grant_store.of_task(id), risk=Risk.WRITE, limit=_MOST_CHANGES)
     return find_ids(engine.core.journal, wanted)
 
 
@@ -113,10 +116,10 @@ def _mine(engine: Engine, principal: Principal, request: pb.WayBackRequest) -> I
     if request.verb != "commit":
         timeline = engine.timeline
         return timeline.since(point, whose) if point else timeline.after(_moment(request.moment), whose)
-    actions = engine.core.actions
-    if point is None:
-        return actions.newest_ids(whose, until=_moment(request.moment), limit=_MOST_LOOKED_AT)
-    return actions.newest_ids(whose, before=point.number + 1, limit=_MOST_LOOKED_AT)
+    before, until = (point.number + 1, "") if point else (0, _moment(request.moment))
+    return engine.core.actions.newest_ids(
+        whose, before=before, until=until, risk=Risk.WRITE, limit=_MOST_LOOKED_AT
+    )  # no number of reads hides what came before them
 
 
 def _moment(text: str) -> str:

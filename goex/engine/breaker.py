@@ -20,7 +20,7 @@ from policies.limits import Breaker
 from policies.rules.facts import Situation
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-MOST_READ_BACK = 5000
+READ_AT_ONCE = 5000  # rows
 _SESSIONS = 2000
 _TOGETHER = 4  # times as many denials of agents without a name make all of them rest
 
@@ -46,10 +46,14 @@ class Counts:
 
     def load(self) -> None:
         """Read back what the last hour was like."""
-        since = self.clock() - HOUR
-        for row in reversed(self.journal.rows(kind="allow", limit=MOST_READ_BACK)):
-            if (at := moment(row.at)) > since:
-                self._allowed.setdefault(row.agent, deque()).append(at)
+        since, before = self.clock() - HOUR, 0
+        while rows := self.journal.rows(kind="allow", before=before, limit=READ_AT_ONCE):
+            for row in rows:
+                if (at := moment(row.at)) > since:
+                    self._allowed.setdefault(row.agent, deque()).appendleft(at)
+            before = rows[-1].number
+            if moment(rows[-1].at) <= since:
+                break
         for row in reversed(self.journal.rows(kind="breaker", limit=200)):
             facts = parse(row.facts)
             if facts.get("until"):

@@ -83,6 +83,7 @@ class Running:
             context = self.core.context(row, self.core.subject(plan.action), await self.core.leases(row, plan))
             context = replace(context, answers=answers)
             await turn.enter_async_context(context.ending)
+            await self.reverting.check_alone(row, plan)
             still()
             if not isinstance(plan.action, Revert):
                 try:

@@ -295,7 +295,10 @@ class GrantStore:
         wanted = tuple(dict.fromkeys(ids))
         for id in wanted:
             if id not in self._grants:
-                raise InvalidInput(f"There is no live grant {id[:40]!r}.", next_step="goex grants lists them.")
+                raise InvalidInput(
+                    f"There is no live grant {id[:40]!r}, so nothing was revoked.",
+                    next_step="Name those that are live: goex grants lists them.",
+                )
         live = [self._grants[id] for id in wanted]
         if not live:
             return ()

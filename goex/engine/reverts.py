@@ -20,7 +20,7 @@ from goex.journal.chain import Transaction
 from goex.journal.states import UNDER_WAY, Event, State
 from policies.actions import MOVED, Need, Outcome, Plan, Revert, UndoClass
 from policies.commits import together
-from policies.errors import Conflict, Denied, InvalidInput
+from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
 from policies.rules.facts import with_target
 from runtimes.base import Context, Runtime
 
@@ -103,17 +103,25 @@ class Reverting:
             made = replace(made, lines=(*made.lines, said))
         return self._of(rows[-1])[0], made
 
+    async def check_alone(self, row: ActionRow, plan: Plan) -> None:
+        """Raise Conflict where what came since `row` was asked for, or runs now, stands on its target. Call it when its
+        turn has come: what it waited for may be just that."""
+        if isinstance(plan.action, Revert) and self.timeline.moved_since(row):
+            target = self.core.target_of(plan.action)
+            await self.timeline.refuse_dependent(plan.action, target, row.agent, running=True)
+
     async def effect(self, row: ActionRow, plan: Plan, context: Context) -> Outcome:
         """Carry it out, also after a crash, since reverts finish what they began. Raises Conflict, having touched
         nothing, when the state changed since."""
         assert isinstance(plan.action, Revert)
         revert = plan.action
         if revert.verb == "commit":
-            done = [await self._kept(id, revert, plan, context, row.id) for id in revert.targets]
+            if not revert.also:
+                return await self._kept(revert.target, revert, plan, context, row.id)
+            done = [await self._one_of_several(id, revert, plan, context, row.id) for id in revert.targets]
             failed = [each for each in done if not each.ok]
-            if len(done) == 1 or failed:
-                worst = (failed or done)[0]
-                return replace(worst, touched=worst.touched or len(failed) < len(done))
+            if failed:
+                return replace(failed[0], touched=failed[0].touched or len(failed) < len(done))
             summary = f"{len(done)} actions are kept for good."
             return replace(done[-1], summary=summary, changes=tuple(each.summary for each in done))
         target = self.core.target_of(revert)
@@ -122,13 +130,13 @@ class Reverting:
 
     def step_target(self, transaction: Transaction, plan: Plan, event: Event, by: str) -> None:
         """What the end of a revert does to its target: its success steps it, a doubtful end makes it unknown, and a
-        failure that touched nothing leaves it as it is."""
-        if not isinstance(plan.action, Revert):
+        failure that touched nothing leaves it as it is. A commit of several steps each when it is its turn."""
+        if not isinstance(plan.action, Revert) or plan.action.also:
             return
         target = self.core.target_of(plan.action)
         if event is Event.FINISH:
             done = {"undo": Event.UNDO, "redo": Event.REDO, "commit": Event.COMMIT}[plan.action.verb]
-            if target.state is not State.COMMITTED:  # a commit steps its targets as it goes
+            if target.state is not State.COMMITTED:  # a commit steps its target itself
                 self.core.step(transaction, target, done, facts={"by": by})
         elif event in (Event.PART, Event.LOSE) and target.state not in (State.UNKNOWN, State.COMMITTED):
             self.core.step(transaction, target, Event.LOSE, facts={"by": by})
@@ -147,6 +155,31 @@ class Reverting:
             self.core.records(target).forget()
             self.core.stepped(target, Event.COMMIT, facts={"by": by})
         return outcome
+
+    async def _one_of_several(self, id: str, revert: Revert, plan: Plan, context: Context, by: str) -> Outcome:
+        """Commit one target. The others don't depend on it, so what fails is an outcome; whether it was committed then
+        may be unknown."""
+        try:
+            outcome = await self._kept(id, revert, plan, context, by)
+        except asyncio.CancelledError:
+            self._lose(id, by)
+            raise
+        except GoexError as error:
+            outcome = Outcome(
+                ok=False,
+                summary=error.message,
+                next_step=error.next_step,
+                details=tuple(getattr(error, "difference", ())),
+                touched=error.exit_status is ExitStatus.UNKNOWN,
+            )
+        if not outcome.ok and outcome.touched:
+            self._lose(id, by)
+        return outcome
+
+    def _lose(self, id: str, by: str) -> None:
+        target = self.core.reverted(id)
+        if target.state not in (State.UNKNOWN, State.COMMITTED):
+            self.core.stepped(target, Event.LOSE, facts={"by": by})
 
     def busy(self) -> dict[str, str]:
         """What is being reverted now, and by which action."""

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
+from itertools import filterfalse
 from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
@@ -34,9 +36,13 @@ log = logging.getLogger("goex.engine")
 
 _REVERTIBLE = frozenset({State.DONE, State.PARTIAL, State.UNKNOWN})
 IN_EFFECT = frozenset({State.DONE, State.PARTIAL, State.UNKNOWN, State.COMMITTED})
+_GOES_ON = frozenset({State.ALLOWED, State.PREPARED, State.RUNNING})  # whatever is taken back meanwhile
 MOST_STEPS = 500
 _NAMED = 5  # dependents that a refusal names
+_KEPT = {State.COMMITTED: ", which was committed,", State.RUNNING: ", which hasn't ended yet,"}
+_WHOLE_SERVICE = re.compile(r"calls/[^/]+/[^/]+")  # as `runtimes.rest.footprint` has it
 _EFFECTS = ("run", "redo")
+_ENDS = ("finish", "part", "lose")  # of an effect
 _LIMIT = 64 * 2**20  # our own rows come back whole
 
 
@@ -89,21 +95,23 @@ class Timeline:
 
     core: Core
 
-    async def refuse_dependent(self, revert: Revert, target: ActionRow, agent: str) -> None:
-        """Raise Conflict when a later action depends on the target of an undo or redo that `agent` asks for. An agent
-        isn't told of others' actions."""
+    async def refuse_dependent(self, revert: Revert, target: ActionRow, agent: str, *, running: bool = False) -> None:
+        """Raise Conflict when a later action depends on the target of an undo or redo that `agent` asks for; `running`:
+        also one that has begun and not ended. An agent isn't told of others' actions."""
         if revert.verb == "commit" or revert.regardless:
             return
-        found = await self.dependents(target, revert.verb)
+        found = await self.dependents(target, revert.verb, running=running)
         if not found:
             return
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         names = ", ".join(each.row.id for each in found[:_NAMED])
         back = "taken back" if revert.verb == "undo" else "brought back"
-        can = all(each.row.state is not State.COMMITTED for each in found)
+        runs = next((each.row.id for each in found if each.row.state is State.RUNNING), "")
+        can = not runs and all(each.row.state is not State.COMMITTED for each in found)
         if agent != PERSON and any(each.row.agent != agent or agent == ANONYMOUS for each in found):
             raise Conflict(f"{target.id} can't be {back} by itself: a later action stands on it.")
         steps = [f"To undo them as well: goex undo --to {target.id}"] if can and revert.verb == "undo" else []
+        steps += [f"Wait until {runs} has ended"] if runs else []
         if agent == PERSON or not steps:
             steps.append(f"To {revert.verb} this one alone: goex {revert.verb} {target.id} --regardless")
         raise Conflict(
@@ -112,9 +120,12 @@ class Timeline:
             difference=tuple(f"{each.row.id}: {each.why}" for each in found),
         )
 
-    async def dependents(self, row: ActionRow, verb: str = "undo", read: _Read | None = None) -> tuple[Dependent, ...]:
-        """The actions in effect that came after `row` and depend on it, newest first. For redo: those that came after
-        its undo, unless they were in effect when it ran: what it then saw was only brought back."""
+    async def dependents(
+        self, row: ActionRow, verb: str = "undo", read: _Read | None = None, *, running: bool = False
+    ) -> tuple[Dependent, ...]:
+        """The actions in effect (`running`: also those that run now) that came after `row` and depend on it, newest
+        first. For redo: those that came after its undo, unless they were in effect when it ran: what it then saw was
+        only brought back."""
         read = read or _Read()
         if row.id not in read.footprints:
             await self._read(row, read, whole=True)
@@ -124,7 +135,8 @@ class Timeline:
         ran = self._last(row.id, _EFFECTS)
         since = ran if verb == "undo" else self._last(row.id, ("undo",))
         found = []
-        async for other in self._later(since, read.services[row.id], read):
+        states = {*IN_EFFECT, State.RUNNING} if running else IN_EFFECT
+        async for other in self._later(since, read.services[row.id], read, states):
             if other.id == row.id or (verb == "redo" and self._was_in_effect(other.id, ran)):
                 continue
             if why := self._stands_on(other, own, row, read):
@@ -139,21 +151,24 @@ class Timeline:
         for whole in chosen:
             await asyncio.sleep(0)
             row = await self._read(whole, read)
-            if read.takes_back(row) and read.wrote(row):
+            goes_on = row.state in _GOES_ON and read.classes[row.id] is not UndoClass.NOTHING
+            if goes_on or (read.takes_back(row) and read.wrote(row)):
                 wanted[row.id] = row
             if len(wanted) > MOST_STEPS:
                 break
         others: dict[str, str] = {}  # ids of those that weren't asked for, and why they have to go
         stays = {row.id: "it can't be taken back" for row in wanted.values() if not read.reversible(row)}
+        stays |= {row.id: "it hasn't ended yet" for row in wanted.values() if row.state in _GOES_ON}
         standing: dict[str, tuple[Dependent, ...]] = {}
-        queue = list(wanted.values())
+        queue = [row for row in wanted.values() if row.id not in stays]
         while queue:
             row = queue.pop()
             if len(wanted) > MOST_STEPS:
                 raise InvalidInput(
-                    f"More than {MOST_STEPS} actions would have to be taken back.", next_step="Choose a later point."
+                    f"More than {MOST_STEPS} actions would have to be taken back.",
+                    next_step="Choose a later point. Of a task, take back the newest first: goex undo --to TIME",
                 )
-            standing[row.id] = await self.dependents(row, read=read)
+            standing[row.id] = await self.dependents(row, read=read, running=True)
             for each in standing[row.id]:
                 if each.row.id not in wanted and read.takes_back(each.row) and read.reversible(each.row):
                     wanted[each.row.id] = each.row
@@ -161,9 +176,9 @@ class Timeline:
                     queue.append(each.row)
         order = sorted(wanted.values(), key=lambda row: self._last(row.id, _EFFECTS), reverse=True)
         for row in order:  # newest first: what stands on a row was looked at before it
-            held = [each for each in standing[row.id] if each.row.id in stays or each.row.id not in wanted]
-            if held and row.id not in stays:
-                kept = ", which was committed," if held[0].row.state is State.COMMITTED else ""
+            held = [each for each in standing.get(row.id, ()) if each.row.id in stays or each.row.id not in wanted]
+            if held:
+                kept = _KEPT.get(held[0].row.state, "")
                 stays[row.id] = f"a later action ({held[0].row.id}){kept} depends on it: {held[0].why}"
         return tuple(
             Step(row, read.classes[row.id], can=row.id not in stays, why=stays.get(row.id) or others.get(row.id, ""))
@@ -200,6 +215,16 @@ class Timeline:
             if (undo_class := _class(row)) is not UndoClass.NOTHING:
                 able.append(Step(_without_texts(row), undo_class, can=True))
         return tuple(sorted(able, key=lambda step: step.row.number))
+
+    def moved_since(self, row: ActionRow) -> bool:
+        """Whether the effect of any other action began or ended since `row` was asked for, or goes on now."""
+        asked = self._last(row.id, ("receive",))
+        moved = select(journal.c.number).where(
+            journal.c.number > asked, journal.c.kind.in_((*_EFFECTS, *_ENDS)), journal.c.action_id != row.id
+        )
+        running = select(actions.c.number).where(actions.c.state == State.RUNNING, actions.c.id != row.id)
+        with self.core.journal.read() as connection:
+            return any(connection.execute(query.limit(1)).first() is not None for query in (moved, running))
 
     def since(self, row: ActionRow, whose: Whose = EVERYBODYS) -> tuple[str, ...]:
         """The ids of `row` and of every action whose effect began after its own, that is in effect or was taken back
@@ -250,8 +275,10 @@ class Timeline:
         with self.core.journal.read() as connection:
             return tuple(connection.execute(whose.narrow(query)).scalars())
 
-    async def _later(self, number: int, services: Iterable[str], read: _Read) -> AsyncIterator[ActionRow]:
-        """The actions of `_after` that are in effect, without their texts."""
+    async def _later(
+        self, number: int, services: Iterable[str], read: _Read, states: Set[State]
+    ) -> AsyncIterator[ActionRow]:
+        """The actions of `_after` that are in one of these states, without their texts."""
         await asyncio.sleep(0)
         for id in self._after(number, services):
             if (row := read.rows.get(id)) is None:
@@ -260,7 +287,7 @@ class Timeline:
                 if found is None:
                     continue
                 row = await self._read(found, read)
-            if not services or row.state in IN_EFFECT:
+            if not services or row.state in states:
                 yield row
 
     async def _read(self, row: ActionRow, read: _Read, *, whole: bool = False) -> ActionRow:
@@ -286,10 +313,13 @@ class Timeline:
             return "what it read and wrote isn't known"
         if not footprint.writes:
             return ""
-        if place := meeting(footprint.writes, own.writes):
-            sure = place in footprint.writes and place in own.writes
+        reads, writes = footprint.reads, footprint.writes
+        if other.state is State.RUNNING:  # what it named: whoever runs all the time would keep all from an undo
+            reads, writes = (frozenset(filterfalse(_WHOLE_SERVICE.fullmatch, paths)) for paths in (reads, writes))
+        if place := meeting(writes, own.writes):
+            sure = place in writes and place in own.writes
             return f"both {'' if sure else 'may have '}changed {_words(place)}"
-        if place := meeting(footprint.reads, own.writes):
+        if place := meeting(reads, own.writes):
             return f"it could read {_words(place)}, which {row.id} changed"
         return ""
 

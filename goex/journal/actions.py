@@ -277,9 +277,13 @@ class Actions:
         query = Whose(agent=agent, session=session, since=since).narrow(query)
         return tuple(action_row(found) for found in self._all(query))
 
-    def newest_ids(self, whose: Whose, *, before: int = 0, until: str = "", limit: int = 50) -> tuple[str, ...]:
-        """Newest first, and no text is read: `before` is a number, `until` a stamp."""
+    def newest_ids(
+        self, whose: Whose, *, before: int = 0, until: str = "", risk: int = 0, limit: int = 50
+    ) -> tuple[str, ...]:
+        """Newest first, and no text is read: `before` is a number, `until` a stamp, `risk` what it has at least."""
         query = whose.narrow(select(actions.c.id)).order_by(desc(actions.c.number)).limit(limit)
+        if risk:
+            query = query.where(actions.c.risk >= risk)
         if before:
             query = query.where(actions.c.number < before)
         if until:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,6 +115,14 @@ def test_a_session_of_an_agent_has_so_many_actions() -> None:
         situation = Situation(session_actions=actions)
         assert bool(capped.refusal(plan, agent="bot", situation=situation)) is refused
         assert capped.refusal(plan, agent=PERSON, situation=situation) == ""
+
+
+def test_a_partition_that_is_used_through_its_parent_needs_no_place_of_its_own() -> None:
+    plan, agent = plan_of({"database": "app", "scopes": ["orders:select"], "tables": ["orders", "orders_1"]})
+    assert "orders_1" in DATA.refusal(plan, agent=agent, situation=Situation())
+    through = replace(plan, resolved={**plan.resolved, "within": ["orders_1"]})
+    assert DATA.refusal(through, agent=agent, situation=Situation()) == ""
+    assert "orders isn't" in Confinement(tables=("orders_1",)).refusal(through, agent=agent, situation=Situation())
 
 
 def test_what_is_confined_is_said() -> None:

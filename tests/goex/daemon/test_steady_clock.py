@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +15,9 @@ from goex.daemon.app import App
 from goex.daemon.steady_clock import SteadyClock
 from goex.engine.peers import LONGEST, Peer, Presence, Sessions, Terminal
 from goex.paths import Paths
+from policies.grants import Grant, Width
+from tests.support.passphrases import cheap_passphrases
+from vault.secret import Secret
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 PERSON = Peer(
@@ -95,6 +99,80 @@ def test_presence_and_sessions_end_in_spite_of_it(steady: bool) -> None:
     sessions.sweep()
     assert presence.holds(PERSON) is not steady
     assert bool(ended) is steady
+
+
+class Ending:
+    """How often it ended what is over."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    async def end_overdue(self) -> None:
+        self.times += 1
+
+
+@pytest.mark.promise(66)
+@pytest.mark.parametrize("name", ["retention", "holds"])
+async def test_nothing_is_given_up_for_good_by_a_clock_that_was_just_set(tmp_path: Path, name: str) -> None:
+    paths = Paths(config_dir=tmp_path / "config", state_dir=tmp_path / "state", run_dir=tmp_path / "run")
+    paths.create()
+    machine, ending = Machine(), Ending()
+    app = App(paths, Config(), lambda: None, clock=machine.clock())
+    app.retention = app.holds = Ending()  # type: ignore[assignment]
+    setattr(app, name, ending)
+
+    async def ends() -> bool:
+        before = ending.times
+        await app._end_overdue()
+        return ending.times > before
+
+    machine.goes(40 * 86_400)  # as asleep
+    assert await ends()
+    machine.is_set(40 * 86_400)
+    assert not await ends()
+    machine.goes(3599)
+    assert not await ends()
+    machine.goes(2)
+    assert await ends(), "it is that late"
+    machine.is_set(-40 * 86_400)
+    machine.goes(7200)
+    assert not await ends(), "it is ahead of what the machine says now"
+
+
+@pytest.mark.promise(92)
+@pytest.mark.parametrize("seconds", [-3600, 0])
+async def test_a_task_ends_where_the_clock_was_set_back_before_a_start(seconds: int) -> None:
+    """Else it would hold once more for what it held already. A permanent grant ends when the person said."""
+    key, approval = Secret(b"the vault's passphrase here"), Secret(b"another one for approving")
+    with tempfile.TemporaryDirectory(prefix="goex-t-", dir="/tmp") as name, cheap_passphrases():
+        home = Path(name)
+        paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
+        paths.create()
+        app = App(paths, Config(), lambda: None, clock=lambda: START)
+        await app.vault_state.init("passphrase", key, approval)
+        with app.grant_store.changing() as transaction:
+            app.grant_store.grant(transaction, [_grant(width) for width in (Width.TASK, Width.PERMANENT)], by="p")
+        await app.close()
+        app = App(paths, Config(), lambda: None, clock=lambda: START + timedelta(seconds=seconds))
+        await app.vault_state.unlock(key)
+        left = {grant.width for grant in app.grant_store.grants()}
+        assert left == ({Width.PERMANENT} if seconds else {Width.PERMANENT, Width.TASK})
+        await app.close()
+
+
+def _grant(width: Width) -> Grant:
+    return Grant(
+        id=f"g-{width}",
+        agent="bot",
+        service="slack",
+        account="work",
+        scope="chat.postMessage",
+        width=width,
+        created=START,
+        expires=START + timedelta(hours=2),
+        by="p",
+        why="a-1",
+    )
 
 
 def test_a_daemon_has_one(tmp_path: Path) -> None:

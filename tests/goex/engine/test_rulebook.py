@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from goex.engine import breaker
 from goex.engine.authorize import next_step
 from goex.engine.breaker import Counts, Resting, began
 from goex.engine.grant_issue import Choice
@@ -260,6 +261,22 @@ def test_actions_are_counted_by_agent_and_session(journal: Journal, clock: Clock
     clock.now += timedelta(hours=1)
     assert counts.situation("bot", session).last_hour == 0
     assert counts.situation("helper", session).last_hour == 0
+
+
+def test_after_a_restart_no_number_of_others_hides_what_an_agent_did_lately(
+    journal: Journal, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(breaker, "READ_AT_ONCE", 2)
+    clock.now -= timedelta(hours=2)
+    journal.append("allow", agent="bot")
+    clock.now += timedelta(hours=2)
+    for agent in ("bot", "bot", "other", "other", "other"):
+        journal.append("allow", agent=agent)
+        clock.now += timedelta(seconds=20)
+    counts = Counts(journal, clock, Breaker())
+    counts.load()
+    said = [counts.situation(agent, "") for agent in ("bot", "other")]
+    assert [(one.last_minute, one.last_hour) for one in said] == [(0, 2), (2, 3)]
 
 
 @pytest.mark.parametrize("session", ["", "x", "conn-1", "conn-99999999999999999999", "conn-²"])

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
-from goex.engine.core import Request
+from goex.daemon import undo_to
+from goex.engine.core import Lost, Request
+from goex.engine.tasks import TaskRuntime
 from goex.engine.timeline import MOST_STEPS, meeting
 from goex.journal.chain import stamp
 from goex.journal.states import State
-from policies.actions import Files, Revert, UndoClass
+from goex.rpc import goex_pb2 as pb
+from policies.actions import Action, Files, Outcome, Plan, Revert, UndoClass
 from policies.errors import Conflict, Denied, GoexError, InvalidInput
 from policies.grants import PERSON
-from runtimes.base import Footprint
-from tests.goex.engine.conftest import ASKER, Desk
+from policies.services import Risk
+from policies.tasks import READ_SCOPE, Allowance, Task
+from runtimes.base import Context, Footprint
+from runtimes.files.plans import SCOPE as FILES_SCOPE
+from tests.goex.engine.conftest import ASKER, Desk, HeldRuntime
 
 THE_PERSON = replace(ASKER, agent=PERSON, session="tty-1")
 
@@ -154,6 +161,94 @@ async def test_only_the_person_disregards_what_came_later(desk: Desk) -> None:
     assert desk.core.actions.get(first).state is State.UNDONE
 
 
+# ---- what begins or ends while an undo waits
+
+
+async def runs(desk: Desk, folder: str) -> str:
+    """An action that runs, and is held there."""
+    question = await desk.asked(on(folder))
+    desk.runtime.running.clear()
+    desk.answer(question)
+    await desk.until(question.action_id, State.RUNNING)
+    return question.action_id
+
+
+@pytest.mark.promise(62)
+@pytest.mark.parametrize("began", ["before the undo was asked for", "while it was asked"])
+async def test_what_ran_in_a_folder_while_an_undo_waited_for_it_stands_in_the_way(desk: Desk, began: str) -> None:
+    first = await desk.done(on("/x"))
+    second = await runs(desk, "/x") if began.startswith("before") else ""
+    question = await desk.asked(Revert(verb="undo", target=first), THE_PERSON)
+    second = second or await runs(desk, "/x")
+    desk.answer(question)
+    await desk.until(question.action_id, State.ALLOWED)
+    desk.runtime.running.set()
+    row = await desk.until(question.action_id, State.FAILED, State.DONE)
+    assert row.state is State.FAILED and second in row.problem
+    assert [desk.core.actions.get(id).state for id in (first, second)] == [State.DONE] * 2
+    assert question.action_id not in desk.runtime.ran
+
+
+@pytest.mark.promise(62)
+@pytest.mark.parametrize(
+    ("wrote", "so_far", "meets"),
+    [
+        ("files/x", ("r:files/x", "w:files/y"), True),
+        ("files/x", ("r:files/z", "w:files/y"), False),
+        ("calls/s/h/5", ("r:calls/s/h/5", "calls/s/h"), True),
+        ("calls/s/h/5", ("r:calls/s/h/6", "calls/s/h"), False),  # it may go anywhere yet, and hasn't named this
+    ],
+)
+async def test_what_runs_elsewhere_stands_in_the_way_where_their_footprints_meet(
+    desk: Desk, wrote: str, so_far: tuple[str, ...], meets: bool
+) -> None:
+    first, running = await desk.done(on("/x")), await runs(desk, "/y")
+    desk.runtime.footprints |= {first: steps(wrote), running: steps(*so_far)}
+    question = await desk.asked(Revert(verb="undo", target=first), THE_PERSON)
+    desk.answer(question)
+    row = await desk.until(question.action_id, State.FAILED, State.DONE)
+    assert row.state is (State.FAILED if meets else State.DONE)
+    assert (f"Wait until {running} has ended" in row.problem) is meets
+    assert desk.core.actions.get(running).state is State.RUNNING
+
+
+async def test_what_still_runs_is_a_step_that_stays_with_what_it_stands_on(desk: Desk) -> None:
+    first, other, running = await desk.done(on("/x")), await desk.done(on("/y")), await runs(desk, "/x")
+    desk.runtime.footprints[other] = steps("files/y")
+    way = await desk.engine.timeline.back([desk.core.actions.get(id) for id in (first, other, running)])
+    assert [(step.row.id, step.can) for step in way] == [(running, False), (other, True), (first, False)]
+    assert way[0].why == "it hasn't ended yet" and f"({running}), which hasn't ended yet, depends" in way[2].why
+
+
+class _TaskFolder(HeldRuntime):
+    """Asks for what a task's line of a folder allows."""
+
+    def plan(self, action: Action) -> Plan:
+        plan = super().plan(action)
+        scope = READ_SCOPE if self.risk is Risk.READ else FILES_SCOPE
+        return replace(plan, needs=(replace(plan.needs[0], scope=scope),))
+
+
+async def test_no_number_of_reads_hides_what_a_task_changed(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(undo_to, "_MOST_LOOKED_AT", 1)
+    desk.runtime = _TaskFolder()
+    desk.core.runtimes = {"task": TaskRuntime(), "files": desk.runtime}
+    desk.core.grant_store.add_agent(ASKER.agent, by="the person")
+    lines = (
+        Allowance(service="files", method=FILES_SCOPE, account="/x", arguments={}, times=1),
+        Allowance(service="files", method=READ_SCOPE, account="/x"),
+    )
+    task = await desk.done(Task(title="", allows=lines))
+    changed = desk.ask(on("/x"))
+    await desk.until(changed, State.DONE)
+    desk.runtime.risk, desk.runtime.undo_class = Risk.READ, UndoClass.NOTHING
+    for _ in range(2):
+        await desk.until(read := desk.ask(on("/x", "ls")), State.DONE)
+    for point in (pb.WayBackRequest(verb="undo", task=task), pb.WayBackRequest(verb="commit", action_id=read)):
+        way = await undo_to.way_back(desk.engine, THE_PERSON, point)
+        assert [(step.action.id, step.can) for step in way.steps] == [(changed, True)]
+
+
 # ---- the way back to a point
 
 
@@ -194,6 +289,15 @@ async def test_what_cannot_be_taken_back_stays_and_blocks_what_it_stood_on(desk:
         assert not way[first].can and sent in way[first].why
     way = {step.row.id: step for step in await desk.engine.timeline.back(rows)}
     assert [way[id].why for id in (sent, elsewhere)] == ["it can't be taken back"] * 2
+
+
+async def test_nothing_is_taken_back_for_what_stays_anyway(desk: Desk) -> None:
+    desk.runtime.undo_class = UndoClass.IRREVERSIBLE
+    sent = await desk.done(on("/x"))
+    desk.runtime.undo_class = UndoClass.COMPENSATING
+    await desk.done(on("/x"))
+    way = await desk.engine.timeline.back([desk.core.actions.get(sent)])
+    assert [(step.row.id, step.can) for step in way] == [(sent, False)]
 
 
 async def test_what_stands_on_something_that_stays_stays_with_all_below_it(desk: Desk) -> None:
@@ -265,6 +369,55 @@ async def test_a_commit_of_several_that_fails_for_one_says_so_and_keeps_its_undo
     states = [desk.core.actions.get(id).state for id in ids]
     assert states == [State.DONE, State.COMMITTED, State.COMMITTED]
     assert desk.core.records(desk.core.actions.get(ids[0])).get("kept") == b"what undo needs"
+
+
+class _Committing(HeldRuntime):
+    """Meets `error` at the commit of `target`, or, without one, waits there for good."""
+
+    def __init__(self, error: GoexError | None) -> None:
+        super().__init__()
+        self.error, self.target, self.there = error, "", asyncio.Event()
+
+    async def execute_revert(
+        self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
+    ) -> Outcome:
+        if revert.target == self.target:
+            self.there.set()
+            if self.error is None:
+                await asyncio.Event().wait()
+            else:
+                raise self.error
+        return await super().execute_revert(revert, revert_plan, plan, target, context)
+
+
+_KEPT, _STAYS, _UNKNOWN = State.COMMITTED, State.DONE, State.UNKNOWN
+ENDS = [
+    ("one is refused", Conflict("The entry leads elsewhere."), 0, State.PARTIAL, [_STAYS, _KEPT, _KEPT]),
+    ("the last is refused", Conflict("The entry leads elsewhere."), 2, State.PARTIAL, [_KEPT, _KEPT, _STAYS]),
+    ("one is in doubt", Lost("The connection broke."), 0, State.PARTIAL, [_UNKNOWN, _KEPT, _KEPT]),
+    ("it is cancelled", None, 1, _UNKNOWN, [_KEPT, _UNKNOWN, _STAYS]),
+]
+
+
+@pytest.mark.promise(63)
+@pytest.mark.parametrize(
+    ("error", "where", "ends", "states"), [case[1:] for case in ENDS], ids=[case[0] for case in ENDS]
+)
+async def test_a_commit_of_several_is_unknown_for_the_one_in_doubt_alone(
+    desk: Desk, error: GoexError | None, where: int, ends: State, states: list[State]
+) -> None:
+    desk.runtime = runtime = _Committing(error)
+    desk.core.runtimes = {"files": runtime}
+    ids = [await desk.done(on(f"/{number}")) for number in range(3)]
+    runtime.target = ids[where]
+    question = await desk.asked(Revert(verb="commit", target=ids[2], also=(ids[0], ids[1])), THE_PERSON)
+    desk.answer(question)
+    await runtime.there.wait()
+    if error is None:
+        await desk.engine.cancel(question.action_id, why="a test")
+    row = await desk.until(question.action_id, ends)
+    assert error is None or error.message in row.problem
+    assert [desk.core.actions.get(id).state for id in ids] == states
 
 
 async def test_an_action_within_a_commit_of_several_is_taken(desk: Desk) -> None:
