@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Annotated
@@ -55,8 +56,15 @@ def web(
             if phone:
                 if not as_json:
                     _show_as_picture(link)
-            elif browser and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-                lead_browser(places.web_opening, f"{link}/{question}" if question else link, ending, wait)
+            elif browser and not as_json and (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+                if wait:
+                    out.progress("Waiting a minute at most for your browser. You can open the link, too.")
+                asked = places.web_opening, f"{link}/{question}" if question else link, ending, wait
+                # A browser that stays in the foreground ends when the person closes it, and the page is served here.
+                opening = threading.Thread(target=lead_browser, args=asked, daemon=True)
+                opening.start()
+                if wait:
+                    opening.join()
 
         if link := running_link(places, at):
             tell(link, LINK_SECONDS)

@@ -123,8 +123,7 @@ def body_of(answer: JsonObject) -> tuple[int, JsonValue]:
     """The status and body that a call's answer amounts to: what it gave as structured content, as the JSON of its only
     text, or as its content; 422 for what the tool says went wrong, 400 for what the protocol refused. In the place of
     half a character, as of a text that was cut anywhere, stands U+FFFD."""
-    units = json.dumps(answer, ensure_ascii=False).encode("utf-16", "surrogatepass")
-    answer = json.loads(units.decode("utf-16", "replace"))
+    answer = _whole(answer)
     result = answer.get("result")
     if not isinstance(result, dict):
         return 400, answer.get("error")
@@ -136,9 +135,15 @@ def body_of(answer: JsonObject) -> tuple[int, JsonValue]:
         text = content[0].get("text")
         if isinstance(text, str):
             try:
-                value = parse(text, limit=LONGEST, what="A text")
+                value = _whole(parse(text, limit=LONGEST, what="A text"))
                 canonical(value)  # it will be kept in this form
             except InvalidInput:
                 value = None
             return status, value if isinstance(value, dict | list) else {"text": text}
     return status, {"content": content}
+
+
+def _whole(value: Any) -> Any:
+    """The same with U+FFFD for each half of a character."""
+    units = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+    return json.loads(units.decode("utf-16", "replace"))

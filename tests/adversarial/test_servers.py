@@ -408,3 +408,10 @@ def test_a_conversation_that_isnt_ours_is_read_as_nothing() -> None:
     found = session.said(b'{"answer": 0, "result": {"isError": true}}\nnot json\n')
     assert found.failed
     assert session.body_of(found.answers[0])[0] == 422
+
+
+def test_half_a_character_in_json_leaves_it_json() -> None:
+    """JavaScript writes a text that it cut as an escape within the JSON that is the answer's text."""
+    text = '{"items": ["cut \\ud83d"]}'
+    result = {"result": {"content": [{"type": "text", "text": text}]}}
+    assert session.body_of(result) == (200, {"items": ["cut \ufffd"]})

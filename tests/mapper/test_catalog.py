@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from mapper import validation
 from mapper.catalog import Catalog, UnknownName, tool_name
@@ -117,14 +118,35 @@ BAD: list[tuple[Call, str]] = [
 ]
 
 
-def calls_to_check(count: int) -> int:
+def checked(wanted: dict[str, Any], value: Any) -> None:
+    """Check one argument by a schema. Raises InvalidArguments."""
+    shape = {"type": "object", "properties": {"a": wanted}, "required": [], "additionalProperties": False}
+    method = replace(CATALOG.method("slack.conversations.list"), parameters=shape, defaults={})
+    validation.check(method, {"a": value}, validation.checker(method))
+
+
+@pytest.mark.parametrize("value", [1, 1.0, "1", True, None, [1], {"a": [1.0, False]}, 0, -0.0, 2**63, [[]], "", []])
+def test_what_is_a_choice_and_what_is_twice_is_as_in_json_schema(value: Any) -> None:
+    choices: tuple[Any, ...] = (1, "1", True, [1.0], {"a": [1, False]}, 0.0, False, float(2**63), [[]], {}, "list")
+    for choice in choices:
+        enum, unique = {"enum": [choice]}, {"uniqueItems": True}
+        for wanted, held in ((enum, value), (unique, [choice, value])):
+            if Draft202012Validator(wanted).is_valid(held):
+                checked(wanted, held)
+            else:
+                with pytest.raises(InvalidArguments):
+                    checked(wanted, held)
+
+
+def calls_to_check(kind: str, count: int) -> int:
     """The calls of functions, Python's and C's, that checking a list of `count` different objects takes."""
-    wanted = {"type": "array", "uniqueItems": True}
+    items = {"enum": [{"n": n} for n in range(count)]} if kind == "enum" else {}
+    wanted = {"type": "array", "items": items, "uniqueItems": kind == "uniqueItems"}
     shape = {"type": "object", "properties": {"a": wanted}, "required": [], "additionalProperties": False}
     method = replace(CATALOG.method("slack.conversations.list"), parameters=shape, defaults={})
     validator, made = validation.checker(method), 0
-    with pytest.raises(InvalidArguments, match="uniqueItems"):
-        validation.check(method, {"a": [{"n": 1}, {"n": 1}]}, validator)
+    with pytest.raises(InvalidArguments):
+        validation.check(method, {"a": [{"n": -1}, {"n": -1}]}, validator)  # both kinds are looked at
 
     def counted(frame: Any, event: str, argument: Any) -> None:
         nonlocal made
@@ -139,9 +161,10 @@ def calls_to_check(count: int) -> int:
 
 
 @pytest.mark.promise(16)
-def test_a_long_list_costs_no_more_steps_for_each_item_than_a_short_one() -> None:
+@pytest.mark.parametrize("kind", ["uniqueItems", "enum"])
+def test_a_long_list_costs_no_more_steps_for_each_item_than_a_short_one(kind: str) -> None:
     """One agent's call would stop the daemon for minutes."""
-    assert calls_to_check(1000) < 11 * calls_to_check(100)
+    assert calls_to_check(kind, 1000) < 11 * calls_to_check(kind, 100)
 
 
 @pytest.mark.promise(16)

@@ -128,6 +128,7 @@ def test_a_command_that_ends_then_waits_until_the_browser_was_led(
     monkeypatch.setattr(webbrowser, "open", opened)
     with ExitStack() as ending:
         assert lead_browser(tmp_path / "never.html", URL, ending, wait=600)
+        assert not [each for each in threading.enumerate() if each.name == "goex-login-visit"], "it wasn't told yet"
     visits[0].join()
     assert led == [URL]
 

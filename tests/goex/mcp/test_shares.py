@@ -51,15 +51,38 @@ class Line:
         body = PING if session else OPENS
         return await self.client.post(self.address, json=body, headers=self.headers(agent, session, **more))
 
-    async def followed(self, agent: str, session: str) -> httpx2.Response:
-        """A session's stream, which stays open: as soon as the server has seen the end of what it answered before."""
-        while True:
-            asks = self.client.build_request("GET", self.address, headers=self.headers(agent, session))
-            answer = await self.client.send(asks, stream=True)
-            if answer.status_code == 200:
-                return answer
+    @contextlib.asynccontextmanager
+    async def stream(self, agent: str, session: str) -> AsyncIterator[httpx2.Response]:
+        """A session's stream, which stays open."""
+        asks = self.client.build_request("GET", self.address, headers=self.headers(agent, session))
+        answer = await self.client.send(asks, stream=True)
+        try:
+            yield answer
+        finally:
             await answer.aclose()
-            assert answer.status_code == 429
+
+    @contextlib.asynccontextmanager
+    async def unended(self, agent: str) -> AsyncIterator[None]:
+        """A request whose end doesn't come."""
+        ends = asyncio.Event()
+
+        async def body() -> AsyncIterator[bytes]:
+            yield b"{"
+            await ends.wait()
+            yield b"}"
+
+        sent = asyncio.create_task(self.client.post(self.address, content=body(), headers=self.headers(agent)))
+        try:
+            yield
+        finally:
+            ends.set()
+            await sent
+
+    async def until(self, agent: str, session: str, status: int) -> httpx2.Response:
+        """What the server says when it has seen how others began, or ended."""
+        while (answer := await self.post(agent, session)).status_code != status:
+            pass
+        return answer
 
     async def opened(self, agent: str) -> str:
         return str((await self.post(agent)).headers["mcp-session-id"])
@@ -80,36 +103,58 @@ async def line() -> AsyncIterator[Line]:
 
 
 @pytest.mark.promise(17)
-async def test_open_streams_of_one_agent_leave_room_for_another(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions = [await line.opened("one") for _ in range(2)]
-    monkeypatch.setattr(shares, "MOST_OPEN", len(sessions))
-    async with contextlib.AsyncExitStack() as streams:
-        for session in sessions:
-            follows = await line.followed("one", session)
-            streams.push_async_callback(follows.aclose)
-        refused = await line.post("one", sessions[0])
-        assert refused.status_code == 429 and "close a stream" in refused.text
+async def test_open_requests_of_one_agent_leave_room_for_another(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, leaves = await line.opened("one"), await line.opened("one")
+    monkeypatch.setattr(shares, "MOST_OPEN", 2)
+    async with line.stream("one", session), line.unended("one"):
+        refused = await line.until("one", session, 429)
+        assert "Wait for an answer" in refused.json()["error"]["message"]  # which a client shows
         assert (await line.post("two")).status_code == 200
-    status = 429
-    while status == 429:  # until it hears of their end
-        status = (await line.post("one", sessions[0])).status_code
-    assert status == 200
+        left = await line.client.delete(line.address, headers=line.headers("one", leaves))
+        assert left.status_code == 200
+    await line.until("one", session, 200)
 
 
 @pytest.mark.promise(17)
-@pytest.mark.parametrize("more", [{}, {"Host": "elsewhere.example"}], ids=["ends", "ends-whatever-it-says"])
+async def test_half_of_them_may_be_streams(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "MOST_OPEN", 4)
+    sessions = [await line.opened("one") for _ in range(3)]
+    async with line.stream("one", sessions[0]), line.stream("one", sessions[1]):
+        async with line.stream("one", sessions[2]) as third:
+            assert third.status_code == 405
+        assert (await line.post("one", sessions[2])).status_code == 200
+
+
+@pytest.mark.promise(17)
+@pytest.mark.parametrize(("path", "host"), [("", "elsewhere.example"), ("/", ""), ("x", ""), ("", "")])
 async def test_a_session_too_many_ends_the_agents_own_oldest(
-    line: Line, monkeypatch: pytest.MonkeyPatch, more: dict[str, str]
+    line: Line, monkeypatch: pytest.MonkeyPatch, path: str, host: str
 ) -> None:
     monkeypatch.setattr(shares, "MOST_SESSIONS", 3)
     other = await line.opened("two")
     first, oldest, _ = [await line.opened("one") for _ in range(3)]
     assert (await line.post("one", first)).status_code == 200  # now it isn't the oldest any more
     last = await line.opened("one")
-    await line.post("one", last, **more)  # whatever comes next ends what is too much
+    headers = line.headers("one", last, **({"Host": host} if host else {}))
+    await line.client.post(line.address + path, json=PING, headers=headers)  # whatever comes next ends what is too much
     status = {session: (await line.post("one", session)).status_code for session in (first, oldest, last)}
     assert status == {first: 200, oldest: 404, last: 200}
     assert (await line.post("two", other)).status_code == 200
+
+
+async def test_neither_a_session_in_use_ends_nor_do_those_count_that_their_clients_ended(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "MOST_SESSIONS", 3)
+    followed, idle = await line.opened("one"), await line.opened("one")
+    async with line.stream("one", followed):
+        for _ in range(4):
+            ends = await line.opened("one")
+            await line.client.delete(line.address, headers=line.headers("one", ends))
+        assert (await line.post("one", idle)).status_code == 200
+        last = [await line.opened("one") for _ in range(2)][-1]
+        for session, status in ((followed, 200), (idle, 404), (last, 200)):
+            assert (await line.post("one", session)).status_code == status
 
 
 @pytest.mark.promise(17)

@@ -122,6 +122,28 @@ def test_the_browser_is_led_to_a_question_and_no_other_user_sees_the_link(
     daemon.person("DenyAll", pb.DenyAllRequest(agent="bot"))
 
 
+def test_a_browser_that_stays_in_the_foreground_gets_the_page(tmp_path: Path) -> None:
+    """As one does that Python doesn't know: whoever opens it waits for its end."""
+    script, opened = led_browser(tmp_path)
+    script.write_text(
+        script.read_text()
+        + "there = urllib.parse.urlsplit(said[1].split()[1])\n"
+        + "link = http.client.HTTPConnection(there.netloc, timeout=60)\n"
+        + "link.request('GET', '/')\n"
+        + f"os.rename({str(opened)!r}, {str(opened)!r} + str(link.getresponse().status))\n"
+    )
+    with Daemon() as other:
+        page = subprocess.Popen(
+            [GOEX, "web", "--port", "0"], env={**other.env, "DISPLAY": ":0", "BROWSER": f"{script} %s"},
+            cwd=other.home, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            until(Path(f"{opened}200").exists, "the page")
+        finally:
+            page.send_signal(signal.SIGINT)
+            page.wait(SECONDS)
+
+
 def test_a_page_that_is_killed_before_the_answer_settles_nothing_and_loses_nothing(browser: Any) -> None:
     def opened(page: WebPage) -> Any:
         made = browser.new_context().new_page()
