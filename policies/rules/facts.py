@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from policies.accounts import Origin
 from policies.actions import ANY_VALUE, ApiCalls, Code, Files, Need, Plan, Revert, folders_of, other_paths_of
 from policies.commits import each_of
+from policies.databases import RISKS
 from policies.databases import SERVICE as DATABASES
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical
@@ -96,9 +97,10 @@ class Question:
 def questions(
     plan: Plan, *, agent: str, situation: Situation, now: datetime, catalog: Catalogued = NO_CATALOG
 ) -> tuple[Question, ...]:
-    """What is asked of the rules about this plan. At least one for each required need. What is said of a folder by
-    another of its paths may forbid and ask, and permits nothing; by that, too, it is in those that hold it on its own
-    mount, as confinement takes it. Raises InvalidInput for a commit of several that doesn't say what each is."""
+    """What is asked of the rules about this plan. At least one for each required need. What goes with a need may
+    forbid and ask, and permits nothing; so does what is said of a folder by another of its paths: by that, too, it is
+    in those that hold it on its own mount, as confinement takes it. Raises InvalidInput for a commit of several that
+    doesn't say what each is."""
     required = plan.required
     if several := each_of(plan):
         asked = [(one, questions(one, agent=agent, situation=situation, now=now, catalog=catalog)) for one in several]
@@ -113,12 +115,12 @@ def questions(
             for question in found
         )
         return tuple({_key(question): question for question in each}.values())
-    parts = tuple(_parts(plan, required, catalog))
-    common = _common(plan, situation, now, parts)
+    common = _common(plan, situation, now, tuple(_parts(plan, required, catalog)))
     kind = _kind(plan)
     made: list[Question] = []
-    for part in parts:
-        needs = [required[index] for index in part.needs]
+    every = (*required, *_besides(plan))
+    for part in _parts(plan, every, catalog):
+        needs = [every[index] for index in part.needs]
         service = catalog.services.get(part.service)
         method = service.methods.get(part.method) if service is not None and part.method else None
         recipients = _recipients(part, service, method)
@@ -143,7 +145,7 @@ def questions(
             },
             method=method,
             hidden=_hidden(part, method, recipients),
-            needs=part.needs,
+            needs=frozenset(index for index in part.needs if index < len(required)),
         )
         made.append(question)
         again = kind == "redo" or (kind == "code" and service is not None)
@@ -152,6 +154,23 @@ def questions(
             made.append(replace(question, kind=first, needs=frozenset()))  # it may forbid and ask, and permits nothing
     made += _of_target(plan, agent, common, catalog)
     return tuple(one for question in made for one in (question, *_by_other_paths(plan, question)))
+
+
+def _besides(plan: Plan) -> tuple[Need, ...]:
+    """What statements use besides, which no permission is asked for: partitions, and what triggers read."""
+    found = plan.resolved.get("besides", ())
+    statements = plan.resolved["program"]["statements"] if found else ()
+    return tuple(
+        Need(
+            service=DATABASES,
+            account=str(plan.resolved["database"]),
+            scope=f"{table}:{verb}",
+            risk=RISKS[verb],
+            methods=(verb,),
+            arguments=tuple({"statement": statements[number]["sql"]} for number in numbers),
+        )
+        for table, verb, numbers in found
+    )
 
 
 def _key(question: Question) -> bytes:
@@ -188,12 +207,12 @@ def with_target(plan: Plan, target: Plan, *, most: int, catalog: Catalogued = NO
 def of_target(plan: Plan, *, most: int, catalog: Catalogued = NO_CATALOG) -> JsonObject:
     """What rules were asked about an action, for the plan of its redo or commit: its kind, its way back and its calls.
     Of those whose JSON comes after `most` bytes, all of a method are kept as one whose arguments may be anything."""
-    required = plan.required
+    every = (*plan.required, *_besides(plan))
     parts: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for part in _parts(plan, required, catalog):
+    for part in _parts(plan, every, catalog):
         if part.folder:
             continue  # its redo and commit are about that folder themselves
-        needs = [required[index] for index in part.needs]
+        needs = [every[index] for index in part.needs]
         said = {
             "service": part.service,
             "method": part.method,

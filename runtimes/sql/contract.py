@@ -84,6 +84,7 @@ class Table:
     triggers: tuple[str, ...] = ()  # their names
     # What reading it reads besides, all the way down: what a view stands on, children, the parents of a child.
     stands_on: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()  # of these, the ones that its own permission covers: partitions and other children
     facts: Mapping[str, JsonValue] = field(default_factory=dict)
 
     def column(self, name: str) -> Column | None:
@@ -207,12 +208,14 @@ class Survey:
     can't be counted beforehand `rows` is an upper bound. `bound` is how many rows it may write in all, as far as is
     known without a look at what a condition finds: rules and limits, whose answers an agent sees, go by it; None is the
     sum of `reached`. `counters` are sequences and AUTO_INCREMENT values that move
-    and that undo doesn't set back; `strategy` is the engine's own, digested with the plan."""
+    and that undo doesn't set back; `strategy` is the engine's own, digested with the plan. `reads` are tables that what
+    runs with it (triggers, rules, defaults, CHECKs, row security) may read: what forbids one forbids it."""
 
     reached: tuple[Reached, ...]
     bound: int | None = None
     counters: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # for the person, in plain words
+    reads: tuple[str, ...] = ()
     strategy: JsonObject = field(default_factory=dict)
 
 

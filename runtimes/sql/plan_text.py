@@ -24,8 +24,9 @@ from runtimes.sql.contract import (
     Statement,
     Survey,
     Table,
+    Use,
 )
-from runtimes.sql.reads_through import behind
+from runtimes.sql.reads_through import behind, parts
 
 NAMES: Mapping[Dialect, str] = {
     Dialect.POSTGRESQL: "PostgreSQL",
@@ -99,13 +100,21 @@ def _uses(statement: Statement, schema: Schema) -> Iterator[str]:
         columns = f" (columns {', '.join(use.columns)})" if use.columns else " (all columns)"
         if use.verb in ("delete", "truncate", *_DEFINES):
             columns = ""
-        yield escape_name(f"  {_VERBS[use.verb]} {use.table}{columns}")
+        yield escape_name(f"  {_VERBS[use.verb]} {use.table}{_children(use, schema)}{columns}")
     through = behind(statement, schema)
     for view in dict.fromkeys(through.values()):
         yield escape_name(f"  reads {', '.join(one for one in through if through[one] == view)} (through {view})")
     if statement.everywhere:
         tables = ", ".join((statement.table, *statement.others))
         yield escape_name(f"  THERE IS NO WHERE: it is for every row of {tables}.")
+
+
+def _children(use: Use, schema: Schema) -> str:
+    """How many tables its permission covers besides."""
+    found = [name for name, _ in parts((use,), schema)]
+    tables = (schema.tables.get(name) for name in found)
+    what = "partition" if all(table and table.facts.get("partition") for table in tables) else "child table"
+    return f" (and its {counted(len(found), what)})" if found else ""
 
 
 _VERBS = {
@@ -138,6 +147,12 @@ def survey_lines(survey: Survey, schema: Schema, bound: int, *, uncounted: bool)
     if survey.reached:
         rows = f"{bound} row{'s' if bound != 1 else ''}"
         yield f"All of it is one transaction; should it reach more than {rows}, none of it stays."
+
+
+def reading(tables: Iterable[str]) -> Iterator[str]:
+    """What triggers, rules, defaults, CHECKs and row security of its tables may read."""
+    if names := ", ".join(tables):
+        yield escape_name(f"What runs with it may read {names}.")
 
 
 def departing(tables: Iterable[str], policy: Policy) -> Iterator[str]:

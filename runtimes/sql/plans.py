@@ -1,7 +1,9 @@
 """Plans of statements: needs, bounds, what is digested; and their programs back from them. Pure.
 
 Rules: every table that is read or written is a need of its own, those too that only a cascade or a trigger reaches; a
-write without a WHERE counts as deleting. What runs later is the program in the plan, which the digest binds.
+write without a WHERE counts as deleting. A partition that is used through its parent, and what a trigger reads, are
+decided on by what forbids them alone (`besides`). What runs later is the program in the plan, which the
+digest binds.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from runtimes.sql.contract import (
     Survey,
 )
 from runtimes.sql.database_address import facts
-from runtimes.sql.reads_through import behind
+from runtimes.sql.reads_through import behind, beside, parts
 
 
 def written(program: Program) -> frozenset[str]:
@@ -62,15 +64,19 @@ def plan(
     most = 0 if reads else stepped(rows_written)
     bound = 0 if reads else stepped(rows_written if survey.bound is None else survey.bound)
     needs = _needs(action.database, program, reached, policy, schema)
+    undo_program = read_program(pair["undo"]) if pair is not None else None
+    undo_needs = _needs(action.database, undo_program, (), "reversal", schema) if undo_program is not None else ()
+    asked = {need.scope.rpartition(":")[0] for need in (*needs, *undo_needs)} - {""}
+    read = set(beside(survey.reads, schema)) - {one.table for one in reached}
+    besides = _besides(program, reached, schema, read)
+    uses = [use for one in (program, undo_program) if one is not None for each in one.statements for use in each.uses]
+    children = {name for name, _ in parts((*uses, *reached), schema)}
+    within = children - asked - read
+    through = {name for one in program.statements for name in behind(one, schema)} | children
+    tables = asked | children | read
+    needs += tuple(replace(need, why="undo") for need in undo_needs)
     if departs:
         needs += (_special(action.database, OTHERWISE, dict.fromkeys(one.sql for one in program.statements)),)
-    through = {name for one in program.statements for name in behind(one, schema)}
-    tables = {*_named(program), *(one.table for one in reached), *through}
-    if pair is not None:
-        undo_program = read_program(pair["undo"])
-        tables |= _named(undo_program) | {name for one in undo_program.statements for name in behind(one, schema)}
-        undo_needs = _needs(action.database, undo_program, (), "reversal", schema)
-        needs += tuple(replace(need, why="undo") for need in undo_needs)
     if reads:
         undo_class, undo_text = UndoClass.NOTHING, "It only reads: there is nothing to take back."
     else:
@@ -99,6 +105,8 @@ def plan(
                 {"table": one.table, "verb": one.verb, "rows": stepped(one.rows), "why": one.why} for one in reached
             ],
             **({"through": sorted(through)} if through else {}),  # that are read, and no statement names
+            **({"within": sorted(within)} if within else {}),  # that their parents' permissions cover
+            **({"besides": [[*key, numbers] for key, numbers in sorted(besides.items())]} if besides else {}),
             "counters": list(survey.counters),
             "notes": list(survey.notes),
             "most": most,  # that it is held to; `bounds` are what rules and limits go by, and say less of the data
@@ -111,15 +119,12 @@ def plan(
             f"Database: {plan_text.where(action.database, place)}",
             *plan_text.program_lines(program, schema),
             *(plan_text.survey_lines(survey, schema, most, uncounted=_uncounted(program)) if not reads else ()),
+            *plan_text.reading(sorted(read - asked)),
             *(plan_text.departing(departs, policy) if departs else ()),
             *(_pair_said(pair) if pair is not None else ()),
         ),
         undo=undo,
     )
-
-
-def _named(program: Program) -> set[str]:
-    return {use.table for one in program.statements for use in one.uses}
 
 
 def _uncounted(program: Program) -> bool:
@@ -161,6 +166,19 @@ def _pair_said(pair: JsonObject) -> Iterator[str]:
 def _undo_texts(pair: JsonObject) -> Iterator[str]:
     for one in pair["undo"]["statements"]:
         yield from plan_text.barred(one["sql"])
+
+
+def _besides(
+    program: Program, reached: Iterable[Reached], schema: Schema, reads: Iterable[str]
+) -> dict[tuple[str, str], list[JsonValue]]:
+    """Of each table and verb that needs no permission of its own, the statements, by their numbers."""
+    found: dict[tuple[str, str], list[JsonValue]] = {}
+    for number, statement in enumerate(program.statements):
+        for key in parts(statement.uses, schema):
+            found.setdefault(key, []).append(number)
+    for key in (*parts(reached, schema), *((name, "select") for name in reads)):
+        found.setdefault(key, list(range(len(program.statements))))
+    return found
 
 
 def _needs(
@@ -321,6 +339,7 @@ def reverting(
     undo_text: str,
 ) -> Plan:
     """Return the plan of a revert, with what is `kept` of its target's."""
+    kept = (*kept, *({"within"} & target.resolved.keys()))
     return Plan(
         action=revert,
         needs=needs,

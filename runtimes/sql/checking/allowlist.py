@@ -76,9 +76,18 @@ def allow(tree: exp.Expr, schema: Schema, *, inserted: bool = False, variables: 
 
 
 _PLAINER = "Say it in plain SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER or DROP statements, without that."
+_PAST = "An undo couldn't take it back: run it past GoEx, as the table's owner."
+_INSTEAD = {
+    "SET": "Leave it out: GoEx sets its own connection up.",
+    "USE": "Leave it out: an entry is one database.",
+    "setval": "An undo sets no counter back: name the key in your INSERT, or run it past GoEx, as the table's owner.",
+    **dict.fromkeys(("ANALYZE", "OPTIMIZE", "REINDEX", "VACUUM", "REFRESH"), _PAST),
+}
 
 
-def refused(what: str, next_step: str = _PLAINER) -> Unsupported:
+def refused(what: str, next_step: str = "") -> Unsupported:
+    """The error for what isn't listed; without `next_step` that of its kind."""
+    next_step = next_step or _INSTEAD.get(what, _PLAINER)
     return Unsupported(f"{what} isn't on the list of what GoEx runs on a database.", next_step=next_step)
 
 
@@ -124,7 +133,7 @@ def _function(node: exp.Anonymous, dialect: Dialect) -> None:
     if not isinstance(name, str) or name.casefold() not in FUNCTIONS[dialect]:
         raise refused(
             f"The function {str(node.name)[:60]}",
-            "Use one that computes from its arguments, or write the value itself.",
+            _INSTEAD.get(str(name).casefold(), "Use one that computes from its arguments, or write the value itself."),
         )
     if name.casefold() in ("printf", "format") and dialect is not Dialect.MARIADB:
         first = node.expressions[0] if node.expressions else None

@@ -97,8 +97,9 @@ def _settled(tokens: list[Token], dialect: Dialect) -> exp.Expr:
 
 
 def _queried(tokens: list[Token], dialect: Dialect) -> list[Token]:
-    """SHOW, DESCRIBE, some PRAGMAs and PostgreSQL's CREATE TABLE … AS TABLE are read as the queries that they are short
-    for, and shown as these. MariaDB's RENAME TABLE of one table is an ALTER TABLE, and so is CREATE FULLTEXT INDEX."""
+    """SHOW, DESCRIBE, DO, some PRAGMAs and PostgreSQL's CREATE TABLE … AS TABLE are read as the queries that they are
+    short for, and shown as these. MariaDB's RENAME TABLE of one table is an ALTER TABLE, and so is CREATE FULLTEXT
+    INDEX."""
     words = [token.text.upper() for token in tokens]
     if dialect is Dialect.MARIADB and words[:2] == ["RENAME", "TABLE"] and len(words) == 5 and words[3] == "TO":
         alter, rename = _tokens("ALTER TABLE RENAME", dialect)[::2]
@@ -107,6 +108,8 @@ def _queried(tokens: list[Token], dialect: Dialect) -> list[Token]:
     if dialect is Dialect.MARIADB and full_text:
         alter, table, add = _tokens("ALTER TABLE ADD", dialect)
         return [alter, table, tokens[5], add, tokens[1], tokens[2], tokens[3], *tokens[6:]]
+    if dialect is Dialect.MARIADB and words[:1] == ["DO"] and tokens[0].token_type is not TokenType.IDENTIFIER:
+        return [*_tokens("SELECT", dialect), *tokens[1:]]
     if dialect is Dialect.POSTGRESQL and words[:1] == ["TABLE"] and _TABLE.fullmatch(" ".join(map(_shape, tokens))):
         return [*_tokens("SELECT * FROM", dialect), *tokens[1:]]
     if dialect is Dialect.POSTGRESQL and (made := _AS_TABLE.fullmatch(" ".join(map(_shape, tokens)))):
@@ -125,6 +128,11 @@ def _shape(token: Token) -> str:
     """A word in capitals; a quotation mark for what is in quotes."""
     quotes = {TokenType.STRING: "'", TokenType.IDENTIFIER: '"'}
     return quotes.get(token.token_type) or token.text.upper()
+
+
+def _setting(token: Token) -> str:
+    """A word in capitals, a text in its quotes."""
+    return f"'{token.text.upper()}'" if token.token_type is TokenType.STRING else _shape(token)
 
 
 def _tokens(text: str, dialect: Dialect) -> list[Token]:
@@ -194,8 +202,11 @@ _WORK = {
 # Settings at the head of scripts: of the connection's encoding, which is UTF-8; of how long to wait, which GoEx limits
 # itself; and of foreign keys, which GoEx keeps.
 _HOLDS_ANYWAY = {
-    Dialect.POSTGRESQL: re.compile(r"SET (?:LOCAL |SESSION )?(?:STATEMENT_TIMEOUT|LOCK_TIMEOUT) (?:=|TO) (?:'|[0-9]+)"),
-    Dialect.MARIADB: re.compile("SET NAMES (?:UTF8MB4)"),
+    Dialect.POSTGRESQL: re.compile(
+        r"SET (?:LOCAL |SESSION )?(?:STATEMENT_TIMEOUT|LOCK_TIMEOUT) (?:=|TO) (?:'[^']*'|[0-9]+)"
+        r"|SET (?:NAMES|CLIENT_ENCODING (?:=|TO)) 'UTF-?8'"
+    ),
+    Dialect.MARIADB: re.compile("SET NAMES (?:UTF8MB4|'UTF8MB4')"),
     Dialect.SQLITE: re.compile(r"PRAGMA FOREIGN_KEYS (?:= (?:ON|1|TRUE|YES)|\( (?:ON|1) \))"),
 }
 
@@ -204,7 +215,7 @@ def _bare(statements: list[list[Token]], dialect: Dialect) -> list[list[Token]]:
     """The statements without BEGIN in front of them all and COMMIT behind them all, without savepoints that are
     released again, and without settings that hold anyway: GoEx runs them in one transaction. Anywhere else, or one
     without the other, these mean something else. Raises Unsupported."""
-    left = [one for one in statements if not _HOLDS_ANYWAY[dialect].fullmatch(" ".join(map(_shape, one)))]
+    left = [one for one in statements if not _HOLDS_ANYWAY[dialect].fullmatch(" ".join(map(_setting, one)))]
     statements = left or statements
     begins, ends, more = _WORK[dialect]
     if len(statements) > 1 and _is(statements[0], begins, more) and _is(statements[-1], ends, more):

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 
 from policies.jsonvalue import JsonValue
+from runtimes.sql.contract import Schema
 from runtimes.sql.mariadb.wire import Wire
 
 _NAMES = re.compile(r"`((?:[^`]|``)*)`|([\w$]+)")
@@ -40,6 +42,19 @@ def standing(
     ):
         if name.lower() != names[0].lower() and _has(text, names[:1]) and _has(text, names[1:]):
             found[f"view {name}"] = _digest(text)
+    return found
+
+
+def named(schema: Schema, tables: Iterable[str]) -> set[str]:
+    """The tables that triggers of these name, and triggers of those in turn."""
+    found: set[str] = set()
+    waiting = [name for name in tables if name in schema.tables]
+    while waiting:
+        texts = [str(trigger[3]) for trigger in schema.tables[waiting.pop()].facts["triggers"]]
+        others = [name for name in schema.tables if name not in found]
+        new = [name for name in others if any(text and _has(text, (name,)) for text in texts)]
+        found |= set(new)
+        waiting += new
     return found
 
 

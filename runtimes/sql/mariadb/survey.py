@@ -17,7 +17,7 @@ from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.checking.functions import FUNCTIONS, MARIADB_GEOMETRIES, MARIADB_SINCE
 from runtimes.sql.checking.nodes import names
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
-from runtimes.sql.mariadb import definitions, privileges, routines, several
+from runtimes.sql.mariadb import built_on, definitions, privileges, routines, several
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
 from runtimes.sql.mariadb.definitions_reversed import Definition, needed, planned
 from runtimes.sql.mariadb.errors import quoted
@@ -115,6 +115,7 @@ class Looked:
     steps: list[Step]
     tables: dict[str, None] = field(default_factory=dict)  # that it writes, by itself and through cascades
     notes: list[str] = field(default_factory=list)
+    reads: tuple[str, ...] = ()  # tables that triggers name
     exact: bool = True
     definition: Definition | None = None  # of one that defines
 
@@ -158,6 +159,7 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
                 raise
             found.exact = False
             found.notes.append(f"Redo after an undo isn't there for this: {error.message}")
+    found.reads = tuple(sorted(built_on.named(schema, found.tables) - found.tables.keys()))
     if writing or any(explains_write(one) for one in program.statements):
         routines.refuse_views(wire, schema, read)
     return found
@@ -396,6 +398,7 @@ def survey(
         bound=sum(one.rows for one in sized),
         counters=tuple(counters),
         notes=tuple(dict.fromkeys(looked.notes)),
+        reads=looked.reads,
         strategy={"exact": looked.exact, "tables": sorted(looked.tables)},
     )
 

@@ -8,12 +8,12 @@ counts the rows that a transaction writes in each table, and more than was caugh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from runtimes.sql.contract import Program, Verb
-from runtimes.sql.postgres.relations import DELETE, INSERT, UPDATE, Catalog, Trigger
+from runtimes.sql.postgres.relations import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Trigger
 
 Why = Literal["statement", "cascade", "trigger"]
 
@@ -30,6 +30,9 @@ class Reach:
     why: Why
     columns: frozenset[str] = frozenset()
     source: str = ""  # the table whose change brings it
+
+
+_WORD = re.compile(r'"((?:[^"]|"")+)"|([^\W\d][\w$]*)')
 
 
 def closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
@@ -92,6 +95,27 @@ def _cascades(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
             continue
         columns = frozenset(key.columns) if verb == "update" else frozenset[str]()
         yield Reach(key.child, verb, "cascade", columns, reach.table)
+
+
+def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Iterator[str]:
+    """The tables that are named by what runs where rows are written (triggers, rules, defaults, CHECKs, and what these
+    call), or that row security reads."""
+    words: set[str] = set()
+    for reach in reaches:
+        relation = catalog.relations.get(reach.table)
+        for one in catalog.members(relation) if relation is not None else ():
+            fired = (each for each in one.firing if each.events & EVENTS.get(reach.verb, TRUNCATE))
+            texts = [text for each in fired for text in (each.definition, *each.texts)]
+            texts += [*one.rules, *(each.source for each in one.computes if reach.verb in ("insert", "update"))]
+            words |= {quoted or plain.lower() for text in texts for quoted, plain in _WORD.findall(text)}
+    names = {use.table for one in program.statements for use in one.uses}
+    used = [catalog.relations[name] for name in names & catalog.relations.keys()]
+    used += [catalog.by_oid[oid] for one in used for oid in one.stands_on if oid in catalog.by_oid]
+    guards = {name for one in used if one.row_security for name in one.guards}
+    written = {reach.table for reach in reaches}
+    yield from sorted(
+        guards | {name for name, one in catalog.relations.items() if one.plain in words and name not in written}
+    )
 
 
 def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:

@@ -84,6 +84,7 @@ class Relation:
     stands_on: tuple[int, ...]  # of a view: the tables and views that its query names
     inherited: bool  # others inherit from it (of a partitioned table: its partitions)
     row_security: bool
+    guards: tuple[str, ...]  # what its row security policies read
     owned: bool
     privileges: frozenset[str]
     seen: bool

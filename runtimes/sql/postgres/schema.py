@@ -124,6 +124,12 @@ SELECT pg_catalog.json_build_object(
           AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend e WHERE e.classid = d.refclassid AND e.objid = d.refobjid
             AND e.deptype = 'e' AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc p WHERE p.oid = d.refobjid
               AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND p.provolatile <> 'i'))))),
+ 'guards', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
+    p.polrelid::pg_catalog.int8, n.nspname, c.relname))
+    FROM pg_catalog.pg_policy p JOIN rel ON rel.oid = p.polrelid
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass AND d.objid = p.oid
+    JOIN pg_catalog.pg_class c ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.oid = d.refobjid
+    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid <> p.polrelid),
  'far', (SELECT pg_catalog.json_agg(DISTINCT c.relname) FROM pg_catalog.pg_class c WHERE c.relkind = 'f'),
  'computes', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
     made.relation::pg_catalog.int8, d.refobjid::pg_catalog.int8))
@@ -166,6 +172,7 @@ class _Parts:
     checks: list[Check] = field(default_factory=list)
     computes: tuple[Function, ...] = ()
     judged: bool = False
+    guards: list[str] = field(default_factory=list)
     composites: list[JsonValue] = field(default_factory=list)
 
 
@@ -193,6 +200,8 @@ def load(link: Link) -> Catalog:
     foreign = []
     for oid in found["judged"] or ():
         parts[oid].judged = True
+    for oid, schema, name in found["guards"] or ():
+        parts[oid].guards.append(called(schema, name))
     for oid, *attribute in found["composites"] or ():
         parts[oid].composites.append(attribute)
     for oid, kind, name, parent, on_delete, on_update, columns, parents, text, inherited, valid, comment in (
@@ -236,12 +245,15 @@ def load(link: Link) -> Catalog:
     made = [_relation(row, names[row[0]], parts[row[0]]) for row in relations]
     by_name = {each.name: each for each in made}
     stands_on = _stands_on(found["beneath"] or [], found["opaque"] or [])
-    tables = {each.name: _table(each, parts[each.oid], stands_on.get(each.name, ())) for each in made if each.seen}
+    tables = {
+        each.name: _table(each, parts[each.oid], *stands_on.get(each.name, ((), ()))) for each in made if each.seen
+    }
     digest = hashlib.sha256(
         canonical(
             [[each.name, each.definition] for each in made]
             + [["more", found["events"], found["shadows"], found["operators"], functions.digest()]]
-            + [["reads", name, *under] for name, under in sorted(stands_on.items())]
+            + [["reads", name, *under] for name, (under, _) in sorted(stands_on.items())]
+            + [["parts", name, *some] for name, (_, some) in sorted(stands_on.items()) if some]
         )
     ).hexdigest()
     return Catalog(
@@ -265,14 +277,24 @@ def load(link: Link) -> Catalog:
     )
 
 
-def _stands_on(edges: list[list[str]], opaque: list[list[str]]) -> dict[str, tuple[str, ...]]:
-    """What reading a relation reads besides, also of relations that GoEx's user can't see."""
-    beneath: dict[str, list[str]] = {called(*one): [ANY] for one in opaque}
-    above: dict[str, list[str]] = {}
+def _stands_on(edges: list[list[str]], opaque: list[list[str]]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """What reading a relation reads besides, also of relations that GoEx's user can't see; and what of that is there
+    since it, or what it stands on, has children."""
+    sides: dict[str, dict[str, list[str]]] = {
+        "view": {called(*one): [ANY] for one in opaque},
+        "child": {},
+        "parent": {},
+    }
     for way, schema, name, other_schema, other in edges:
-        side = above if way == "parent" else beneath
-        side.setdefault(called(schema, name), []).append(called(other_schema, other))
-    return {name: tuple(closure(name, beneath, above)) for name in {*beneath, *above}}
+        sides[way].setdefault(called(schema, name), []).append(called(other_schema, other))
+    views, children, above = sides.values()
+    beneath = {name: [*views.get(name, ()), *children.get(name, ())] for name in {*views, *children}}
+    found = {}
+    for name in {*beneath, *above}:
+        read = closure(name, beneath, above)
+        own = closure(name, views, above)
+        found[name] = tuple(read), tuple(one for one in read if one not in own)
+    return found
 
 
 def _notes(prepared: int, temporary: bool, events: bool) -> tuple[str, ...]:
@@ -323,7 +345,8 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         for column, type_, required, generated, identity, default, _collation, sequence in raw
     )
     own_rules = tuple(rule for rule in rules or () if kind not in "vm" or " AS\n    ON SELECT " not in rule)
-    text = canonical([kind, persistence, partition, children, row_security, raw, rules, sorted(parts.texts)])
+    about = [kind, persistence, partition, children, row_security, raw, rules, sorted(parts.texts)]
+    text = canonical([*about, sorted(parts.guards)] if parts.guards else about)
     return Relation(
         oid=oid,
         schema=schema,
@@ -336,6 +359,7 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         stands_on=tuple(stands_on or ()),
         inherited=children,
         row_security=row_security,
+        guards=tuple(parts.guards),
         owned=owned,
         privileges=frozenset((privileges or "").split(",")) - {""},
         seen=bool(privileges) or some or owned,
@@ -365,7 +389,7 @@ def _sequence(column: list[Any]) -> str:
     return ""
 
 
-def _table(relation: Relation, parts: _Parts, stands_on: tuple[str, ...]) -> Table:
+def _table(relation: Relation, parts: _Parts, stands_on: tuple[str, ...], children: tuple[str, ...]) -> Table:
     return Table(
         name=relation.name,
         kind="table" if relation.kind in "rp" else "view" if relation.kind == "v" else "other",
@@ -375,5 +399,6 @@ def _table(relation: Relation, parts: _Parts, stands_on: tuple[str, ...]) -> Tab
         foreign_keys=tuple(parts.keys),
         triggers=tuple(trigger.name for trigger in relation.triggers),
         stands_on=stands_on,
-        facts={"indexes": sorted(parts.indexes)},
+        parts=children,
+        facts={"indexes": sorted(parts.indexes), "partition": relation.partition},
     )

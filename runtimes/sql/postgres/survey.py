@@ -14,7 +14,7 @@ from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.checking.parse import unexplained
 from runtimes.sql.contract import Dialect, Policy, Program, Reached, Statement, Survey, Verb
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.reach import Why
+from runtimes.sql.postgres.reach import Why, reads
 from runtimes.sql.postgres.relations import Catalog, literal
 from runtimes.sql.postgres.strategy import Strategy, choose
 
@@ -40,6 +40,7 @@ def survey(link: Link, catalog: Catalog, program: Program, policy: Policy) -> Su
         bound=sum(one.rows for one in sized),
         counters=strategy.counters,
         notes=tuple(notes),
+        reads=tuple(reads(catalog, program, strategy.reaches)),
         strategy=strategy.facts(),
     )
 

@@ -224,12 +224,15 @@ class Connection:
             yield
 
     @contextmanager
-    def noting(self, into: set[Write]) -> Iterator[None]:
-        """Inside, everything is allowed and every write that a statement holds is noted; nothing may run in it."""
+    def noting(self, into: set[Write], reads: set[str]) -> Iterator[None]:
+        """Inside, everything is allowed and every write that a statement holds is noted, and what triggers and views
+        read; nothing may run in it."""
 
         def allowed(code: int, first: str | None, second: str | None, base: str | None, inside: str | None) -> bool:
             if code in _WRITING and first is not None and first not in _CATALOG:
                 into.add((_WRITING[code], first, inside or ""))
+            elif code == apsw.SQLITE_READ and first and inside:
+                reads.add(first)
             return True
 
         before = self.db.limit(apsw.SQLITE_LIMIT_LENGTH, _PREPARED)

@@ -40,6 +40,7 @@ class Reach:
     pages: str
     all_writes: frozenset[tuple[str, str]] = frozenset()
     replaces: bool = False  # rows can go by a table's own ON CONFLICT REPLACE
+    reads: frozenset[str] = frozenset()  # by triggers and views
 
     def plain(self, statement: Statement) -> bool:
         """Whether it does one thing to one table, and nothing follows from that."""
@@ -53,8 +54,9 @@ def reach(connection: Connection, program: Program, schema: Schema) -> Reach:
     if any(statement.verb in _DEFINE for statement in program.statements):
         return _reach_of_definitions(connection, program, schema)
     writes: set[Write] = set()
+    reads: set[str] = set()
     for statement in program.statements:
-        found = _explained(connection.db, connection, statement)
+        found = _explained(connection.db, connection, statement, reads)
         if statement.sql.startswith("EXPLAIN "):  # what is explained isn't run
             continue
         if statement.verb == "select" and found:
@@ -74,7 +76,7 @@ def reach(connection: Connection, program: Program, schema: Schema) -> Reach:
     pairs |= more
     follow = cascades(schema, pairs) | _inner(schema, {table for _, table in pairs})
     why = _why_pages(connection, schema, pairs)
-    return Reach(frozenset(writes), follow, why, frozenset(pairs | follow), replaces=bool(more))
+    return Reach(frozenset(writes), follow, why, frozenset(pairs | follow), replaces=bool(more), reads=frozenset(reads))
 
 
 def _inner(schema: Schema, names: set[str]) -> set[tuple[str, str]]:
@@ -88,10 +90,12 @@ def _inner(schema: Schema, names: set[str]) -> set[tuple[str, str]]:
     }
 
 
-def _explained(db: apsw.Connection, connection: Connection, statement: Statement) -> set[Write]:
+def _explained(
+    db: apsw.Connection, connection: Connection, statement: Statement, reads: set[str] | None = None
+) -> set[Write]:
     writes: set[Write] = set()
     try:
-        with connection.noting(writes):
+        with connection.noting(writes, set() if reads is None else reads):
             _explain(db, statement)
     except apsw.Error as error:
         raise refused_text(error) from error
@@ -138,12 +142,13 @@ def _reach_of_definitions(connection: Connection, program: Program, schema: Sche
         if use.verb not in ("select", "create", "alter")
     }
     fired: set[Write] = set()
+    reads: set[str] = set()
     for statement in program.statements:
         if statement.verb in ("insert", "update", "delete"):
             with suppress(GoexError):  # it writes what an earlier one makes: in a new table, which has no triggers
-                fired |= {write for write in _explained(connection.db, connection, statement) if write[2]}
+                fired |= {write for write in _explained(connection.db, connection, statement, reads) if write[2]}
     pairs |= {(verb, table) for verb, table, _ in fired}
-    return Reach(frozenset(fired), cascades(schema, pairs), "definitions change")
+    return Reach(frozenset(fired), cascades(schema, pairs), "definitions change", reads=frozenset(reads))
 
 
 def _fills(statement: Statement) -> bool:
@@ -237,6 +242,7 @@ def survey(connection: Connection, program: Program, policy: Policy, limits: Lim
         bound=sum(one.rows for one in sized),
         counters=_counters(program, schema, kind),
         notes=tuple(notes),
+        reads=tuple(sorted(found.reads - {table for _, table in found.all_writes})),
         strategy={**strategy, "kind": kind},
     )
 

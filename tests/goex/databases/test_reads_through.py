@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from goex.rpc import databases_pb2 as db
 from goex.rpc import goex_pb2 as pb
 from tests.goex.daemon.test_rules import apply
 from tests.goex.databases.conftest import Shop
 from tests.goex.databases.servers import Served, on_mariadb, on_postgres
 from tests.services.mariadb import MariaDb
-from tests.support.entries import Client, results
+from tests.support.entries import Client, changes, results
 
 RULES = """
 @id("no-{table}") forbid (principal, action == Action::"sql", resource) when {{ context.tables.contains("{table}") }};
@@ -129,15 +131,19 @@ def test_other_ways_to_a_table_of_postgresql(on_server: Served) -> None:
         read(on_server, "SELECT * FROM others")
 
 
+CHILDREN = (
+    "CREATE TABLE parent (id int, note text)",
+    "CREATE TABLE child () INHERITS (parent)",
+    "CREATE TABLE parts (id int, note text) PARTITION BY RANGE (id)",
+    "CREATE TABLE part_one PARTITION OF parts FOR VALUES FROM (0) TO (10)",
+    "CREATE TABLE part_two PARTITION OF parts FOR VALUES FROM (10) TO (20)",
+    "CREATE VIEW over_one AS SELECT * FROM part_one",
+    "CREATE VIEW over_parts AS SELECT * FROM parts",
+)
+
+
 def test_children_and_partitions_of_postgresql_both_ways(on_server: Served) -> None:
-    on_server.change(
-        "CREATE TABLE parent (id int, note text)",
-        "CREATE TABLE child () INHERITS (parent)",
-        "CREATE TABLE parts (id int, note text) PARTITION BY RANGE (id)",
-        "CREATE TABLE part_one PARTITION OF parts FOR VALUES FROM (0) TO (10)",
-        "CREATE TABLE part_two PARTITION OF parts FOR VALUES FROM (10) TO (20)",
-        "CREATE VIEW over_one AS SELECT * FROM part_one",
-    )
+    on_server.change(*CHILDREN)
     for forbidden, refused, allowed in (
         ("child", ("child", "parent"), ("parts",)),
         ("parent", ("child", "parent"), ("part_one",)),
@@ -149,6 +155,152 @@ def test_children_and_partitions_of_postgresql_both_ways(on_server: Served) -> N
                 denied(on_server, forbidden, f"SELECT * FROM {table}")
             for table in allowed:
                 read(on_server, f"SELECT * FROM {table}")
+
+
+def test_a_permission_for_a_parent_covers_its_children(on_server: Served) -> None:
+    on_server.change(*CHILDREN)
+    on_server.change("INSERT INTO parts VALUES (1, 'one'), (11, 'two')")
+    permit = '@id("{0}") permit (principal, action == Action::"sql", resource) when {{ context.scopes == ["{0}"] }};'
+    scopes = (
+        "parts:select",
+        "parts:update",
+        "parent:select",
+        "over_parts:select",
+        "over_one:select",
+        "part_one:select",
+    )
+    apply(on_server.client.daemon, "\n".join(permit.format(one) for one in scopes[:-1]))
+    try:
+        for sql in ("SELECT * FROM parts", "SELECT * FROM over_parts", "TABLE parent"):
+            read(on_server, sql)
+        done: pb.Finished = on_server.sql("UPDATE parts SET note = 'new'").ended()
+        assert changes(done) == ["parts: 2 rows updated"]
+        undone: pb.Finished = on_server.client.revert(done.action.id).approve()
+        assert not undone.HasField("problem"), undone.problem
+        assert on_server.look("SELECT note FROM parts ORDER BY id") == [("one",), ("two",)]
+        for sql, missing in (("SELECT * FROM part_one", "part_one"), ("SELECT * FROM over_one", "part_one")):
+            question = (asked := on_server.sql(sql)).question()
+            assert f"{missing}:select is not granted" in question.reason, question.reason
+            assert asked.deny_known(question.id).action.state == "denied"
+    finally:
+        apply(on_server.client.daemon, "")
+
+
+@pytest.mark.parametrize("of", ["context.tables", "context.scopes"])
+def test_a_partition_that_is_forbidden_isnt_used_through_its_parent(on_server: Served, of: str) -> None:
+    on_server.change(*CHILDREN)
+    done = on_server.run("INSERT INTO parts VALUES (1, 'one')")
+    assert not on_server.client.revert(done.action.id).approve().HasField("problem")
+    names = ["part_one"] if of == "context.tables" else [f"part_one:{verb}" for verb in ("select", "insert", "delete")]
+    forbid = '@id("no-part_one") forbid (principal, action, resource) when {{ {0}.containsAny({1}) }};'
+    apply(on_server.client.daemon, forbid.format(of, json.dumps(names)))
+    try:
+        for sql in (
+            "SELECT count(*) FROM parts",
+            "SELECT * FROM over_parts",
+            "INSERT INTO parts VALUES (11, 'two')",
+            "DELETE FROM parts",
+        ):
+            denied(on_server, "part_one", sql)
+        again: pb.Finished = on_server.client.revert(done.action.id, "redo").ended()
+        assert "Rule no-part_one" in again.problem.message, again
+    finally:
+        apply(on_server.client.daemon, "")
+
+
+def check_triggers(shop: Shop | Served) -> None:
+    sql = "INSERT INTO orders (id, status) VALUES (50, 'new') RETURNING status"
+    with forbidding(shop.client, "customers"):
+        denied(shop, "customers", sql)
+    with forbidding(shop.client, "elsewhere"):
+        question = (asked := shop.sql(sql)).question()
+        (line,) = (one for one in question.lines if one.startswith("What runs with it may read "))
+        assert "customers" in line
+        assert [need.scope for need in question.needs] == ["orders:insert", "orders:select"]
+        assert asked.deny_known(question.id).action.state == "denied"
+
+
+def test_what_a_trigger_of_sqlite_reads_may_be_forbidden(shop: Shop) -> None:
+    shop.change(
+        "CREATE TRIGGER told AFTER INSERT ON orders BEGIN"
+        " UPDATE orders SET status = (SELECT max(secret) FROM customers) WHERE id = NEW.id; END"
+    )
+    with forbidding(shop.client, "customers"):
+        denied(shop, "customers", "INSERT INTO orders (id, status) VALUES (50, 'new')")
+        denied(shop, "customers", "CREATE TABLE other (id int); INSERT INTO orders (id) VALUES (50)")
+
+
+@pytest.mark.parametrize("named", ["customers", "people"])
+def test_what_a_trigger_of_mariadb_reads_may_be_forbidden(mariadb: MariaDb, client: Client, named: str) -> None:
+    with on_mariadb(mariadb, client) as shop:
+        shop.change(
+            *VIEWS,
+            "CREATE TRIGGER told BEFORE INSERT ON orders FOR EACH ROW"
+            f" SET NEW.status = (SELECT max(secret) FROM {named})",
+        )
+        shop.add()
+        check_triggers(shop)
+
+
+def test_what_a_trigger_of_another_trigger_of_mariadb_reads_may_be_forbidden(mariadb: MariaDb, client: Client) -> None:
+    with on_mariadb(mariadb, client) as shop:
+        shop.change(
+            "CREATE TABLE first (id int PRIMARY KEY)",
+            "CREATE TRIGGER writes AFTER INSERT ON first FOR EACH ROW INSERT INTO orders (id) VALUES (NEW.id)",
+            "CREATE TRIGGER told BEFORE INSERT ON orders FOR EACH ROW"
+            " SET NEW.status = (SELECT max(secret) FROM customers)",
+        )
+        shop.add(terms=db.Terms(policy="versioning", hold_hours=1))
+        for table in ("customers", "orders"):
+            with forbidding(client, table):
+                denied(shop, table, "INSERT INTO first VALUES (60)")
+
+
+READING = "CREATE FUNCTION told() RETURNS text LANGUAGE sql STABLE AS 'SELECT max(secret) FROM customers'"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (
+            "CREATE FUNCTION tells() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$BEGIN NEW.status := told(); RETURN NEW; END$$",
+            "CREATE TRIGGER told BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION tells()",
+        ),
+        ("ALTER TABLE orders ADD COLUMN told text DEFAULT told()",),
+        ("ALTER TABLE orders ADD CONSTRAINT told CHECK (status <> told())",),
+    ],
+    ids=["trigger", "default", "check"],
+)
+def test_what_runs_with_a_write_of_postgresql_may_be_forbidden(on_server: Served, statements: tuple[str, ...]) -> None:
+    on_server.change(READING, *statements)
+    check_triggers(on_server)
+
+
+def test_what_row_security_of_postgresql_reads_may_be_forbidden(on_server: Served) -> None:
+    on_server.change(
+        "ALTER TABLE orders ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE orders FORCE ROW LEVEL SECURITY",
+        "CREATE POLICY own ON orders USING (EXISTS (SELECT 1 FROM customers c WHERE c.id = customer AND name = 'one'))",
+    )
+    with forbidding(on_server.client, "customers"):
+        denied(on_server, "customers", "SELECT id FROM orders")
+    with forbidding(on_server.client, "elsewhere"):
+        read(on_server, "SELECT id FROM orders")
+
+
+def test_the_question_tells_how_many_partitions_are_read(on_server: Served) -> None:
+    on_server.change(*CHILDREN)
+    for sql, line in (
+        ("SELECT id FROM parts", "  reads parts (and its 2 partitions) (columns id)"),
+        ("DELETE FROM parts", "  deletes rows of parts (and its 2 partitions)"),
+        ("SELECT * FROM parent", "  reads parent (and its 1 child table) (all columns)"),
+        ("SELECT * FROM over_parts", "  reads over_parts (and its 2 partitions) (all columns)"),
+    ):
+        question = (asked := on_server.sql(sql)).question()
+        assert line in question.lines, question.lines
+        assert not [need.scope for need in question.needs if need.scope.startswith(("part_", "child"))]
+        assert asked.deny_known(question.id).action.state == "denied"
 
 
 def test_the_question_names_the_tables_behind_a_view(shop: Shop) -> None:

@@ -83,6 +83,49 @@ def test_a_transaction_around_all_statements_is_the_one_that_goex_begins_and_end
             assert check(f"{begin};\n{inside};\n{end}", shop(dialect), database="shop") == plain, (begin, end)
 
 
+@pytest.mark.parametrize(
+    ("dialect", "setting"),
+    [
+        (M, "SET NAMES utf8mb4"),
+        (M, "SET NAMES 'utf8mb4'"),
+        (M, 'set names "UTF8MB4"'),
+        (P, "SET NAMES 'utf8'"),
+        (P, "SET client_encoding = 'UTF8'"),
+        (P, "SET client_encoding TO 'UTF-8'"),
+        (P, "SET lock_timeout = '5s'"),
+    ],
+)
+def test_a_setting_that_holds_anyway_is_left_out(dialect: Dialect, setting: str) -> None:
+    assert one(f"{setting}; SELECT 1", dialect).sql == "SELECT 1"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "says"),
+    [
+        (M, "SET NAMES 'latin1'; SELECT 1", "connection"),
+        (M, "SET NAMES 'utf8mb4' COLLATE 'utf8mb4_bin'; SELECT 1", "connection"),
+        (P, "SET client_encoding = 'LATIN1'; SELECT 1", "connection"),
+        (M, "USE shop", "one database"),
+        (P, "ANALYZE users", "past GoEx"),
+        (P, "VACUUM users", "past GoEx"),
+        (P, "REFRESH MATERIALIZED VIEW v", "past GoEx"),
+        (M, "ANALYZE TABLE users", "past GoEx"),
+        (P, "SELECT setval('users_id_seq', 5)", "counter"),
+        (P, "DO $$BEGIN END$$", "plain SELECT"),
+    ],
+)
+def test_a_refusal_says_what_to_do_instead(dialect: Dialect, text: str, says: str) -> None:
+    with pytest.raises(Unsupported) as refused:
+        one(text, dialect)
+    assert says in refused.value.next_step
+
+
+def test_do_of_mariadb_is_the_query_of_its_values() -> None:
+    assert one("DO 1, (SELECT count(*) FROM users)", M).sql == "SELECT 1, (SELECT count(*) FROM `users`)"
+    with pytest.raises(Unsupported, match="sleep"):
+        one("DO sleep(1)", M)
+
+
 @DIALECTS
 @pytest.mark.parametrize("text", ["BEGIN; SELECT 1", "SELECT 1; COMMIT", "BEGIN; SELECT 1; ROLLBACK"])
 def test_half_a_transaction_is_refused_with_what_to_do_instead(dialect: Dialect, text: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from runtimes.sql.checking.check import check
 from runtimes.sql.checking.views import reads
 from runtimes.sql.contract import Dialect
-from runtimes.sql.reads_through import ANY, behind, closure
+from runtimes.sql.reads_through import ANY, behind, beside, closure, parts
 from tests.runtimes.sql.checking.schemas import shop
 
 DIALECTS = [Dialect.POSTGRESQL, Dialect.MARIADB, Dialect.SQLITE]
@@ -48,6 +48,16 @@ def test_a_table_that_is_named_as_well_is_told_once() -> None:
 def test_what_isnt_known_is_every_table() -> None:
     found = read_behind(Dialect.SQLITE, "SELECT id FROM v", ANY, "far.away")
     assert found == dict.fromkeys((ANY, "far.away", "users", "orders", "archive"), "v")
+
+
+def test_a_child_that_is_read_through_its_parent_is_a_part_of_it() -> None:
+    schema = shop(Dialect.POSTGRESQL)
+    parent = replace(schema.tables["v"], stands_on=("orders", "archive"), parts=("archive",))
+    schema = replace(schema, tables={**schema.tables, "v": parent})
+    (statement,) = check("SELECT id FROM v", schema, database="shop").statements
+    assert behind(statement, schema) == {"orders": "v"}
+    assert list(parts(statement.uses, schema)) == [("archive", "select")]
+    assert beside(["v", "users"], schema) == ["v", "users", "orders", "archive"]
 
 
 def test_siblings_of_a_partition_arent_read_with_it() -> None:

@@ -727,7 +727,7 @@ def test_a_table_that_is_made_of_a_query(ground: SqliteGround, text: str) -> Non
 def test_a_connection_that_only_prepares_takes_no_large_value(ground: SqliteGround) -> None:
     with contextlib.closing(Connection(find(str(ground.path)), LIMITS)) as at:
         before = at.db.limit(apsw.SQLITE_LIMIT_LENGTH)
-        with at.noting(set()), pytest.raises(apsw.TooBigError):
+        with at.noting(set(), set()), pytest.raises(apsw.TooBigError):
             at.db.execute("SELECT zeroblob(2000000)").fetchall()
         assert at.db.limit(apsw.SQLITE_LIMIT_LENGTH) == before
 
