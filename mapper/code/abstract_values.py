@@ -406,3 +406,28 @@ def of_json(known: Any) -> Value:
     if isinstance(known, list | tuple):
         return Listed(tuple(of_json(item) for item in known))
     return Lit(known)
+
+
+def sends(value: Value, depth: int = 3) -> bool:
+    """Whether it is, or holds, what may send requests when it is called."""
+    if isinstance(value, OneOf):
+        return any(sends(one, depth) for one in choices(value))
+    if isinstance(value, Thing | Function | Class | Named | Method | Made):
+        return True
+    return depth > 0 and any(sends(one, depth - 1) for one in contents(value))
+
+
+def contents(value: Value) -> list[Value]:
+    """What is in a list, a mapping or an object."""
+    match value:
+        case Made(attributes=attributes):
+            found = list(attributes.values())
+        case Listed(items=items):
+            found = list(items)
+        case Fields(items=pairs):
+            found = [one for _, one in pairs]
+        case Stream(of=of):
+            found = [of]
+        case _:
+            found = []
+    return [one for each in found for one in choices(each)]

@@ -6,7 +6,7 @@ import ast
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn
 
 from mapper.code.abstract_values import (
@@ -27,7 +27,9 @@ from mapper.code.abstract_values import (
     Value,
     bounded,
     choices,
+    contents,
     joined,
+    sends,
     weight,
 )
 from mapper.code.objects import Changes, Names, Objects, Touched
@@ -277,9 +279,10 @@ class Following(ABC):
         return made
 
     def let_go(self, values: Iterable[Value], inner: bool = False) -> None:
-        """Somebody who isn't followed has these, or what is `inner` of them, and may change it at any time."""
+        """Somebody who isn't followed has these, or what is `inner` of them, and may change it at any time. What sends
+        requests stays what it is: of something unknown none would be told."""
         waiting = [one for value in values for one in choices(value)]
-        waiting = [one for each in waiting for one in _contents(each)] if inner else waiting
+        waiting = [one for each in waiting for one in contents(each)] if inner else waiting
         self.seen.spend(len(waiting) // 8)
         done = set[int]()
         while waiting:
@@ -287,10 +290,11 @@ class Following(ABC):
             if id(one) in done or not isinstance(one, Made | Listed | Fields | Stream):
                 continue
             done.add(id(one))
-            waiting += _contents(one)
+            waiting += contents(one)
             if isinstance(one, Made):
                 self.objects.loosen([(one, name) for name in one.attributes if not name.startswith("\0")])
-            self.seen.spend(1 + self.objects.replaced(one, UNKNOWN))
+            left = _loosened(one)
+            self.seen.spend(1 if left is one else 1 + self.objects.replaced(one, left))
 
     def beside(self, way: Callable[[], object]) -> None:
         """Follow what runs beside the rest of the program: when it does isn't known, and so isn't what it changes."""
@@ -315,17 +319,14 @@ class Following(ABC):
             raise Enough
 
 
-def _contents(value: Value) -> list[Value]:
-    """What is in a list, a mapping or an object."""
+def _loosened(value: Value) -> Value:
+    """What is known of a list, a mapping or an object that others may change."""
+    if not sends(value):
+        return UNKNOWN
     match value:
-        case Made(attributes=attributes):
-            found = list(attributes.values())
-        case Listed(items=items):
-            found = list(items)
-        case Fields(items=pairs):
-            found = [one for _, one in pairs]
-        case Stream(of=of):
-            found = [of]
-        case _:
-            found = []
-    return [one for each in found for one in choices(each)]
+        case Listed(items=items):  # in whatever order, and how many of each
+            found = joined(filter(sends, items))
+            return value if found == UNKNOWN else Stream(found)
+        case Fields(items=pairs) if not all(sends(one) for _, one in pairs):
+            return replace(value, items=tuple((name, one if sends(one) else UNKNOWN) for name, one in pairs))
+    return value

@@ -50,7 +50,8 @@ _POOLS = {"ThreadPoolExecutor", "ProcessPoolExecutor", "Pool", "ThreadPool", "ge
 _AS_GIVEN = {
     "builtins.str", "builtins.list", "builtins.tuple", "builtins.iter", "builtins.reversed", "builtins.sorted",
     "asyncio.run", "asyncio.create_task", "asyncio.ensure_future", "asyncio.wait_for", "asyncio.shield", "copy.copy",
-    "copy.deepcopy", "tqdm.tqdm", "typing.cast", "io.BytesIO", "builtins.bytes", "anyio.run", "contextlib.closing",
+    "copy.deepcopy", "tqdm.tqdm", "io.BytesIO", "builtins.bytes", "anyio.run", "contextlib.closing",
+    "contextlib.nullcontext",
 }  # fmt: skip
 _COPYING = {"builtins.list", "builtins.tuple", "builtins.iter", "builtins.reversed", "builtins.sorted", "copy.copy",
             "copy.deepcopy"}  # fmt: skip
@@ -154,6 +155,8 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
         known, wanted = plain(first)
         default = args[1] if len(args) > 1 else given.get("default")
         return environment(wanted, default) if known and isinstance(wanted, str) else UNKNOWN
+    if name == "typing.cast":
+        return args[1] if len(args) > 1 else UNKNOWN
     if name in _AS_GIVEN:
         if name == "builtins.str":
             return joined(text(parts_of(one)) for one in choices(first)) if args else Lit("")

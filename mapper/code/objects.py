@@ -24,6 +24,7 @@ from mapper.code.abstract_values import (
     choices,
     joined,
     same,
+    sends,
     weight,
 )
 
@@ -93,10 +94,12 @@ class Objects:
             self.put(made, name, UNKNOWN)
 
     def loosen(self, places: Iterable[tuple[Holder, str]]) -> None:
-        """What these hold may be anything from now on, whatever is put there."""
+        """What these hold may be anything from now on, whatever is put there. What sends requests stays what it is: of
+        something unknown none would be told."""
         for made, name in places:
-            self._any.add((made, name))
-            self.put(made, name, UNKNOWN)
+            if (there := made.attributes.get(name)) is None or not sends(there):
+                self._any.add((made, name))
+                self.put(made, name, UNKNOWN)
 
     def mark(self) -> int:
         """Where a way begins, for `taken_back`."""

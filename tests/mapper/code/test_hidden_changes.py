@@ -160,6 +160,31 @@ def test_an_object_that_others_have_may_be_changed_by_them(program: str) -> None
     assert _untold("python", f"{made}{program}\npost(c.x)", "b") == []
 
 
+SENDING = [
+    "cs = [C(2), C(1)]\ncs.sort(key=lambda c: c.n)\nfor c in cs: c.run()", "max([c, C(2)], key=lambda c: c.n).run()",
+    "import random\nrandom.choice([c]).run()", "cs = [c]\ncs.pop().run()", "import other\nother.render(c)\nc.run()",
+    "from collections import deque\nq = deque([c])\nc.run()", "d = {}\nd[id(c)] = c\nc.run()",
+    "import flask\napp = flask.Flask('a')\napp.c = c\nc.run()", "match c:\n    case _: pass\nc.run()",
+    "def g(c): yield c\nfor each in g(c): pass\nc.run()", "try: raise ValueError(c)\nexcept ValueError: c.run()",
+    "class D:\n    def __init__(self):\n        self.c = C(1)\nd = D()\nimport other\nother.f(d)\nd.c.run()",
+    "import other\nd = {'s': requests.Session(), 'n': 1}\nother.render(d)\nd['s'].post(BASE + 'a')",
+    "import other\ncs = [c, 'z']\nother.f(cs)\nfor each in cs: each.run()",
+    "import other\nclass D(C):\n    def __init__(self):\n        super().__init__(1)\n        other.register(self)\n"
+    "D().run()", "import typing\ntyping.cast(C, c).run()",
+    "import contextlib\nwith contextlib.nullcontext(requests.Session()) as s: s.post(BASE + 'a')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("program", SENDING)
+def test_what_sends_requests_is_told_whoever_else_has_it(program: str) -> None:
+    made = (
+        f"BASE = {BASE!r}\nclass C:\n    def __init__(self, n):\n        self.n = n\n"
+        "        self.s = requests.Session()\n"
+        "    def run(self): self.s.post(BASE + 'a')\nc = C(1)\n"
+    )
+    assert _told(read("python", f"import requests\n{made}{program}"))
+
+
 @pytest.mark.parametrize(
     "program",
     [
