@@ -197,7 +197,8 @@ class App:
             self.journal, self.vault_state, self.anchor, self.reversions, self.engine, self.passkeys
         ).opened
         self.holds = Holds(self.engine)
-        self.retention = Retention(self.engine)
+        sure = self.clock.earliest if isinstance(self.clock, SteadyClock) else self.clock
+        self.retention = Retention(self.engine, sure)
 
     # ---- life
 
@@ -456,15 +457,10 @@ class App:
             self.sessions.sweep()
             with suppress(GoexError):
                 if self.journal.unlocked:
-                    await self._end_overdue()
+                    self.grant_store.forget_unused()
+                    await self.holds.end_overdue()
+                    await self.retention.end_overdue()
                 await in_thread(self.vault_state.flush_uses)
-
-    async def _end_overdue(self) -> None:
-        """End what is over; what nobody could bring back only by a clock that isn't in doubt."""
-        self.grant_store.forget_unused()
-        if not (isinstance(self.clock, SteadyClock) and self.clock.doubtful()):
-            await self.holds.end_overdue()
-            await self.retention.end_overdue()
 
 
 def _load_client() -> None:

@@ -4,7 +4,7 @@ Rules: it is ahead of the machine's clock by as much as that was set back since 
 It is of this process alone: one that starts anew has the machine's time again, and what was granted at a later time
 doesn't hold until then (`policies.grants.Grant.is_over`). So a clock that was wrong for a while ends grants early at
 most; one that was right, and was set back before the start, ends tasks (`goex.daemon.unlock`). What would be gone for
-good, as the snapshots of an undo, waits while it is `doubtful`.
+good, as the snapshots of an undo, goes by the `earliest` that it may be.
 """
 
 from __future__ import annotations
@@ -32,18 +32,21 @@ class SteadyClock:
         self._boot = boot
         self._lock = Lock()
         self._began = _NEVER  # when `boot` was 0, by the latest that the machine ever said
+        self._began_last = _NEVER  # by what it said last
+        self._began_before: list[tuple[float, datetime]] = []  # by what it said before it was set forward, at `boot`
         self._told = False
-        self._set_forward = float("-inf")  # what `boot` was then
 
     def __call__(self) -> datetime:
         with self._lock:
             said = self._wall()
             boot = self._boot()  # after it: what passes in between never adds up
             since = timedelta(seconds=boot)
-            if self._began > _NEVER and said - since - self._began > MUCH:
-                log.warning("the machine's clock was set forward by %s", said - since - self._began)
-                self._set_forward = boot
-            self._began = max(self._began, said - since)
+            began = said - since
+            if self._began_last > _NEVER and began - self._began_last > MUCH:
+                log.warning("the machine's clock was set forward by %s", began - self._began_last)
+                self._began_before.append((boot, self._began_last))
+            self._began_last = began
+            self._began = max(self._began, began)
             now = self._began + since
             if now - said > MUCH and not self._told:
                 self._told = True
@@ -53,6 +56,11 @@ class SteadyClock:
                 )
             return now
 
-    def doubtful(self) -> bool:
-        """Whether it is ahead of the machine's clock, or that was set forward within the last hour."""
-        return self() - self._wall() > MUCH or self._boot() - self._set_forward < _BELIEVED_AFTER
+    def earliest(self) -> datetime:
+        """The earliest that it may be: by what the machine says, and what it said before it was set forward within
+        the last hour."""
+        self()
+        with self._lock:
+            boot = self._boot()
+            self._began_before = [each for each in self._began_before if boot - each[0] < _BELIEVED_AFTER]
+            return min([self._began_last, *(began for _, began in self._began_before)]) + timedelta(seconds=boot)

@@ -23,7 +23,7 @@ from goex.engine.engine import Engine
 from goex.engine.grant_store import GrantsAltered
 from goex.engine.recovery import recover
 from goex.engine.reversions import Reversions
-from goex.journal.chain import Journal, moment
+from goex.journal.chain import Journal, Row, moment
 from goex.journal.errors import JournalBehind
 from policies.errors import GoexError
 from policies.grants import Width
@@ -86,6 +86,7 @@ class Opening:
                         raise
                     strange = error
                     self._journal.unlock(vault.derive("journal"))
+            last = self._journal.rows(limit=1)  # before this start writes any
             restored = False
             if strange is None:
                 restored = rollback.check(self._journal, vault)
@@ -103,7 +104,7 @@ class Opening:
             facts = {"account": f"{damage.service}/{damage.name}", "what": damage.what}
             self._journal.append("account-altered", facts=facts)
         if first:
-            await self._begin(distrust=strange is not None)
+            await self._begin(last, distrust=strange is not None)
         else:
             self._journal.append("vault-unlock", facts=rollback.noted(vault))
         await self._passkeys.opened(restored=restored)
@@ -112,13 +113,13 @@ class Opening:
         except GoexError as error:
             log.error("the vault couldn't be told how far the journal is: %s", error)
 
-    async def _begin(self, *, distrust: bool) -> None:
-        """Believe what the journal vouches for; with `distrust` nothing that was allowed in it."""
+    async def _begin(self, last: tuple[Row, ...], *, distrust: bool) -> None:
+        """Believe what the journal vouches for; with `distrust` nothing that was allowed in it. `last` is the newest
+        row of the last daemon, where there was one."""
         vault, grant_store, rules = self._vault_state.vault, self._engine.core.grant_store, self._engine.core.rules
         started = {"pid": os.getpid(), "version": __version__, **rollback.noted(vault)}
         self._journal.append("daemon-start", facts=started)
-        *_, last = self._journal.rows(limit=2)  # of the last daemon, where there was one
-        set_back = not distrust and moment(last.at) - self._engine.core.clock() > MUCH
+        set_back = not distrust and any(moment(row.at) - self._engine.core.clock() > MUCH for row in last)
         try:
             if distrust:
                 raise GrantsAltered("The log isn't the one that the vault knew.")

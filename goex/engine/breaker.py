@@ -20,7 +20,7 @@ from policies.limits import Breaker
 from policies.rules.facts import Situation
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
-READ_AT_ONCE = 5000  # rows
+READ_AT_ONCE, MOST_READ_BACK = 5000, 100_000  # rows; where the clock was set back, all are of the last hour
 _SESSIONS = 2000
 _TOGETHER = 4  # times as many denials of agents without a name make all of them rest
 
@@ -46,8 +46,9 @@ class Counts:
 
     def load(self) -> None:
         """Read back what the last hour was like."""
-        since, before = self.clock() - HOUR, 0
-        while rows := self.journal.rows(kind="allow", before=before, limit=READ_AT_ONCE):
+        since, before, left = self.clock() - HOUR, 0, MOST_READ_BACK
+        while left and (rows := self.journal.rows(kind="allow", before=before, limit=min(left, READ_AT_ONCE))):
+            left -= len(rows)
             for row in rows:
                 if (at := moment(row.at)) > since:
                     self._allowed.setdefault(row.agent, deque()).appendleft(at)

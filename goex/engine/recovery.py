@@ -2,8 +2,8 @@
 
 Rules: what hadn't begun never begins by itself, except that a question which is still open, or was answered with yes,
 goes on (not when the process that asked is gone, and nobody has answered); what had begun is probed by its runtime,
-which reads only; a revert finishes what it began, since reverts are idempotent. Containers of the earlier daemon are
-gone before any of this.
+which reads only, and unknown where it can't be; a revert finishes what it began, since reverts are idempotent.
+Containers of the earlier daemon are gone before any of this.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
 from policies.actions import Plan, Revert
 from policies.errors import Conflict, GoexError
 from policies.jsonvalue import parse
+from runtimes.base import Settlement
 
 log = logging.getLogger("goex.engine")
 
@@ -45,6 +46,8 @@ async def recover(engine: Engine, follow_within: float = FOLLOWED_WITHIN, *, dis
             await _one(engine, row, follow_within, distrust=distrust)
         except GoexError as error:
             log.error("action %s stays %s: %s", row.id, row.state, error)
+        except Exception:  # of the others nothing is wrong
+            log.exception("action %s stays %s: it met a defect", row.id, row.state)
 
 
 async def _one(engine: Engine, row: ActionRow, follow_within: float, *, distrust: bool) -> None:
@@ -63,9 +66,9 @@ async def _one(engine: Engine, row: ActionRow, follow_within: float, *, distrust
         if isinstance(plan.action, Revert):
             if row.state is State.RUNNING and distrust:
                 evidence = ("It was running in an older log, and may have ended since.",)
-                engine.end(row, Problem.of(Lost("The log was put back while this ran.", evidence)), Event.LOSE)
+                _lose_revert(engine, row, plan.action, Lost("The log was put back while this ran.", evidence))
             elif row.state is State.RUNNING:
-                await _finish_revert(engine, row, plan)
+                await _finish_revert(engine, row, plan, plan.action)
         else:
             await _probe(engine, row, plan)
     if not engine.is_under_way(row.id):
@@ -153,10 +156,14 @@ def _question(engine: Engine, row: ActionRow) -> Approval | None:
 
 
 async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
-    runtime = engine.core.runtime_of(plan.action)
     try:
+        runtime = engine.core.runtime_of(plan.action)
         context = engine.core.context(row, plan.action, await engine.core.leases(row, plan))
         settlement = await runtime.settle(plan, context)
+    except Exception as error:
+        if row.state is not State.RUNNING:
+            raise
+        settlement = Settlement(outcome=None, evidence=_evidence(row, error))  # as running it would hold others up
     finally:
         engine.core.vault.end_leases(row.id)
     if settlement.outcome is not None:
@@ -166,14 +173,27 @@ async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
         engine.end(row, Problem.of(lost), Event.LOSE)
 
 
-async def _finish_revert(engine: Engine, row: ActionRow, plan: Plan) -> None:
+async def _finish_revert(engine: Engine, row: ActionRow, plan: Plan, revert: Revert) -> None:
     try:
         context = engine.core.context(row, engine.core.subject(plan.action), await engine.core.leases(row, plan))
         outcome = await engine.reverting.effect(row, plan, context)
-    except GoexError as error:
-        evidence = (str(error), *getattr(error, "difference", ()))
-        engine.end(row, Problem.of(Lost("The daemon stopped while this ran.", evidence)), Event.LOSE)
+    except Exception as error:  # noqa: BLE001  `_evidence` logs what is a defect
+        _lose_revert(engine, row, revert, Lost("The daemon stopped while this ran.", _evidence(row, error)))
     else:
         engine.running.finish(row, plan, outcome)
     finally:
         engine.core.vault.end_leases(row.id)
+
+
+def _lose_revert(engine: Engine, row: ActionRow, revert: Revert, lost: Lost) -> None:
+    """Of a commit of several, whose end steps none of them, each may be the one in whose middle it stopped."""
+    for id in revert.targets if revert.also else ():
+        engine.reverting.lose(id, row.id)
+    engine.end(row, Problem.of(lost), Event.LOSE)
+
+
+def _evidence(row: ActionRow, error: Exception) -> tuple[str, ...]:
+    if isinstance(error, GoexError):
+        return str(error), *getattr(error, "difference", ())
+    log.error("action %s met a defect", row.id, exc_info=error)
+    return ("An internal error came (see daemon.log).",)

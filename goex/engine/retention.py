@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -53,9 +54,10 @@ def _days_over(plan: Plan) -> str:
 
 @dataclass(slots=True)
 class Retention:
-    """Gives up what was kept for long enough."""
+    """Gives up what was kept for long enough; `clock` says the earliest that it may be now."""
 
     engine: Engine
+    clock: Callable[[], datetime]
     _ending: asyncio.Lock = field(default_factory=asyncio.Lock)
     _said: set[str] = field(default_factory=set)  # what fails does so at each look
 
@@ -120,7 +122,7 @@ class Retention:
         if not wrote:
             return "it failed, and changed nothing"
         until = _kept_until(row)
-        return "" if until is None or core.clock() < until else _days_over(plan)
+        return "" if until is None or self.clock() < until else _days_over(plan)
 
     async def _give_up(self, row: ActionRow, why: str) -> None:
         """Delete what is kept of an action, and commit it; a failed one stays so."""
@@ -150,7 +152,7 @@ class Retention:
 
     def _is_over(self, row: ActionRow) -> bool:
         until = undo_ends(row)
-        return until is not None and self.engine.core.clock() >= until and not self._is_reverted(row)
+        return until is not None and self.clock() >= until and not self._is_reverted(row)
 
     def _is_reverted(self, row: ActionRow) -> bool:
         """Whether a revert of it is under way."""

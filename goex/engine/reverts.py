@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from goex.engine.catalog_entries import is_as_planned
@@ -17,6 +18,7 @@ from goex.engine.timeline import MOST_STEPS, Timeline
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.chain import Transaction
+from goex.journal.errors import JournalBroken, JournalFailed
 from goex.journal.states import UNDER_WAY, Event, State
 from policies.actions import MOVED, Need, Outcome, Plan, Revert, UndoClass
 from policies.commits import together
@@ -106,9 +108,8 @@ class Reverting:
     async def check_alone(self, row: ActionRow, plan: Plan) -> None:
         """Raise Conflict where what came since `row` was asked for, or runs now, stands on its target. Call it when its
         turn has come: what it waited for may be just that."""
-        if isinstance(plan.action, Revert) and self.timeline.moved_since(row):
-            target = self.core.target_of(plan.action)
-            await self.timeline.refuse_dependent(plan.action, target, row.agent, running=True)
+        if isinstance(plan.action, Revert):
+            await self.timeline.refuse_moved(plan.action, self.core.target_of(plan.action), row)
 
     async def effect(self, row: ActionRow, plan: Plan, context: Context) -> Outcome:
         """Carry it out, also after a crash, since reverts finish what they began. Raises Conflict, having touched
@@ -119,11 +120,7 @@ class Reverting:
             if not revert.also:
                 return await self._kept(revert.target, revert, plan, context, row.id)
             done = [await self._one_of_several(id, revert, plan, context, row.id) for id in revert.targets]
-            failed = [each for each in done if not each.ok]
-            if failed:
-                return replace(failed[0], touched=failed[0].touched or len(failed) < len(done))
-            summary = f"{len(done)} actions are kept for good."
-            return replace(done[-1], summary=summary, changes=tuple(each.summary for each in done))
+            return _all_of(dict(zip(revert.targets, done, strict=True)))
         target = self.core.target_of(revert)
         runtime, target_plan = self._of(target)
         return await runtime.execute_revert(revert, plan, target_plan, self.core.context(target), context)
@@ -158,13 +155,14 @@ class Reverting:
 
     async def _one_of_several(self, id: str, revert: Revert, plan: Plan, context: Context, by: str) -> Outcome:
         """Commit one target. The others don't depend on it, so what fails is an outcome; whether it was committed then
-        may be unknown."""
+        may be unknown. What says nothing of this one (a signal, a defect, the journal) ends all."""
         try:
             outcome = await self._kept(id, revert, plan, context, by)
-        except asyncio.CancelledError:
-            self._lose(id, by)
-            raise
-        except GoexError as error:
+        except BaseException as error:
+            if not isinstance(error, GoexError) or isinstance(error, JournalFailed | JournalBroken):
+                with suppress(GoexError):
+                    self.lose(id, by)
+                raise
             outcome = Outcome(
                 ok=False,
                 summary=error.message,
@@ -173,10 +171,11 @@ class Reverting:
                 touched=error.exit_status is ExitStatus.UNKNOWN,
             )
         if not outcome.ok and outcome.touched:
-            self._lose(id, by)
+            self.lose(id, by)
         return outcome
 
-    def _lose(self, id: str, by: str) -> None:
+    def lose(self, id: str, by: str) -> None:
+        """Write that it can't be known what the revert `by` did to this target. Idempotent."""
         target = self.core.reverted(id)
         if target.state not in (State.UNKNOWN, State.COMMITTED):
             self.core.stepped(target, Event.LOSE, facts={"by": by})
@@ -213,6 +212,25 @@ def _together(revert: Revert, plans: list[Plan]) -> Plan:
         bounds={},
         lines=tuple(lines),
         undo={},
+    )
+
+
+def _all_of(done: dict[str, Outcome]) -> Outcome:
+    """One outcome of several commits, by target."""
+    changes = tuple(each.summary for each in done.values() if each.ok)
+    failed = {id: each for id, each in done.items() if not each.ok}
+    if not failed:
+        summary = f"{len(done)} actions are kept for good."
+        return replace(next(reversed(done.values())), summary=summary, changes=changes)
+    first = next(iter(failed.values()))
+    steps = (*filter(None, (first.next_step.rstrip("."),)), f"goex commit {next(iter(failed))}")
+    return replace(
+        first,
+        summary=f"{len(failed)} of {len(done)} commits failed: {first.summary}",
+        next_step="; then: ".join(steps),
+        details=tuple(f"{id}: {line}" for id, each in failed.items() for line in (each.summary, *each.details)),
+        changes=changes,
+        touched=bool(changes) or any(each.touched for each in failed.values()),
     )
 
 

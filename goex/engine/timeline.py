@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import filterfalse
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
+from sqlalchemy import Select, case, func, or_, select
 
 from goex.journal.actions import EVERYBODYS, ActionRow, Whose
 from goex.journal.schema import actions, journal, touched
@@ -52,6 +52,7 @@ class Dependent:
 
     row: ActionRow
     why: str
+    runs: str = ""  # what has to end first: itself, or the redo that brings it back
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +96,49 @@ class Timeline:
 
     core: Core
 
-    async def refuse_dependent(self, revert: Revert, target: ActionRow, agent: str, *, running: bool = False) -> None:
-        """Raise Conflict when a later action depends on the target of an undo or redo that `agent` asks for; `running`:
-        also one that has begun and not ended. An agent isn't told of others' actions."""
+    async def refuse_moved(self, revert: Revert, target: ActionRow, row: ActionRow) -> None:
+        """`refuse_dependent` once more for the revert `row`, of actions whose effect began or ended since it was asked
+        for, or goes on: until none did while it looked."""
         if revert.verb == "commit" or revert.regardless:
             return
-        found = await self.dependents(target, revert.verb, running=running)
+        read = _Read()
+        await self._read(target, read, whole=True)
+        after, running = self._last(row.id, ("receive",)), True
+        while True:
+            newest = self._newest()
+            among = self._moved(after, read.services[target.id], running=running) - {target.id}
+            if not among:
+                return
+            for id in among:
+                read.rows.pop(id, None)
+            await self.refuse_dependent(revert, target, row.agent, read, among)
+            after, running = newest, False
+
+    async def refuse_dependent(
+        self, revert: Revert, target: ActionRow, agent: str, read: _Read | None = None, among: Set[str] | None = None
+    ) -> None:
+        """Raise Conflict when a later action depends on the target of an undo or redo that `agent` asks for; `among`
+        these alone, of which one may still run. An agent isn't told of others' actions."""
+        if revert.verb == "commit" or revert.regardless:
+            return
+        found = await self.dependents(target, revert.verb, read, running=among is not None, among=among)
         if not found:
             return
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         names = ", ".join(each.row.id for each in found[:_NAMED])
         back = "taken back" if revert.verb == "undo" else "brought back"
-        runs = next((each.row.id for each in found if each.row.state is State.RUNNING), "")
-        can = not runs and all(each.row.state is not State.COMMITTED for each in found)
+        runs = next((each.runs for each in found if each.runs), "")
         if agent != PERSON and any(each.row.agent != agent or agent == ANONYMOUS for each in found):
-            raise Conflict(f"{target.id} can't be {back} by itself: a later action stands on it.")
-        steps = [f"To undo them as well: goex undo --to {target.id}"] if can and revert.verb == "undo" else []
-        steps += [f"Wait until {runs} has ended"] if runs else []
+            raise Conflict(
+                f"{target.id} can't be {back} by itself: a later action stands on it.",
+                next_step="Ask again later; only the person can take it back alone."
+                if runs and revert.verb == "undo"
+                else "",
+            )
+        steps = []
+        if revert.verb == "undo" and all(each.row.state is not State.COMMITTED for each in found):
+            first = f"Wait until {runs} has ended, then" if runs else "To undo them as well"
+            steps.append(f"{first}: goex undo --to {target.id}")
         if agent == PERSON or not steps:
             steps.append(f"To {revert.verb} this one alone: goex {revert.verb} {target.id} --regardless")
         raise Conflict(
@@ -121,11 +148,17 @@ class Timeline:
         )
 
     async def dependents(
-        self, row: ActionRow, verb: str = "undo", read: _Read | None = None, *, running: bool = False
+        self,
+        row: ActionRow,
+        verb: str = "undo",
+        read: _Read | None = None,
+        *,
+        running: bool = False,
+        among: Set[str] | None = None,
     ) -> tuple[Dependent, ...]:
-        """The actions in effect (`running`: also those that run now) that came after `row` and depend on it, newest
-        first. For redo: those that came after its undo, unless they were in effect when it ran: what it then saw was
-        only brought back."""
+        """The actions in effect (`running`: also those that run now, or are being brought back) that came after `row`
+        and depend on it, newest first; `among` these alone. For redo: those that came after its undo, unless they were
+        in effect when it ran: what it then saw was only brought back."""
         read = read or _Read()
         if row.id not in read.footprints:
             await self._read(row, read, whole=True)
@@ -136,11 +169,13 @@ class Timeline:
         since = ran if verb == "undo" else self._last(row.id, ("undo",))
         found = []
         states = {*IN_EFFECT, State.RUNNING} if running else IN_EFFECT
-        async for other in self._later(since, read.services[row.id], read, states):
+        back = self._being_brought_back() if running else {}
+        async for other in self._later(since, read.services[row.id], read, states, back, among):
             if other.id == row.id or (verb == "redo" and self._was_in_effect(other.id, ran)):
                 continue
             if why := self._stands_on(other, own, row, read):
-                found.append(Dependent(other, why))
+                runs = other.id if other.state is State.RUNNING else back.get(other.id, "")
+                found.append(Dependent(other, why, runs))
         return tuple(found)
 
     async def back(self, chosen: Iterable[ActionRow]) -> tuple[Step, ...]:
@@ -178,7 +213,7 @@ class Timeline:
         for row in order:  # newest first: what stands on a row was looked at before it
             held = [each for each in standing.get(row.id, ()) if each.row.id in stays or each.row.id not in wanted]
             if held:
-                kept = _KEPT.get(held[0].row.state, "")
+                kept = _KEPT.get(State.RUNNING if held[0].runs else held[0].row.state, "")
                 stays[row.id] = f"a later action ({held[0].row.id}){kept} depends on it: {held[0].why}"
         return tuple(
             Step(row, read.classes[row.id], can=row.id not in stays, why=stays.get(row.id) or others.get(row.id, ""))
@@ -216,16 +251,6 @@ class Timeline:
                 able.append(Step(_without_texts(row), undo_class, can=True))
         return tuple(sorted(able, key=lambda step: step.row.number))
 
-    def moved_since(self, row: ActionRow) -> bool:
-        """Whether the effect of any other action began or ended since `row` was asked for, or goes on now."""
-        asked = self._last(row.id, ("receive",))
-        moved = select(journal.c.number).where(
-            journal.c.number > asked, journal.c.kind.in_((*_EFFECTS, *_ENDS)), journal.c.action_id != row.id
-        )
-        running = select(actions.c.number).where(actions.c.state == State.RUNNING, actions.c.id != row.id)
-        with self.core.journal.read() as connection:
-            return any(connection.execute(query.limit(1)).first() is not None for query in (moved, running))
-
     def since(self, row: ActionRow, whose: Whose = EVERYBODYS) -> tuple[str, ...]:
         """The ids of `row` and of every action whose effect began after its own, that is in effect or was taken back
         since."""
@@ -245,6 +270,27 @@ class Timeline:
         query = select(func.max(journal.c.number)).where(journal.c.action_id == id, journal.c.kind.in_(kinds))
         with self.core.journal.read() as connection:
             return int(connection.execute(query).scalar() or 0)
+
+    def _newest(self) -> int:
+        with self.core.journal.read() as connection:
+            return int(connection.execute(select(func.max(journal.c.number))).scalar() or 0)
+
+    def _moved(self, number: int, services: Iterable[str], *, running: bool) -> set[str]:
+        """The ids of the actions that touched one of the services, and whose effect, or what takes it back or brings it
+        back, began or ended after that row; `running`: or goes on now."""
+        about = case((actions.c.kind == "revert", actions.c.target), else_=actions.c.id)
+        moved = select(journal.c.action_id).where(journal.c.number > number, journal.c.kind.in_((*_EFFECTS, *_ENDS)))
+        goes_on = (actions.c.state == State.RUNNING,) if running else ()
+        query = select(about).where(or_(actions.c.id.in_(moved), *goes_on))
+        if services:
+            query = query.where(about.in_(_touching(services)))
+        with self.core.journal.read() as connection:
+            return set(connection.execute(query).scalars())
+
+    def _being_brought_back(self) -> dict[str, str]:
+        """What a redo brings back now, and which does."""
+        reverts = ((row, row.action()) for row in self.core.actions.in_states({State.RUNNING}, kind="revert"))
+        return {does.target: row.id for row, does in reverts if isinstance(does, Revert) and does.verb == "redo"}
 
     def _was_in_effect(self, id: str, number: int) -> bool:
         """Whether the action was in effect when that row was written."""
@@ -269,25 +315,32 @@ class Timeline:
             .order_by(newest.desc())
         )
         if services:
-            query = query.where(
-                journal.c.action_id.in_(select(touched.c.action_id).where(touched.c.service.in_(services)))
-            )
+            query = query.where(journal.c.action_id.in_(_touching(services)))
         with self.core.journal.read() as connection:
             return tuple(connection.execute(whose.narrow(query)).scalars())
 
     async def _later(
-        self, number: int, services: Iterable[str], read: _Read, states: Set[State]
+        self,
+        number: int,
+        services: Iterable[str],
+        read: _Read,
+        states: Set[State],
+        back: Iterable[str] = (),
+        among: Set[str] | None = None,
     ) -> AsyncIterator[ActionRow]:
-        """The actions of `_after` that are in one of these states, without their texts."""
+        """Those that are on their way `back`, and the actions of `_after` that are in one of these states, without
+        their texts; `among` these alone."""
         await asyncio.sleep(0)
-        for id in self._after(number, services):
+        for id in dict.fromkeys((*back, *self._after(number, services))):
+            if among is not None and id not in among:
+                continue
             if (row := read.rows.get(id)) is None:
                 await asyncio.sleep(0)
                 found = self.core.actions.find(id, EVERYBODYS)
                 if found is None:
                     continue
                 row = await self._read(found, read)
-            if not services or row.state in states:
+            if not services or row.state in states or id in back:
                 yield row
 
     async def _read(self, row: ActionRow, read: _Read, *, whole: bool = False) -> ActionRow:
@@ -341,6 +394,11 @@ class Timeline:
         except Exception as error:  # noqa: BLE001  no other action's undo may fail for it
             log.error("What %s read and wrote can't be told: %s", row.id, type(error).__name__)
             return None
+
+
+def _touching(services: Iterable[str]) -> Select[tuple[str]]:
+    """The ids of the actions that touched one of them."""
+    return select(touched.c.action_id).where(touched.c.service.in_(services))
 
 
 def meeting(some: Set[str], others: Set[str]) -> str:

@@ -282,8 +282,8 @@ class Actions:
     ) -> tuple[str, ...]:
         """Newest first, and no text is read: `before` is a number, `until` a stamp, `risk` what it has at least."""
         query = whose.narrow(select(actions.c.id)).order_by(desc(actions.c.number)).limit(limit)
-        if risk:
-            query = query.where(actions.c.risk >= risk)
+        if risk:  # by its index alone: in a row it comes after the texts
+            query = query.where(actions.c.number.in_(select(actions.c.number).where(actions.c.risk >= risk)))
         if before:
             query = query.where(actions.c.number < before)
         if until:

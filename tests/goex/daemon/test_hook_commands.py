@@ -92,6 +92,8 @@ USUAL = [
     "python -m tools.gen --x", "cd sub && python -m own x", "timeout 60 python -m tools.gen",
     "bash -c 'diff -q f README'",
     "npx esbuild a.ts --outdir src/../dist",
+    "npm install x@file:./sub", "uv run main.py", "git config user.email a@example.org", "git diff --exit-code",
+    "base64 f", "bun run tsc --noEmit", "bash -n run.sh", "npx @angular/cli new app", "yarn run tsc --noEmit",
 ]  # fmt: skip
 
 
@@ -191,6 +193,8 @@ REACHED = [
     "ln -s a/link", "ln -sf templates/link .", "cp sub/deep src/own", "cp sub/deep src/own/", "curl -O http://h/link",
     "curl -sSLO http://h/a/link", "curl --remote-name http://h/a/link", "wget http://h/a/link", "cp -r templates/. .",
     "cp -t . templates/link", "mv templates/link ./",
+    "npm install x@file:../kept", "npm install x@file:link", "pnpm add x@link:../kept", "pnpm add x@link:{kept}",
+    "base64 link/passwd", "uv run ../kept/x.py", "bun run link/x.ts", "php -l link/x",
 ]  # fmt: skip
 
 
@@ -236,7 +240,8 @@ RUN = [
     "tar --to-command='cd ..; cat kept/x' -xf a", "split --filter='cd ..; cat kept/x' f", "grep -R x .",
     "diff f sub", "diff f nothing", "diff sub tests", "diff - src < f", "bash -c 'diff -r src sub'",
     "python -m fire os x", "python -m own x", "python -m tools", "cd sub && python -m tools.gen", "coverage run -m x",
-    "python -I -m tools.gen",
+    "python -I -m tools.gen", "python -m unittest code.interact < f", "FLASK_APP=code:interact flask routes < f",
+    "python -m unittest test.test_a", "bun run find -L . -ls", "yarn run tsc @f", "7z l -an -ai@f",
     "find -L . -ls", "split -n 2 -e --filter=sh f", "curl -J -K f", "fd -g -x sh", "diff src sub", "diff -u README sub",
     "diff --no-dereference --unified -r src sub", "cmake --build b --parallel -P f", "rake -m '-eexec \"cat\"'",
     "NODE_OPTIONS=--import=data:text/javascript,x%28%29 npm test", "deno run -A data:text/javascript,x%28%29",

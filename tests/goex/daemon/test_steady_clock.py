@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,11 +15,17 @@ import pytest
 from goex.config import Config
 from goex.daemon.app import App
 from goex.daemon.steady_clock import SteadyClock
+from goex.engine.grant_store import GrantStore
+from goex.engine.held_transactions import Holds
 from goex.engine.peers import LONGEST, Peer, Presence, Sessions, Terminal
+from goex.journal.chain import Journal
 from goex.paths import Paths
 from policies.grants import Grant, Width
 from tests.support.passphrases import cheap_passphrases
+from tests.support.waiting import until_async
+from vault.record import Damage
 from vault.secret import Secret
+from vault.store import Vault
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
 PERSON = Peer(
@@ -47,6 +55,12 @@ class Machine:
 
     def clock(self) -> SteadyClock:
         return SteadyClock(lambda: self.says, lambda: self.runs)
+
+
+def made_app(home: Path, clock: Callable[[], datetime]) -> App:
+    paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
+    paths.create()
+    return App(paths, Config(), lambda: None, clock=clock)
 
 
 @pytest.mark.promise(92)
@@ -101,60 +115,103 @@ def test_presence_and_sessions_end_in_spite_of_it(steady: bool) -> None:
     assert bool(ended) is steady
 
 
-class Ending:
-    """How often it ended what is over."""
-
-    def __init__(self) -> None:
-        self.times = 0
-
-    async def end_overdue(self) -> None:
-        self.times += 1
+@pytest.mark.promise(66)
+def test_the_earliest_is_by_what_the_machine_said_within_the_last_hour() -> None:
+    machine = Machine()
+    clock, days = machine.clock(), 40 * 86_400
+    assert clock.earliest() == START
+    machine.goes(days)  # as asleep
+    assert clock.earliest() == machine.says
+    machine.is_set(days)
+    assert clock.earliest() == machine.says - timedelta(seconds=days)
+    machine.goes(3599)
+    assert clock.earliest() == machine.says - timedelta(seconds=days)
+    machine.is_set(-days)
+    assert clock.earliest() == machine.says, "it was wrong, and is right again"
+    machine.goes(2)
+    assert clock.earliest() == machine.says < clock()
+    machine.is_set(days)
+    assert clock.earliest() == machine.says - timedelta(seconds=days), "once more"
+    for _ in range(300):  # as where two sources of the time differ by much
+        for seconds in (-days, days):
+            machine.is_set(seconds)
+            clock()
+    assert clock.earliest() == machine.says - timedelta(seconds=days)
+    machine.goes(3601)
+    assert clock.earliest() == machine.says, "it is that late"
 
 
 @pytest.mark.promise(66)
-@pytest.mark.parametrize("name", ["retention", "holds"])
-async def test_nothing_is_given_up_for_good_by_a_clock_that_was_just_set(tmp_path: Path, name: str) -> None:
-    paths = Paths(config_dir=tmp_path / "config", state_dir=tmp_path / "state", run_dir=tmp_path / "run")
-    paths.create()
-    machine, ending = Machine(), Ending()
-    app = App(paths, Config(), lambda: None, clock=machine.clock())
-    app.retention = app.holds = Ending()  # type: ignore[assignment]
-    setattr(app, name, ending)
+def test_a_clock_that_was_set_back_holds_nothing_up() -> None:
+    """As that of a machine that starts ahead, until the time comes from the network."""
+    machine = Machine()
+    clock = machine.clock()
+    clock()
+    machine.is_set(-600)
+    for day in range(1, 31):
+        machine.goes(86_400)
+        assert clock.earliest() == machine.says == START + timedelta(days=day, seconds=-600)
 
-    async def ends() -> bool:
-        before = ending.times
-        await app._end_overdue()
-        return ending.times > before
 
-    machine.goes(40 * 86_400)  # as asleep
-    assert await ends()
-    machine.is_set(40 * 86_400)
-    assert not await ends()
-    machine.goes(3599)
-    assert not await ends()
-    machine.goes(2)
-    assert await ends(), "it is that late"
-    machine.is_set(-40 * 86_400)
-    machine.goes(7200)
-    assert not await ends(), "it is ahead of what the machine says now"
+@pytest.mark.promise(66)
+def test_a_machine_that_is_paused_often_is_behind_by_its_last_pauses_alone() -> None:
+    machine = Machine()
+    clock = machine.clock()
+    for _ in range(100):
+        clock()
+        machine.goes(3000)
+        machine.is_set(8 * 3600)  # its own seconds stand still meanwhile
+        assert clock() - clock.earliest() <= timedelta(hours=16)
+    machine.goes(3600)
+    assert clock.earliest() == machine.says
+
+
+@pytest.mark.promise(66)
+@pytest.mark.parametrize("seconds", [-600, 40 * 86_400])
+async def test_what_is_held_ends_by_it_also_when_the_machines_was_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """It has locks at a server meanwhile. What is kept for an undo goes by the earliest."""
+    monkeypatch.setattr("goex.daemon.app.SWEEP_SECONDS", 0)
+    monkeypatch.setattr(Journal, "unlocked", True)
+    monkeypatch.setattr(GrantStore, "forget_unused", lambda self: None)
+    looks: list[datetime] = []
+
+    async def looked(self: Holds) -> None:
+        looks.append(self.engine.core.clock())
+
+    monkeypatch.setattr(Holds, "end_overdue", looked)
+    machine = Machine()
+    app = made_app(tmp_path, machine.clock())
+    app.clock()
+    machine.is_set(seconds)
+    sweeping = asyncio.create_task(app._sweep())
+    await until_async(lambda: looks, "a look at what is held")
+    sweeping.cancel()
+    assert looks[0] == START + timedelta(seconds=max(seconds, 0))
+    assert app.retention.clock() == START + timedelta(seconds=min(seconds, 0))
 
 
 @pytest.mark.promise(92)
+@pytest.mark.parametrize("altered", [False, True])
 @pytest.mark.parametrize("seconds", [-3600, 0])
-async def test_a_task_ends_where_the_clock_was_set_back_before_a_start(seconds: int) -> None:
-    """Else it would hold once more for what it held already. A permanent grant ends when the person said."""
+async def test_a_task_ends_where_the_clock_was_set_back_before_a_start(
+    monkeypatch: pytest.MonkeyPatch, seconds: int, altered: bool
+) -> None:
+    """Else it would hold once more for what it held already, whatever this start says before. A permanent grant ends
+    when the person said."""
+    damage = (Damage(service="slack", name="work", what="its row"),) if altered else ()
     key, approval = Secret(b"the vault's passphrase here"), Secret(b"another one for approving")
     with tempfile.TemporaryDirectory(prefix="goex-t-", dir="/tmp") as name, cheap_passphrases():
-        home = Path(name)
-        paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
-        paths.create()
-        app = App(paths, Config(), lambda: None, clock=lambda: START)
+        app = made_app(Path(name), lambda: START)
         await app.vault_state.init("passphrase", key, approval)
         with app.grant_store.changing() as transaction:
             app.grant_store.grant(transaction, [_grant(width) for width in (Width.TASK, Width.PERMANENT)], by="p")
         await app.close()
-        app = App(paths, Config(), lambda: None, clock=lambda: START + timedelta(seconds=seconds))
+        app = App(app.paths, Config(), lambda: None, clock=lambda: START + timedelta(seconds=seconds))
+        monkeypatch.setattr(Vault, "damage", lambda self: damage)
         await app.vault_state.unlock(key)
+        assert len(app.journal.rows(kind="account-altered")) == len(damage)
         left = {grant.width for grant in app.grant_store.grants()}
         assert left == ({Width.PERMANENT} if seconds else {Width.PERMANENT, Width.TASK})
         await app.close()
@@ -182,3 +239,4 @@ def test_a_daemon_has_one(tmp_path: Path) -> None:
     assert isinstance(app.clock, SteadyClock)
     assert app.engine.core.clock is app.clock
     assert app.journal.clock is app.clock
+    assert app.retention.clock == app.clock.earliest

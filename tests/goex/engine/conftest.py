@@ -20,6 +20,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.states import Event, State
 from goex.paths import Paths
 from policies.actions import Action, Files, Need, Outcome, Plan, Revert, UndoClass
+from policies.grants import PERSON
 from policies.services import Risk
 from runtimes.base import Context, Footprint, Settlement
 from tests.support.passphrases import cheap_passphrases
@@ -28,6 +29,11 @@ from vault.secret import Secret
 VAULT, APPROVAL = "the vault's passphrase here", "another one for approving"
 ACTION = Files(folder="/x", language="shell", program="true")
 ASKER = Principal(agent="bot", session="conn-1", source="a test")
+THE_PERSON = replace(ASKER, agent=PERSON, session="tty-1")
+
+
+def on(folder: str, program: str = "true") -> Files:
+    return Files(folder=folder, language="shell", program=program)
 
 
 class HeldRuntime:
@@ -137,9 +143,9 @@ class Desk:
         await self.until(question.action_id, State.DONE)
         return question.action_id
 
-    def allowed(self) -> tuple[ActionRow, Plan]:
+    def allowed(self, action: Action = ACTION, plan: Plan | None = None) -> tuple[ActionRow, Plan]:
         """An action that was allowed, and that nobody carries out."""
-        plan = self.runtime.plan(ACTION)
+        plan = plan or self.runtime.plan(action)
         with self.core.journal.transaction() as transaction:
             row = self.core.actions.create(
                 transaction,
@@ -147,12 +153,19 @@ class Desk:
                 agent=ASKER.agent,
                 session=ASKER.session,
                 intent="",
-                action=ACTION,
+                action=action,
                 source=ASKER.source,
                 detached=True,
             )
             row = self.core.actions.step(transaction, row, Event.ASSESS, plan=plan)
             return self.core.actions.step(transaction, row, Event.ALLOW), plan
+
+    def stranded(self, action: Action = ACTION, plan: Plan | None = None) -> ActionRow:
+        """An action that ran when its daemon died."""
+        row, _ = self.allowed(action, plan)
+        for event in (Event.PREPARE, Event.RUN):
+            row = self.core.stepped(row, event)
+        return row
 
 
 @pytest.fixture

@@ -108,6 +108,10 @@ async def test_undo_ends_after_its_days_and_the_folder_stays_as_it_is(place: Pat
         await app.retention.end_overdue()
         assert app.engine.core.actions.get(gone.id).state is State.DONE, "its time isn't over"
         later.append(timedelta(hours=2))
+        app.retention.clock, late = utc_now, app.retention.clock
+        await app.retention.end_overdue()
+        assert app.engine.core.actions.get(gone.id).state is State.DONE, "its time may not be over"
+        app.retention.clock = late
         await app.retention.end_overdue()
         for row in (gone, undone):
             assert app.engine.core.actions.get(row.id).state is State.COMMITTED

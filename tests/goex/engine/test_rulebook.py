@@ -279,6 +279,18 @@ def test_after_a_restart_no_number_of_others_hides_what_an_agent_did_lately(
     assert [(one.last_minute, one.last_hour) for one in said] == [(0, 2), (2, 3)]
 
 
+def test_so_many_rows_are_read_back_at_most(journal: Journal, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a clock that was set back had all of them read, and held."""
+    monkeypatch.setattr(breaker, "READ_AT_ONCE", 2)
+    monkeypatch.setattr(breaker, "MOST_READ_BACK", 5)
+    for _ in range(9):
+        journal.append("allow", agent="bot")
+    clock.now -= timedelta(days=365)
+    counts = Counts(journal, clock, Breaker())
+    counts.load()
+    assert counts.situation("bot", "").last_hour == 5
+
+
 @pytest.mark.parametrize("session", ["", "x", "conn-1", "conn-99999999999999999999", "conn-²"])
 def test_a_session_without_a_moment_began_long_ago(session: str) -> None:
     assert began(session) <= datetime(2100, 1, 1, tzinfo=UTC)

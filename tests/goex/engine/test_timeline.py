@@ -1,33 +1,27 @@
-"""What came after what: which actions are independent, the way back to a point, and commits of several."""
+"""What came after what: which actions are independent, and the way back to a point."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from goex.daemon import undo_to
-from goex.engine.core import Lost, Request
+from goex.engine.core import Request
 from goex.engine.tasks import TaskRuntime
-from goex.engine.timeline import MOST_STEPS, meeting
+from goex.engine.timeline import meeting
 from goex.journal.chain import stamp
 from goex.journal.states import State
 from goex.rpc import goex_pb2 as pb
-from policies.actions import Action, Files, Outcome, Plan, Revert, UndoClass
-from policies.errors import Conflict, Denied, GoexError, InvalidInput
-from policies.grants import PERSON
+from policies.actions import Action, Outcome, Plan, Revert, UndoClass
+from policies.errors import Conflict, Denied
 from policies.services import Risk
 from policies.tasks import READ_SCOPE, Allowance, Task
 from runtimes.base import Context, Footprint
 from runtimes.files.plans import SCOPE as FILES_SCOPE
-from tests.goex.engine.conftest import ASKER, Desk, HeldRuntime
-
-THE_PERSON = replace(ASKER, agent=PERSON, session="tty-1")
-
-
-def on(folder: str, program: str = "true") -> Files:
-    return Files(folder=folder, language="shell", program=program)
+from tests.goex.engine.conftest import ASKER, THE_PERSON, Desk, HeldRuntime, on
 
 
 def steps(*reads_and_writes: str) -> Footprint:
@@ -208,8 +202,126 @@ async def test_what_runs_elsewhere_stands_in_the_way_where_their_footprints_meet
     desk.answer(question)
     row = await desk.until(question.action_id, State.FAILED, State.DONE)
     assert row.state is (State.FAILED if meets else State.DONE)
-    assert (f"Wait until {running} has ended" in row.problem) is meets
+    assert (f"Wait until {running} has ended, then: goex undo --to {first}" in row.problem) is meets
     assert desk.core.actions.get(running).state is State.RUNNING
+
+
+async def test_an_agent_is_told_that_what_runs_for_another_stands_in_the_way_of_its_undo(desk: Desk) -> None:
+    first = await desk.done(on("/x"))
+    question = await desk.asked(on("/y"), THE_PERSON)
+    desk.runtime.running.clear()
+    desk.answer(question)
+    await desk.until(running := question.action_id, State.RUNNING)
+    desk.runtime.footprints |= dict.fromkeys((first, running), steps("calls/s/h/5"))
+    question = await desk.asked(Revert(verb="undo", target=first))
+    desk.answer(question)
+    row = await desk.until(question.action_id, State.FAILED, State.DONE)
+    assert running not in row.problem
+    assert "Ask again later; only the person can take it back alone." in row.problem
+
+
+async def test_what_runs_stands_in_the_way_of_a_redo_also_once_it_has_ended(desk: Desk) -> None:
+    first = await desk.done(on("/x"))
+    await taken_back(desk, first)
+    running = await runs(desk, "/y")
+    desk.runtime.footprints |= dict.fromkeys((first, running), steps("calls/s/h/5"))
+    question = await desk.asked(Revert(verb="redo", target=first), THE_PERSON)
+    desk.answer(question)
+    row = await desk.until(question.action_id, State.FAILED, State.DONE)
+    assert running in row.problem and "Wait" not in row.problem
+
+
+class _Telling(HeldRuntime):
+    """Does `meanwhile` when what `at` read and wrote is asked for, and holds a redo until `go_on`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+        self.at, self.meanwhile = "", lambda: asyncio.sleep(0)
+        self.bringing, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def footprint(self, plan: Plan, context: Context) -> Footprint:
+        self.told.append(context.action_id)
+        if context.action_id == self.at:
+            self.at = ""
+            await self.meanwhile()
+        return await super().footprint(plan, context)
+
+    async def assess_revert(self, revert: Revert, plan: Plan, context: Context) -> Plan:
+        return replace(await super().assess_revert(revert, plan, context), needs=plan.needs)
+
+    async def execute_revert(
+        self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
+    ) -> Outcome:
+        if revert.verb == "redo":
+            self.bringing.set()
+            await self.go_on.wait()
+        return await super().execute_revert(revert, revert_plan, plan, target, context)
+
+
+@pytest.fixture
+def telling(desk: Desk) -> Iterator[_Telling]:
+    desk.runtime = runtime = _Telling()
+    desk.core.runtimes = {"files": runtime}
+    yield runtime
+    runtime.go_on.set()
+
+
+@pytest.mark.promise(62)
+@pytest.mark.parametrize("again", [False, True], ids=["it ran later", "it ran before the other was brought back"])
+async def test_what_is_being_brought_back_stands_in_the_way(desk: Desk, telling: _Telling, again: bool) -> None:
+    first, second = await desk.done(on("/x")), await desk.done(on("/y"))
+    telling.footprints |= dict.fromkeys((first, second), steps("calls/s/h/5"))
+    await taken_back(desk, second)
+    if again:
+        telling.go_on.set()
+        await taken_back(desk, first)
+        question = await desk.asked(Revert(verb="redo", target=first), THE_PERSON)
+        desk.answer(question)
+        await desk.until(question.action_id, State.DONE)
+        telling.go_on.clear()
+        telling.bringing.clear()
+    redo = await desk.asked(Revert(verb="redo", target=second), THE_PERSON)
+    desk.answer(redo)
+    await telling.bringing.wait()
+    undo = await desk.asked(Revert(verb="undo", target=first), THE_PERSON)
+    desk.answer(undo)
+    row = await desk.until(undo.action_id, State.FAILED, State.DONE)
+    assert row.state is State.FAILED and f"{second}: both changed" in row.problem
+    assert f"Wait until {redo.action_id} has ended" in row.problem
+    (step,) = await desk.engine.timeline.back([desk.core.actions.get(first)])
+    assert not step.can and f"({second}), which hasn't ended yet, depends" in step.why
+    telling.go_on.set()
+    await desk.until(redo.action_id, State.DONE)
+    assert [desk.core.actions.get(id).state for id in (first, second)] == [State.DONE] * 2
+
+
+@pytest.mark.promise(62)
+async def test_what_begins_while_an_undo_looks_once_more_stands_in_its_way(desk: Desk, telling: _Telling) -> None:
+    first = await desk.done(on("/x"))
+    undo = await desk.asked(Revert(verb="undo", target=first), THE_PERSON)
+    looked_at = await desk.done(on("/y"))
+    begun: list[str] = []
+
+    async def begins() -> None:
+        begun.append(await runs(desk, "/z"))
+        telling.footprints[begun[0]] = steps("files/x")
+
+    telling.at, telling.meanwhile = looked_at, begins
+    row = desk.core.actions.get(undo.action_id)
+    with pytest.raises(Conflict, match="later actions may depend on it") as refusal:
+        await desk.engine.reverting.check_alone(row, row.the_plan())
+    assert begun[0] in str(refusal.value)
+
+
+async def test_an_undo_looks_once_more_only_at_what_moved_since(desk: Desk, telling: _Telling) -> None:
+    first, before = await desk.done(on("/x")), await desk.done(on("/y"))
+    undo = await desk.asked(Revert(verb="undo", target=first), THE_PERSON)
+    since = await desk.done(on("/z"))
+    telling.told.clear()
+    row = desk.core.actions.get(undo.action_id)
+    await desk.engine.reverting.check_alone(row, row.the_plan())
+    assert since in telling.told and before not in telling.told
 
 
 async def test_what_still_runs_is_a_step_that_stays_with_what_it_stands_on(desk: Desk) -> None:
@@ -341,120 +453,7 @@ async def test_the_way_forward_says_what_came_since_and_what_stood_on_it(desk: D
     assert [step.can for step in await desk.engine.timeline.again(rows)] == [False, True]
 
 
-# ---- a watermark
-
-
-async def test_one_commit_keeps_several(desk: Desk) -> None:
-    ids = [await desk.done(on(f"/{number}")) for number in range(3)]
-    for id in ids:
-        desk.core.records(desk.core.actions.get(id)).put("kept", b"what undo needs")
-    question = await desk.asked(Revert(verb="commit", target=ids[2], also=(ids[0], ids[1])), THE_PERSON)
-    lines = desk.core.actions.get(question.action_id).the_plan().lines
-    assert all(any(line.startswith(f"{id}:") for line in lines) for id in ids)
-    desk.answer(question)
-    await desk.until(question.action_id, State.DONE)
-    assert [desk.core.actions.get(id).state for id in ids] == [State.COMMITTED] * 3
-    assert all(desk.core.records(desk.core.actions.get(id)).get("kept") is None for id in ids)
-
-
-async def test_a_commit_of_several_that_fails_for_one_says_so_and_keeps_its_undo(desk: Desk) -> None:
-    ids = [await desk.done(on(f"/{number}")) for number in range(3)]
-    for id in ids:
-        desk.core.records(desk.core.actions.get(id)).put("kept", b"what undo needs")
-    desk.runtime.failing.add(ids[0])
-    question = await desk.asked(Revert(verb="commit", target=ids[2], also=(ids[0], ids[1])), THE_PERSON)
-    desk.answer(question)
-    row = await desk.until(question.action_id, State.PARTIAL, State.FAILED)
-    assert "It stayed." in row.problem
-    states = [desk.core.actions.get(id).state for id in ids]
-    assert states == [State.DONE, State.COMMITTED, State.COMMITTED]
-    assert desk.core.records(desk.core.actions.get(ids[0])).get("kept") == b"what undo needs"
-
-
-class _Committing(HeldRuntime):
-    """Meets `error` at the commit of `target`, or, without one, waits there for good."""
-
-    def __init__(self, error: GoexError | None) -> None:
-        super().__init__()
-        self.error, self.target, self.there = error, "", asyncio.Event()
-
-    async def execute_revert(
-        self, revert: Revert, revert_plan: Plan, plan: Plan, target: Context, context: Context
-    ) -> Outcome:
-        if revert.target == self.target:
-            self.there.set()
-            if self.error is None:
-                await asyncio.Event().wait()
-            else:
-                raise self.error
-        return await super().execute_revert(revert, revert_plan, plan, target, context)
-
-
-_KEPT, _STAYS, _UNKNOWN = State.COMMITTED, State.DONE, State.UNKNOWN
-ENDS = [
-    ("one is refused", Conflict("The entry leads elsewhere."), 0, State.PARTIAL, [_STAYS, _KEPT, _KEPT]),
-    ("the last is refused", Conflict("The entry leads elsewhere."), 2, State.PARTIAL, [_KEPT, _KEPT, _STAYS]),
-    ("one is in doubt", Lost("The connection broke."), 0, State.PARTIAL, [_UNKNOWN, _KEPT, _KEPT]),
-    ("it is cancelled", None, 1, _UNKNOWN, [_KEPT, _UNKNOWN, _STAYS]),
-]
-
-
-@pytest.mark.promise(63)
-@pytest.mark.parametrize(
-    ("error", "where", "ends", "states"), [case[1:] for case in ENDS], ids=[case[0] for case in ENDS]
-)
-async def test_a_commit_of_several_is_unknown_for_the_one_in_doubt_alone(
-    desk: Desk, error: GoexError | None, where: int, ends: State, states: list[State]
-) -> None:
-    desk.runtime = runtime = _Committing(error)
-    desk.core.runtimes = {"files": runtime}
-    ids = [await desk.done(on(f"/{number}")) for number in range(3)]
-    runtime.target = ids[where]
-    question = await desk.asked(Revert(verb="commit", target=ids[2], also=(ids[0], ids[1])), THE_PERSON)
-    desk.answer(question)
-    await runtime.there.wait()
-    if error is None:
-        await desk.engine.cancel(question.action_id, why="a test")
-    row = await desk.until(question.action_id, ends)
-    assert error is None or error.message in row.problem
-    assert [desk.core.actions.get(id).state for id in ids] == states
-
-
-async def test_an_action_within_a_commit_of_several_is_taken(desk: Desk) -> None:
-    ids = [await desk.done(on(f"/{number}")) for number in range(2)]
-    await desk.asked(Revert(verb="commit", target=ids[1], also=(ids[0],)), THE_PERSON)
-    for verb in ("undo", "commit"):
-        with pytest.raises(Conflict, match="being taken through"):
-            desk.engine.begin(Request(action=Revert(verb=verb, target=ids[0]), detach=True), THE_PERSON)  # type: ignore[arg-type]
-
-
-BAD = [
-    ("twice the same", lambda ids: Revert(verb="commit", target=ids[0], also=(ids[0],)), InvalidInput),
-    ("one that isn't there", lambda ids: Revert(verb="commit", target=ids[0], also=("a-none",)), InvalidInput),
-    (
-        "too many",
-        lambda ids: Revert(verb="commit", target=ids[0], also=tuple(f"a-{n}" for n in range(MOST_STEPS))),
-        InvalidInput,
-    ),
-]
-
-
-@pytest.mark.parametrize(("make", "error"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
-async def test_a_commit_of_several_that_makes_no_sense(desk: Desk, make: object, error: type[GoexError]) -> None:
-    ids = [await desk.done(on("/x"))]
-    with pytest.raises(error):
-        desk.engine.begin(Request(action=make(ids), detach=True), THE_PERSON)  # type: ignore[operator]
-
-
-async def test_an_agent_commits_only_its_own(desk: Desk) -> None:
-    own = await desk.done(on("/x"))
-    question = await desk.asked(on("/y"), THE_PERSON)
-    desk.answer(question)
-    await desk.until(question.action_id, State.DONE)
-    with pytest.raises(InvalidInput, match="no action"):
-        desk.engine.begin(
-            Request(action=Revert(verb="commit", target=own, also=(question.action_id,)), detach=True), ASKER
-        )
+# ---- paths
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from goex.engine.core import Lost
 from goex.engine.events import Problem
-from goex.engine.recovery import look_again
+from goex.engine.recovery import look_again, recover
 from goex.journal.errors import JournalBroken, JournalFailed
 from goex.journal.states import Event, State
 from policies.actions import Outcome, Plan
@@ -19,18 +19,16 @@ from tests.goex.engine.conftest import Desk
 
 def lost(desk: Desk) -> str:
     """An action that was running when its daemon died, and of which nothing could be found out."""
-    row, _ = desk.allowed()
-    for event in (Event.PREPARE, Event.RUN):
-        row = desk.core.stepped(row, event)
+    row = desk.stranded()
     desk.engine.end(row, Problem.of(Lost("It can't be known.", ("one request was sent",))), Event.LOSE)
     assert desk.core.actions.get(row.id).state is State.UNKNOWN
     return row.id
 
 
-def finds(desk: Desk, monkeypatch: pytest.MonkeyPatch, settled: Settlement | GoexError) -> None:
+def finds(desk: Desk, monkeypatch: pytest.MonkeyPatch, settled: Settlement | Exception) -> None:
     async def settle(plan: Plan, context: Context) -> Settlement:
         await desk.runtime.looking.wait()
-        if isinstance(settled, GoexError):
+        if isinstance(settled, Exception):
             raise settled
         return settled
 
@@ -66,6 +64,22 @@ async def test_what_is_still_not_known_stays_unknown(desk: Desk, monkeypatch: py
         else:
             await look_again(desk.engine, id, by="the person")
         assert desk.core.actions.get(id).state is State.UNKNOWN
+
+
+@pytest.mark.promise(63)
+@pytest.mark.parametrize("error", [Unavailable("The account is gone."), OSError("No such folder.")])
+async def test_what_cannot_be_looked_at_after_a_crash_is_unknown_and_can_be_looked_at_later(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    id = desk.stranded().id
+    finds(desk, monkeypatch, error)
+    for _ in range(2):  # also at the next start
+        await recover(desk.engine)
+        row = desk.core.actions.get(id)
+        assert row.state is State.UNKNOWN
+        assert ("The account is gone." in row.problem) is isinstance(error, GoexError)
+    finds(desk, monkeypatch, Settlement(outcome=Outcome(ok=True, summary="It did.")))
+    assert (await look_again(desk.engine, id, by="the person")).state is State.DONE
 
 
 async def test_only_what_is_unknown_is_looked_at_and_once_at_a_time(
