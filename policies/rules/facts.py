@@ -11,7 +11,7 @@ each set of values that it is held to; what it isn't held to can't be judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Protocol
@@ -116,11 +116,13 @@ def questions(
         )
         return tuple({_key(question): question for question in each}.values())
     common = _common(plan, situation, now, tuple(_parts(plan, required, catalog)))
+    permitted = common  # what a permit is asked about: it covers partitions by their parent
+    if plan.resolved.get("besides"):
+        within = {str(one) for one in plan.resolved.get("within", ())}
+        permitted = {**common, "tables": [one for one in common["tables"] if one not in within]}
     kind = _kind(plan)
     made: list[Question] = []
-    every = (*required, *_besides(plan))
-    for part in _parts(plan, every, catalog):
-        needs = [every[index] for index in part.needs]
+    for part, needs in _asked(plan, required, catalog):
         service = catalog.services.get(part.service)
         method = service.methods.get(part.method) if service is not None and part.method else None
         recipients = _recipients(part, service, method)
@@ -133,7 +135,7 @@ def questions(
             above=above,
             arguments=part.arguments,
             context={
-                **common,
+                **(permitted if part.needs else common),
                 **({"folder": part.folder} if part.folder else {}),
                 "account": part.account,
                 "risk": entity("Risk", risk.word),
@@ -145,7 +147,7 @@ def questions(
             },
             method=method,
             hidden=_hidden(part, method, recipients),
-            needs=frozenset(index for index in part.needs if index < len(required)),
+            needs=part.needs,
         )
         made.append(question)
         again = kind == "redo" or (kind == "code" and service is not None)
@@ -156,21 +158,23 @@ def questions(
     return tuple(one for question in made for one in (question, *_by_other_paths(plan, question)))
 
 
-def _besides(plan: Plan) -> tuple[Need, ...]:
-    """What statements use besides, which no permission is asked for: partitions, and what triggers read."""
-    found = plan.resolved.get("besides", ())
-    statements = plan.resolved["program"]["statements"] if found else ()
-    return tuple(
-        Need(
-            service=DATABASES,
-            account=str(plan.resolved["database"]),
-            scope=f"{table}:{verb}",
-            risk=RISKS[verb],
-            methods=(verb,),
-            arguments=tuple({"statement": statements[number]["sql"]} for number in numbers),
-        )
-        for table, verb, numbers in found
-    )
+def _asked(plan: Plan, required: tuple[Need, ...], catalog: Catalogued) -> Iterator[tuple[_Part, Sequence[Need]]]:
+    """What rules are asked about, each with its needs. Behind it what statements use besides, which no permission is
+    asked for (partitions, and what triggers read): one for each statement and verb, about all of its tables."""
+    for part in _parts(plan, required, catalog):
+        yield part, [required[index] for index in part.needs]
+    used: dict[tuple[int, str], list[str]] = {}
+    for table, verb, numbers in plan.resolved.get("besides", ()):
+        for number in numbers:
+            used.setdefault((number, verb), []).append(table)
+    for (number, verb), tables in used.items():
+        statement = {"statement": plan.resolved["program"]["statements"][number]["sql"]}
+        database = str(plan.resolved["database"])
+        needs = [
+            Need(service=DATABASES, account=database, scope=f"{one}:{verb}", risk=RISKS[verb], methods=(verb,))
+            for one in tables
+        ]
+        yield _Part(DATABASES, verb, database, statement, frozenset()), needs
 
 
 def _key(question: Question) -> bytes:
@@ -207,12 +211,10 @@ def with_target(plan: Plan, target: Plan, *, most: int, catalog: Catalogued = NO
 def of_target(plan: Plan, *, most: int, catalog: Catalogued = NO_CATALOG) -> JsonObject:
     """What rules were asked about an action, for the plan of its redo or commit: its kind, its way back and its calls.
     Of those whose JSON comes after `most` bytes, all of a method are kept as one whose arguments may be anything."""
-    every = (*plan.required, *_besides(plan))
     parts: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for part in _parts(plan, every, catalog):
+    for part, needs in _asked(plan, plan.required, catalog):
         if part.folder:
             continue  # its redo and commit are about that folder themselves
-        needs = [every[index] for index in part.needs]
         said = {
             "service": part.service,
             "method": part.method,

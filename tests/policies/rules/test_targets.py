@@ -288,6 +288,51 @@ def test_what_many_commits_have_in_common_is_judged_once() -> None:
     assert frozenset().union(*(one.needs for one in asked)) == frozenset(range(100))
 
 
+# ---- partitions
+
+
+def through(count: int, partitions: int) -> Plan:
+    """So many statements that insert into a partitioned table, by that alone."""
+    parts = [f"parts_{number}" for number in range(partitions)]
+    made = [f"INSERT INTO parts VALUES ({number})" for number in range(count)]
+    own = Need(
+        service="db", account="shop", scope="parts:insert", risk=Risk.WRITE, methods=("insert",),
+        arguments=tuple({"statement": sql} for sql in made),
+    )  # fmt: skip
+    return plan_of(
+        Sql(database="shop", statements="; ".join(made)), own, database="shop", databases=["shop"],
+        tables=["parts", *parts], within=parts, program={"statements": [{"sql": sql} for sql in made]},
+        besides=[[part, "insert", list(range(count))] for part in parts],
+    )  # fmt: skip
+
+
+@pytest.mark.promise(13)
+def test_a_partition_that_is_forbidden_is_for_its_parent_too_whichever_way_a_rule_names_it() -> None:
+    for condition in ('context.scopes.contains("parts_1:insert")', 'context.tables.contains("parts_1")'):
+        rule = f'@id("no") forbid (principal, action, resource) when {{ {condition} }};'
+        plan = through(2, 3)
+        assert isinstance(decided(rule, plan), Deny)
+        again = replace(redo(), resolved={"databases": ["shop"], "tables": plan.resolved["tables"]})
+        assert isinstance(decided(rule, with_target(again, plan, most=MOST)), Deny)
+
+
+def test_a_permit_of_a_parent_by_its_table_covers_its_partitions() -> None:
+    permit = '@id("o") permit (principal, action, resource) when {{ ["parts"{}].containsAll(context.tables) }};'
+    assert isinstance(decided(permit.format(""), through(2, 3), default=False), Allow)
+    other = through(2, 3)
+    other = replace(other, resolved={**other.resolved, "tables": [*other.resolved["tables"], "hr"]})
+    assert isinstance(decided(permit.format(""), other, default=False), Ask)
+
+
+@pytest.mark.promise(16)
+def test_a_hundred_partitions_are_asked_about_together() -> None:
+    """For each by itself the daemon would be busy for half a minute."""
+    plan = through(20, 100)
+    asked = questions(plan, agent="bot", situation=Situation(), now=NOW, catalog=CATALOG)
+    assert len(asked) <= 20 * 2
+    assert len(of_target(plan, most=MOST)["parts"]) <= 20 * 2
+
+
 # ---- a folder with several paths
 
 ALSO = [{"folder": "/a/notes", "mount": "/a", "paths": ["/b/notes"]}]
