@@ -14,6 +14,7 @@ from functools import cache
 # from a list, or follows links.
 _TABLE = r"""
 basename: as:z *
+base64: dw: --decode --wrap= *
 dirname: z *
 cat: AbeEnstTuv *
 [ test expr echo true false : exit return break continue shift sleep pwd date trap: ~*
@@ -88,13 +89,15 @@ uv/run: q --quiet --all-extras --frozen --no-sync --with= +
 poetry/run pipenv/run bundle/exec pdm/run hatch/run rye/run: q --quiet +
 npx: y --yes --no-install --no --package= +
 env nohup builtin pnpx bunx uvx npm/exec pnpm/exec pnpm/dlx yarn/dlx yarn/exec: +
-bash sh zsh dash ksh ash: ceuxlvo:!
+bash sh zsh dash ksh ash: ceunxlvo:!
 python python3: uBOqsEIW:X:m:c#V --version !
 node: --version --test --check --watch v --experimental-strip-types --max-old-space-size? --no-warnings --env-file= !
 tsx ts-node: vT --version --test --watch --transpile-only --esm !
 ruby perl: wvcI: --version !
-php: v --version !
-deno/run deno/test deno/lint deno/fmt deno/check deno/task bun/run bun/test bun/install bun/add: ~
+php: lv --version !
+deno/run deno/test deno/lint deno/fmt deno/check deno/task bun/test bun/install bun/add: ~
+bun/run: bF: --bun --filter= --hot --if-present --silent --smol --watch +
+yarn/run: sBT --silent --top-level --binaries-only +
 make gmake: ^\w*!=.*
 make gmake: kBnsiwj?C:l? --jobs --directory= --silent --keep-going --dry-run --always-make --no-print-directory
 ninja: C:j:k:vn
@@ -107,7 +110,7 @@ curl: --compressed --get --data-urlencode# --form# --write-out# --url= --cookie#
 curl: --fail-with-body --no-buffer --user-agent# --output-dir= --upload-file= *
 wget: qncNO:P: --quiet --output-document= --directory-prefix= --no-verbose *
 unzip: lqonjvtd: *
-7z/x 7z/l 7z/t 7za/x 7za/l 7zz/x 7zz/l: ~
+7z/x 7z/l 7z/t 7za/x 7za/l 7zz/x 7zz/l: ~ ^-(?i:a?[ix])[^!]*@.*
 patch: p:NRsEi:d: --dry-run --forward --reverse
 rsync: avzrnPhtugopul --delete --exclude= --include= --dry-run --progress --stats --archive
 pip pip3: V --version
@@ -121,7 +124,7 @@ npm/test npm/t npm/run npm/run-script npm/start npm/ci npm/install npm/i npm/add
 npm/view npm/info npm/audit npm/version npm/uninstall npm/remove npm/update npm/prune npm/pack npm/why npm/root: ~
 npm/build npm/link npm/dedupe npm/bin npm/init npm/search pnpm/test pnpm/run pnpm/start pnpm/install pnpm/i pnpm/add: ~
 pnpm/remove pnpm/ls pnpm/list pnpm/build pnpm/lint pnpm/update pnpm/why pnpm/outdated pnpm/dev pnpm/typecheck: ~
-pnpm/format yarn/test yarn/run yarn/start yarn/install yarn/add yarn/remove yarn/build yarn/lint yarn/dev yarn/why: ~
+pnpm/format yarn/test yarn/start yarn/install yarn/add yarn/remove yarn/build yarn/lint yarn/dev yarn/why: ~
 yarn/typecheck yarn/format yarn/upgrade yarn/list yarn/info yarn/workspace yarn/init poetry/install poetry/add: ~
 poetry/remove poetry/update poetry/show poetry/lock poetry/build poetry/check poetry/env uv/sync uv/add uv/remove: ~
 uv/lock uv/venv uv/tree uv/build uv/python bundle/install: ~
@@ -129,23 +132,27 @@ gcc g++ cc c++ clang clang++ zig nvcc: ^--?(?:wrapper|ld-path|options-file|optf|
 ar: ^-?M
 gcc g++ cc c++ clang clang++ zig ld: ^.*(?:mri-script|error-handling-script).*
 ld: ^-c.*
-pytest py.test: ^--[tp]x.*
+pytest py.test: ^--[tp]x.*|.*addopts=.+
+pylint: ^--init-h.*
+mypy pyright: ^--python(?:-e|path).*
 clang-format: ^--?files(?:=.*)?
 java javac: ^-m|--module.*|(?:-J)?-XX:(?:Flags|VMOptionsFile|On).*|(?:jdk|sun|com[./]sun)[./].*
-mvn mvnw: ^.*(?:jshell|groovy).*
+mvn mvnw: ^.*(?:jshell|groovy|scm:|scm-plugin|[cC]onnectionUrl=).*
 rustc cargo: ^.*linker=.*|--(?:test-)?runtool.*
+cargo: --git= --config= ^--config=.*=.*|--git=(?!https?://).*
+rustc cargo ghc cabal stack nvcc swift/build swift/test swift/run: ^.*(?:-wrapper|-pgm|ld-path).*
+zig: ^--test-cmd.*
+terraform tofu: ^--?from-m.*
 dotnet: ^.*%.*|.*BuildEvent.*|.*(?:Exe|ToolPath|RunCommand)=.*
 go: ^.*extld.*|-w
-ghc stack mix: ^-(?:e|pgm).*|--eval.*|cmd
+ghc stack mix: ^-(?:e|pgm).*|--eval.*|(?:.*,)?cmd,?.*
 rails: ^c|r|db|dbconsole|.*https?:.*
 tox: ^-x.*|--ov.*
 pre-commit: ^try-repo|hazmat
 celery: ^multi
 nx: ^--commands?(?:=.*)?
 jupyter-nbconvert: ^--std.*
-cloc: ^--(?:li|vc|fo|ex).*
-npm/test npm/t npm/run npm/run-script npm/start npm/ci npm/install npm/i npm/add: ^--?(?:script-|node-o).*
-pnpm/test pnpm/run pnpm/start pnpm/install pnpm/i pnpm/add: ^--?(?:script-|node-o).*
+cloc: ^--?(?:li|vc|fo|conf|ext|exclude-l|diff-l).*
 deno/run deno/test deno/lint deno/fmt deno/check deno/task: ^(?:.*[=,])?(?:https?|npm|jsr):.*|--eval.*
 bun/run bun/test: ^https?:.*|-[ep].*|--(?:eval|print).*
 docker/compose docker-compose: ^.*(?:://|@).*
@@ -207,6 +214,9 @@ git/grep: nilwEFPGcIhHLpqve#A:B:C: --cached --count --name-only --line-number --
 git/remote git/remote/show git/remote/get-url git/remote/add git/remote/remove git/remote/set-url: v
 git/remote/prune git/worktree/list git/worktree/remove git/worktree/prune: vf --force --porcelain
 git/worktree/add: b:fd --force
+git/config: l --list --local --get# --get-all#
+git/config/user.name git/config/user.email: *
+git/cat-file: ^--te.*
 git/submodule git/submodule/update git/submodule/status git/submodule/init git/submodule/sync: --init --recursive
 printenv git/bisect/start git/bisect/good git/bisect/bad git/bisect/reset git/bisect/log git/bisect/skip:
 git/apply: Rvp:3 --check --stat --index --cached --reverse --3way --verbose --numstat
@@ -215,10 +225,12 @@ git/init: qb: --bare --quiet --initial-branch=
 # Of tools that take any option: a file that lists more words. To these a package has such a name.
 _LIST = re.compile(r"(?:.*[=,])?@.*", re.DOTALL)
 _SCOPED = frozenset({"npm", "pnpm", "yarn", "bun", "nx", "turbo", "lerna"})
+# With which they run scripts by another shell, or with other options of node. A beginning is enough.
+_BY_NPM = re.compile(r"--?(?:config\.)?(?:scr(?:i.*)?(?:=.*)?|node-?o.*)", re.DOTALL)
 # An address at another machine, or this one by its name, that ssh reaches.
 _BY_SSH = re.compile(
     r".*(?:(?:ssh|sftp|scp|rsync)://|git::).*"
-    r"|(?:.*[=\s:@+])?[\w.+-]+@(?!npm:|workspace:|sha\d+:)[\w.-]+:(?!//|\d+(?:/|$)).*",
+    r"|(?:.*[=\s:@+])?[\w.+-]+@(?!(?:npm|workspace|catalog|file|link|sha\d+):)[\w.-]+:(?!//|\d+(?:/|$)).*",
     re.DOTALL | re.IGNORECASE,
 )
 
@@ -247,6 +259,8 @@ def known() -> dict[str, Takes]:
         free = "*" in takes.marks
         if "~" in takes.marks and not free and name.partition("/")[0] not in _SCOPED:
             takes.refused.append(_LIST)
+        if name.startswith(("npm/", "pnpm/")):
+            takes.refused.append(_BY_NPM)
         if not (free or "!" in takes.marks) or name.startswith(("pip", "uv/pip")):
             takes.refused.append(_BY_SSH)
     return found

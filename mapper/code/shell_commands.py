@@ -46,7 +46,7 @@ TAKES_VARIABLES = frozenset({"test", "[", "read", "unset", "getopts", "mapfile",
 SUBSCRIPT = re.compile(r"\[.*(?:\$[({]|`)", re.DOTALL)  # with what bash runs for its value
 
 # Options of git's commands for reading that run, write or read by name something else.
-_GIT_RUNS = re.compile(r"--(?:e|te|out|op|fil|batch|std)|-O")
+_GIT_RUNS = re.compile(r"--(?:ext|te(?!xt$)|out|op|fil|batch|std)|-O")
 _CUT = re.compile(r"[\s;&|<>()$`\\'\"]")  # by which a shell parts words, or makes others of them
 _IS_PROGRAM = re.compile(r"(?:data|javascript):", re.IGNORECASE)  # an address that is one itself
 _OPTION = re.compile(r"-(?!\d+$|\s|$)")  # and not a number, the input or a list's mark
@@ -73,15 +73,26 @@ _ACTIVATES = re.compile(r"(?:.*/)?bin/activate")
 _FETCH = frozenset({"npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn"})  # a package that they may run, too
 _PROMPTS = frozenset({  # words of such tools with which they read a program, or are given a command
     "shell", "console", "repl", "dbshell", "shell_plus", "exec", "dlx", "tinker", "ghci", "iex", "fsi", "eval",
-    "runner", "inspect", "debug", "--pdb", "--trace", "--interactive",
+    "runner", "inspect", "debug", "--pd", "--pdb", "--repl", "--trace", "--interactive",
 })  # fmt: skip
+_PYTHONS = sys.stdlib_module_names | {"test"}  # modules that are always there
+# What those are told to import, of which they call a part, unless it is a file of settings.
+_CALLING = frozenset({"unittest", "uvicorn", "gunicorn", "flask", "celery", "manage.py", "django-admin", "django"})
+_IMPORTED = re.compile(r"(?:-\w|--[\w-]+=)?(\w+)[.:](?!(?:ini|ya?ml|json|toml|conf|pem|crt|key)$).*", re.DOTALL)
+# Packages that are fetched, of which the words are known, and scripts that projects have.
+_PACKAGE = re.compile(r"@(?:biomejs/biome|angular/cli|changesets/cli|tailwindcss/cli)(?:@[\w.^~-]+)?")
+_SCRIPT = re.compile(
+    r"(?:dev|start|serve|preview|build|clean|test|unit|e2e|lint|fix|format|fmt|check|type-?check|types"
+    r"|ci|release|generate|codegen|migrate|seed|docs|storybook)(?:[:_-][\w:.-]+)?"
+)
 _RUNS = re.compile(r"-*(?:\S*:|tool)?exec\b")  # of mvn and go: so, too
 _DEEPEST = 8  # commands that run one another
 _TAR_LETTERS = re.compile(r"[cxtvzjJakpmO]*f?")
 # Variables by which a program is named, or found, or told what to run or to read first.
 _STEERS = re.compile(
     r"(?:GIT|LD|DYLD|BASH|NPM_CONFIG|SSH|GH|DOCKER|PERL5?|RUBY|TAR|GREP|RIPGREP|CURL|LESS|MAN|XDG_CONFIG)_?\w*|\w*(?:PAGER|"
-    r"EDITOR|VISUAL|BROWSER|COMMAND|WRAPPER|SHELL|ASKPASS|_CMD|RSH|STARTUP|OPEN|CLOSE|OPTIONS|OPTS|_OPT|FLAGS|RUNNER)"
+    r"EDITOR|VISUAL|BROWSER|COMMAND|WRAPPER|SHELL|ASKPASS|_CMD|RSH|STARTUP|OPEN|CLOSE|OPTIONS|OPTS|_OPT|FLAGS|RUNNER|"
+    r"LINKER|RUSTC|RUSTDOC|CACHEPROG|BREAKPOINT|(?<!SKIP_)HOOKS|TOX_OVERRIDE)|(?!(?:EXTRA|BUILD|RUN|(?:PY)?TEST)_ARGS$)\w+_ARGS\w*"
     r"|(?:UNZIP|GZIP|XZ|RSYNC)_?\w*|PATH|CDPATH|ENV|IFS|PS\d|WGETRC"
     r"|MAKEFILES|ZDOTDIR|PYTHONHOME|PYTHONINSPECT|PYTHONSAFEPATH|COMPOSE_FILE",
     re.IGNORECASE,
@@ -149,15 +160,35 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
     if "!" in runs:
         return _run(base, texts, read, needed)
     at = read.at + ("+1" in runs)
+    said = "".join(texts[at : at + 1])
+    if base in ("bun", "yarn") and _is_script(base, said):
+        return _read(Takes(marks={"~"}, refused=takes.refused), texts, at).texts()
+    if base == "npx" and _PACKAGE.fullmatch(said):
+        return _read(_PROJECT, texts, at).texts()
+    if base == "uv" and said.endswith(".py"):
+        inner = understood("python", texts[at:], needed, depth + 1)
+        return None if inner is None else frozenset(at + each for each in inner)
     if base in _FETCH and "/" in "".join(texts[at : at + 1]).removeprefix("./"):
         return None  # some of them take it for an address
     return _wrapped(base, texts, at, depth, needed)
+
+
+def _is_script(base: str, said: str) -> bool:
+    """Whether a word behind `run` is a script of the project's or a file, and no command that may lie anywhere."""
+    name = said.rpartition("/")[2]
+    if _SCRIPT.fullmatch(said):
+        return True
+    if not said or "://" in said or name in known() or _VARIANT.sub("", name) in known():
+        return False
+    return base == "yarn" or "/" in said or re.search(r"\.[cm]?[jt]sx?$", said) is not None
 
 
 def _hides(base: str, texts: list[str]) -> bool:
     """Whether a word of such a command holds more than its options tell."""
     said = " ".join(texts)
     if (base == "tar" and ":" in said) or (base == "jq" and _JQ_READS.search(said)):
+        return True
+    if (base in _CALLING or (base == "coverage" and "manage.py" in texts)) and _calls(texts):
         return True
     if (base == "go" and re.match(r"run .*@", said)) or (base == "cmake" and not _plain_make(texts)):
         return True
@@ -173,7 +204,18 @@ def _plain_make(texts: list[str]) -> bool:
 
 def assigned(name: str, value: str | None) -> bool:
     """Whether a variable with this value is known to make no program run, or be another. None: it is unknown."""
+    if value and re.match(r"(?!test:|http:)\w+:[A-Za-z_]", value) and _calls([value]):
+        return False  # what a FLASK_APP is
     return not (_STEERS.fullmatch(name) or (value and (_CUT.search(value) or _IS_PROGRAM.search(value))))
+
+
+def _calls(texts: list[str], needed: Needed | None = None) -> bool:
+    """Whether a part of Python's own modules may be called. That of a project's `test` isn't, where it is a package."""
+    found = {each[1] for each in map(_IMPORTED.fullmatch, texts) if each and each[1] in _PYTHONS}
+    if found == {"test"} and needed is not None:
+        needed.append(("test/__init__.py",))
+        return False
+    return bool(found)
 
 
 def _from_hosts(base: str, texts: list[str]) -> bool:
@@ -313,18 +355,26 @@ def _run(base: str, texts: list[str], read: _Words, needed: Needed | None) -> fr
         return None
     if rest and (rest[0] == "-" or "://" in rest[0]):
         return None  # its input is its program, or what is fetched
+    if rest and rest[0].rpartition("/")[2] in _CALLING and _calls(rest[1:], needed):
+        return None
     return _read(_PROJECT, texts, read.at).texts()
 
 
 def _module(name: str, rest: list[str], at: int, needed: Needed | None) -> frozenset[int] | None:
     """The texts behind a module that Python runs, which begin at this place."""
-    command = name.replace("_", "-")
-    if command == "pip" or "~" in known().get(command, _NOTHING).marks:
+    command, top = name.replace("_", "-"), name.partition(".")[0]
+    if top in _PYTHONS and name not in _OF_PYTHON:
+        return None
+    if name in _CALLING and _calls(rest, needed):
+        return None
+    if name == "compileall" and any(re.match(r"-[a-z]*i", each) for each in rest):
+        return None  # a list of names
+    marks = known().get(command, _NOTHING).marks
+    if command == "pip" or ("~" in marks and "*" not in marks):
         inner = understood(command, rest, needed, 1)
         return None if inner is None else frozenset(at + each for each in inner)
-    top = name.partition(".")[0]
     if name not in _OF_PYTHON:
-        if needed is None or top in sys.stdlib_module_names or not re.fullmatch(r"\w+(?:\.\w+)*", name):
+        if needed is None or not re.fullmatch(r"\w+(?:\.\w+)*", name):
             return None
         file = name.replace(".", "/")
         needed.append(tuple(f"{root}{file}{end}" for root in ("", "src/") for end in (".py", "/__main__.py")))

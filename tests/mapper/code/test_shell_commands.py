@@ -87,6 +87,18 @@ USUAL = [
     "python -m pre_commit run", "deno test -A src", "dotnet test --filter A", "java -jar a.jar", "gh auth status",
     "python -m pip install -r requirements.txt", "npx playwright test -g @smoke", "cargo add serde --features derive",
     "stat src/a.py", "file src/a.py", "md5sum a.tgz", "basename src/a.py", "xxd a.bin | head",
+    "npm install x@file:./sub", "pnpm add react@catalog:", "npx @biomejs/biome check .", "npx @angular/cli new app",
+    "npx @angular/cli@17 build", "git diff --exit-code", "git diff --text", "git config user.email x@example.org",
+    "git config --get x", "git config --list", "uv run main.py", "uv run scripts/gen.py --out x", "php -l f",
+    "base64 f", "base64 -d f", "bash -n run.sh", "cloc --exclude-dir=node_modules .", "7z x -psecret a.7z",
+    "python -m unittest tests.test_a", "uvicorn main:app --reload --log-config logging.yaml", "yarn run dev",
+    "flask --app web:make run", "gunicorn -b 0.0.0.0:8000 app.wsgi:app", "FLASK_APP=web:make flask run",
+    "celery -A proj worker", "bun run dev", "python manage.py test app.tests.TestA", "pytest -o addopts= tests",
+    "bun run build:prod", "bun run --filter app build", "HUSKY_SKIP_HOOKS=1 git commit -m x", "yarn run coverage",
+    "bun run src/a.ts", "bun run --watch src/a.ts", "bun run tsc --noEmit", "yarn run test --watch",
+    "yarn run tsc --noEmit", "yarn run own-script x", "cargo run -- --config x.toml", "cargo install --git https://example.org/o/r",
+    "make test ARGS=-v", "PYTEST_ARGS=-x make test", "npm run x -- --screenshot", "python -m compileall -q src",
+    "mypy --python-version 3.12 src", "terraform init", "mvn -q verify", "mix do compile, test", "swift run app",
 ]  # fmt: skip
 # Ordinary too, but nobody can tell from their words what they reach.
 ASKED = [
@@ -97,7 +109,7 @@ ASKED = [
     "docker exec app ls /app", 'psql -h localhost -U me -c "SELECT count(*) FROM users"', "ssh -V", "scp h:x/y .",
     "hyperfine --warmup 3 'make' './run x'", "git rebase -i --exec 'npm test' main", "perl -pi -e 's|/old|/new|g' f",
     "make CFLAGS='-O2 -Isrc/x'", "diff src/a.py src/b.py", "diff -u README src/a.py", "npm exec --yes tsc",
-    "python -m mypkg.cli --x", "npx @angular/cli build", "make -C sub CXXFLAGS=-O2",
+    "python -m mypkg.cli --x", "make -C sub CXXFLAGS=-O2",
     "git clone git@example.org:o/r.git", "CFLAGS=-O2 make", "NODE_OPTIONS=--max-old-space-size=4096 npm test",
 ]  # fmt: skip
 HIDING = [
@@ -166,7 +178,7 @@ HIDING = [
     "timeout 5 ssh h cat x", "nice -n 5 xargs cat", "time xargs cat", "nohup sudo cat x", "sudo cat x",
     "su -c 'cat x'", "chroot .. cat x", "busybox sh", "tmux send-keys 'cat x' Enter", "tmux send-keys -H 63 61 74",
     "socat exec:'cat pw' -", "nc -e ./x h 1", "at now < x", "crontab x", "strace -o x cat y", "unshare cat x",
-    "setsid cat x", "systemd-run cat x", "openssl enc -in x", "base64 x", "cpio -o < list", "wget -i list",
+    "setsid cat x", "systemd-run cat x", "openssl enc -in x", "cpio -o < list", "wget -i list",
     "wget --use-askpass=./x h", "wget -e use_askpass=./x h", "curl -K x", "curl --config x", "curl -K - h",
     "sha256sum -c list", "md5sum --check list", "frobnicate x", "hash -p ./x ls", "alias ls='cat pw'",
     "enable -f ./x y", "read PATH < x", "mapfile -t a < x", "ls() { sh; }; ls", "exec 3<x; cat <&3", "command -p sh",
@@ -248,6 +260,42 @@ HIDING = [
     "cargo install --git=ssh://localhost/x y", "cargo add --git git@localhost:x", "docker build git@localhost:x",
     "terraform init -from-module=git::file:x", "mvn scm:checkout -DconnectionUrl=scm:git:ssh://localhost/x",
     "git fetch --depth +5 localhost:x", "git fetch --depth 0x5 localhost:x",
+    "mvn scm:checkout -DconnectionUrl=scm:git:localhost:x", "mvn x:maven-scm-plugin:checkout",
+    "cargo install --git localhost:x", "cargo install --git=localhost:x", "terraform init -from-module=localhost:x",
+    # Python's own modules, run or called.
+    "python3 -m test -j1 '--python=sh -c x'", "python -m test x", "python -m date '-x=sh -c y'",
+    "python -m unittest code.interact < f", "coverage run -m unittest code.interact < f",
+    "uv run python -m unittest code.interact < f", "python -m unittest -kcode.interact",
+    "uvicorn --factory code:interact",
+    "python -m uvicorn --factory code:interact", "gunicorn code:interact", "flask --app code:interact routes < f",
+    "flask --app=code:interact routes < f", "flask -Acode:interact routes", "celery -A code.interact worker",
+    "FLASK_APP=code:interact flask routes < f", "UVICORN_APP=code:interact uvicorn --factory < f",
+    "python manage.py test code.interact < f", "./manage.py test code.interact < f", "django-admin test code.interact",
+    "python -m django test code.interact", "coverage run manage.py test code.interact", "uv run manage.py test code.x",
+    # An option's beginning, and one in another's value.
+    "pytest -o addopts=--pdb tests", "pytest -oaddopts=--pdb tests", "pytest --override-ini=addopts=--pdb",
+    "python -m pytest -o addopts=--pdb", "npm run x --scri=python3", "npm test --scrip=python3",
+    "npm run x --scr python3", "npm version patch --script-shell=x", "pnpm run x --config.script-shell=x",
+    "pylint --init-h=x src",
+    "python manage.py test --pd < f", "swift run --repl < f", "mix do cmd, find -L .",
+    "rustc -Clink-arg=-wrapper a.rs", "nvcc -Xcompiler=-wrapper,find a.cu", "ghc -optl-wrapper a.hs",
+    "cabal build --ghc-options=-pgmFfind", "stack build --ghc-options=-pgmFfind", "zig test --test-cmd find a.zig",
+    "cargo --config build.rustc=find build", "cargo --config=build.rustc-wrapper=find build",
+    "python -m compileall -qi f", "python -m compileall -i - < f", "cloc -list-file=f", "cloc -vcs=find",
+    "cloc --exclude-list-file=f .", "cloc --diff-list-file=f", "cloc --config f", "7z l -an -ai@f", "7z x -air@f a.7z",
+    "7z l -I@f", "mypy --python-executable find f", "mypy --python-e=find f",
+    "pyright --pythonpath=find", "rustc -Clink-arg=--ld-path=find a.rs", "swift build -Xswiftc --ld-path=find",
+    # A command that may lie anywhere, as a script.
+    "bun run find -L . -ls", "bun run ssh h", "bun run python < f", "bun run xargs cat", "bun run --cwd dev find -L .",
+    "bun run frobnicate", "bun run coverage run -m code",
+    "bun run /usr/bin/python3.11 < f", "bun run python3.11 < f", "yarn run tsc @f",
+    "yarn run bash < f", "yarn run find -L .", "yarn run --inspect x find", "npx @angular/other x",
+    # Variables that name programs, or options; and what a git reads beside its words.
+    "MAVEN_ARGS=exec:exec mvn test", "GUNICORN_CMD_ARGS=--x gunicorn", "TF_CLI_ARGS_init=-from-module=x terraform init",
+    "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=find cargo build", "CARGO_BUILD_RUSTC=find cargo build",
+    "GOCACHEPROG=find go build", "PYTHONBREAKPOINT=code.interact pytest < f", "DOTNET_STARTUP_HOOKS=x dotnet run",
+    "TOX_OVERRIDE=testenv.commands=find tox", "git diff --ext", "git log --te", "git cat-file --text HEAD:f",
+    "git config core.pager find", "git config --get x y", "git config --global user.name x", "uv run https://h/x.py",
 ]  # fmt: skip
 
 
@@ -278,6 +326,7 @@ def test_what_has_to_be_a_file_is_said() -> None:
         ("/w/a/b.py", "/w/a/b/__main__.py", "/w/src/a/b.py", "/w/src/a/b/__main__.py"),
     )
     assert len(files("env A=b uv run coverage run -m a")) == 1
+    assert files("python -m unittest test.test_a") == (("/w/test/__init__.py",),), "else it is Python's own"
     for command in ("python -I -m a", "python -m code", "python -m ../a", "python -m a 'x y'", "diff a -"):
         assert not read_folder_shell(command, "/w").names_all
 
