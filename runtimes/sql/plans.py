@@ -2,7 +2,7 @@
 
 Rules: every table that is read or written is a need of its own, those too that only a cascade or a trigger reaches; a
 write without a WHERE counts as deleting. A partition that is used through its parent, and what a trigger reads, are
-decided on by what forbids them alone (`besides`). What runs later is the program in the plan, which the
+decided on by what forbids them alone (`besides`, `within`). What runs later is the program in the plan, which the
 digest binds.
 """
 
@@ -68,12 +68,11 @@ def plan(
     undo_needs = _needs(action.database, undo_program, (), "reversal", schema) if undo_program is not None else ()
     asked = {need.scope.rpartition(":")[0] for need in (*needs, *undo_needs)} - {""}
     read = set(beside(survey.reads, schema)) - {one.table for one in reached}
-    besides = _besides(program, reached, schema, read)
-    uses = [use for one in (program, undo_program) if one is not None for each in one.statements for use in each.uses]
-    children = {name for name, _ in parts((*uses, *reached), schema)}
-    within = children - asked - read
+    besides = _besides(program, undo_program, reached, schema, read)
+    children = {table for table, _ in _besides(program, undo_program, reached, schema, ())}
+    within = (children | read) - asked
     through = {name for one in program.statements for name in behind(one, schema)} | children
-    tables = asked | children | read
+    tables = asked | within
     needs += tuple(replace(need, why="undo") for need in undo_needs)
     if departs:
         needs += (_special(action.database, OTHERWISE, dict.fromkeys(one.sql for one in program.statements)),)
@@ -105,7 +104,7 @@ def plan(
                 {"table": one.table, "verb": one.verb, "rows": stepped(one.rows), "why": one.why} for one in reached
             ],
             **({"through": sorted(through)} if through else {}),  # that are read, and no statement names
-            **({"within": sorted(within)} if within else {}),  # that their parents' permissions cover
+            **({"within": sorted(within)} if within else {}),  # of the tables, those that need no permission
             **({"besides": [[*key, numbers] for key, numbers in sorted(besides.items())]} if besides else {}),
             "counters": list(survey.counters),
             "notes": list(survey.notes),
@@ -169,16 +168,28 @@ def _undo_texts(pair: JsonObject) -> Iterator[str]:
 
 
 def _besides(
-    program: Program, reached: Iterable[Reached], schema: Schema, reads: Iterable[str]
+    program: Program, undo: Program | None, reached: Iterable[Reached], schema: Schema, reads: Iterable[str]
 ) -> dict[tuple[str, str], list[JsonValue]]:
     """Of each table and verb that needs no permission of its own, the statements, by their numbers."""
+    back = [use for one in (undo.statements if undo is not None else ()) for use in one.uses]
+    written = {(use.table, use.verb) for one in program.statements for use in one.uses}
+    wholly = (one for one in reached if not _holds(one, written, schema))
     found: dict[tuple[str, str], list[JsonValue]] = {}
     for number, statement in enumerate(program.statements):
         for key in parts(statement.uses, schema):
             found.setdefault(key, []).append(number)
-    for key in (*parts(reached, schema), *((name, "select") for name in reads)):
+    for key in (*parts((*back, *wholly), schema), *((name, "select") for name in reads)):
         found.setdefault(key, list(range(len(program.statements))))
     return found
+
+
+def _holds(one: Reached, written: Iterable[tuple[str, str]], schema: Schema) -> bool:
+    """Whether it is reached only since it holds a partition that is written by its name: no other of its partitions
+    is."""
+    table = schema.tables.get(one.table)
+    if table is None or one.why != "cascade" or not any((name, one.verb) in written for name in table.parts):
+        return False
+    return all({key.on_delete, key.on_update} <= {"NO ACTION", "RESTRICT"} for key in table.foreign_keys)
 
 
 def _needs(

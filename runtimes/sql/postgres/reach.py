@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from runtimes.sql.contract import Program, Verb
-from runtimes.sql.postgres.relations import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Trigger
+from runtimes.sql.postgres.relations import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Trigger, quoted
+from runtimes.sql.reads_through import ANY
 
 Why = Literal["statement", "cascade", "trigger"]
 
@@ -32,7 +33,9 @@ class Reach:
     source: str = ""  # the table whose change brings it
 
 
-_WORD = re.compile(r'"((?:[^"]|"")+)"|([^\W\d][\w$]*)')
+_WORD = re.compile(r"\w+")
+_DOLLARS = re.compile(r"[\w$]+")  # a name may hold `$`, and text may stand between some
+_MAKES_TEXTS = re.compile(r"\bexecute\b|_to_xml|\bts_(?:stat|rewrite)\b", re.IGNORECASE)
 
 
 def closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
@@ -99,23 +102,31 @@ def _cascades(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
 
 def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Iterator[str]:
     """The tables that are named by what runs where rows are written (triggers, rules, defaults, CHECKs, and what these
-    call), or that row security reads."""
-    words: set[str] = set()
+    call), or that row security reads; ANY where such a text makes others that run."""
+    heads: dict[str, None] = {}
+    bodies: dict[str, None] = {}
     for reach in reaches:
         relation = catalog.relations.get(reach.table)
-        for one in catalog.members(relation) if relation is not None else ():
-            fired = (each for each in one.firing if each.events & EVENTS.get(reach.verb, TRUNCATE))
-            texts = [text for each in fired for text in (each.definition, *each.texts)]
-            texts += [*one.rules, *(each.source for each in one.computes if reach.verb in ("insert", "update"))]
-            words |= {quoted or plain.lower() for text in texts for quoted, plain in _WORD.findall(text)}
+        if relation is None:
+            continue
+        for _, each in catalog.firing(relation):
+            if each.events & EVENTS.get(reach.verb, TRUNCATE):
+                heads[each.definition.partition(" FOR EACH ")[2]] = None  # its WHEN, and what it calls with what
+                bodies |= dict.fromkeys(each.texts)
+        for one in catalog.members(relation):
+            computes = one.computes if reach.verb in ("insert", "update") else ()
+            bodies |= dict.fromkeys((*one.rules, *(each.source for each in computes)))
+    text = "\n".join((*heads, *bodies))
+    words = {*_WORD.findall(text.lower()), *_DOLLARS.findall(text.lower())}
     names = {use.table for one in program.statements for use in one.uses}
     used = [catalog.relations[name] for name in names & catalog.relations.keys()]
     used += [catalog.by_oid[oid] for one in used for oid in one.stands_on if oid in catalog.by_oid]
     guards = {name for one in used if one.row_security for name in one.guards}
     written = {reach.table for reach in reaches}
-    yield from sorted(
-        guards | {name for name, one in catalog.relations.items() if one.plain in words and name not in written}
-    )
+    named = {
+        name for name, one in catalog.relations.items() if one.plain in words or quoted(one.plain) in text
+    } - written
+    yield from sorted(guards | named | ({ANY} if any(map(_MAKES_TEXTS.search, bodies)) else set()))
 
 
 def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:

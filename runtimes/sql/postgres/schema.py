@@ -102,7 +102,8 @@ SELECT pg_catalog.json_build_object(
     AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'
       AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass)),
  'beneath', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
-    edge.way, rn.nspname, r.relname, cn.nspname, c.relname) ORDER BY edge.way, r.oid, c.oid)
+    CASE WHEN edge.way = 'child' AND c.relkind = 'f' THEN 'view' ELSE edge.way END,  -- its rows are elsewhere
+    rn.nspname, r.relname, cn.nspname, c.relname) ORDER BY edge.way, r.oid, c.oid)
     FROM (SELECT 'view' AS way, w.ev_class AS reader, d.refobjid AS read FROM pg_catalog.pg_rewrite w
         JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid
         WHERE w.ev_type = '1' AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid <> w.ev_class
@@ -292,7 +293,7 @@ def _stands_on(edges: list[list[str]], opaque: list[list[str]]) -> dict[str, tup
     found = {}
     for name in {*beneath, *above}:
         read = closure(name, beneath, above)
-        own = closure(name, views, above)
+        own = {*closure(name, views, above), *(one for each in read for one in views.get(each, ()))}
         found[name] = tuple(read), tuple(one for one in read if one not in own)
     return found
 

@@ -113,7 +113,7 @@ def _reached(strategy: Strategy, sizes: _Sizes, program: Program, numbers: list[
         parts[part] = max(parts.get(part, 0), found)
         rows[key] = sum(number for each, number in parts.items() if each[:2] == key)
         why, columns = order.get(key, (reach.why, frozenset()))
-        order[key] = why, columns | reach.columns
+        order[key] = "trigger" if (why, reach.why) == ("cascade", "trigger") else why, columns | reach.columns
     return tuple(
         Reached(
             table=table, verb=verb, rows=number, why=order[table, verb][0], columns=tuple(sorted(order[table, verb][1]))

@@ -229,6 +229,8 @@ def survey(connection: Connection, program: Program, policy: Policy, limits: Lim
     sized = _reached(sizes, program, schema, found, sizes.at_most)
     reached = _reached(sizes, program, schema, found, sizes.counted)
     tables = {table for _, table in found.all_writes}
+    known = {name.lower(): name for name in schema.tables}  # as they are called there, without table functions
+    reads = {known[name.lower()] for name in found.reads if name.lower() in known}
     likely = sum(one.rows for one in reached)
     if any(
         one.verb in ("update", "delete") and not one.everywhere and one.most is None and not one.count_sql
@@ -242,7 +244,7 @@ def survey(connection: Connection, program: Program, policy: Policy, limits: Lim
         bound=sum(one.rows for one in sized),
         counters=_counters(program, schema, kind),
         notes=tuple(notes),
-        reads=tuple(sorted(found.reads - {table for _, table in found.all_writes})),
+        reads=tuple(sorted(reads - tables)),
         strategy={**strategy, "kind": kind},
     )
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from goex.rpc import databases_pb2 as db
 from goex.rpc import goex_pb2 as pb
 from tests.goex.daemon.test_rules import apply
-from tests.goex.databases.conftest import Shop
+from tests.goex.databases.conftest import SHOP, Shop
 from tests.goex.databases.servers import Served, on_mariadb, on_postgres
 from tests.services.mariadb import MariaDb
+from tests.services.postgres import Postgres
+from tests.support.daemon import Daemon
 from tests.support.entries import Client, changes, results
 
 RULES = """
@@ -208,6 +212,88 @@ def test_a_partition_that_is_forbidden_isnt_used_through_its_parent(on_server: S
         apply(on_server.client.daemon, "")
 
 
+def test_a_partition_that_is_forbidden_forbids_none_of_the_others(on_server: Served) -> None:
+    on_server.change(*CHILDREN)
+    for of in ('context.tables.contains("part_two")', 'context.scopes.contains("part_two:insert")'):
+        apply(on_server.client.daemon, f'@id("no-part_two") forbid (principal, action, resource) when {{ {of} }};')
+        try:
+            asks(on_server, "INSERT INTO part_one VALUES (1, 'one')", policy="versioning")
+            denied(on_server, "part_two", "INSERT INTO parts VALUES (1, 'one')")
+        finally:
+            apply(on_server.client.daemon, "")
+
+
+def test_what_an_undo_by_statements_does_to_a_partition_may_be_forbidden(on_server: Served) -> None:
+    on_server.change(
+        "CREATE TABLE parts (id int PRIMARY KEY, note text) PARTITION BY RANGE (id)",
+        "CREATE TABLE part_one PARTITION OF parts FOR VALUES FROM (0) TO (100000)",
+    )
+    forbid = '@id("no-part_one") forbid (principal, action, resource) when { context.scopes == ["part_one:delete"] };'
+    sql, undo = "INSERT INTO parts VALUES (77123, 'x')", "DELETE FROM parts WHERE id = 77123"
+    apply(on_server.client.daemon, forbid)
+    try:
+        asks(on_server, sql)
+        ended: pb.Finished = on_server.sql(sql, policy="pairs", undo=undo).ended()
+        assert "Rule no-part_one" in ended.problem.message, ended
+    finally:
+        apply(on_server.client.daemon, "")
+
+
+def asks(shop: Shop | Served, sql: str, **more: Any) -> list[str]:
+    """It is asked for, and denied then: what the question says."""
+    question = (asked := shop.sql(sql, **more)).question()
+    assert asked.deny_known(question.id).action.state == "denied"
+    return [*question.lines, *(need.scope for need in question.needs)]
+
+
+def test_confinement_is_to_what_statements_name_not_to_what_triggers_read(postgres: Postgres) -> None:
+    with (
+        Daemon(config='[confine]\ntables = ["parts", "orders"]\n') as daemon,
+        on_postgres(postgres, Client(daemon)) as served,
+    ):
+        served.change(
+            *CHILDREN,
+            "CREATE TABLE status (id int)",
+            "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.note := 'x'; RETURN NEW; END$$",
+            "CREATE TRIGGER told BEFORE INSERT ON parts FOR EACH ROW EXECUTE FUNCTION says()",
+            "CREATE FUNCTION upper_status() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$BEGIN NEW.status := upper(NEW.status); RETURN NEW; END$$",
+            "CREATE TRIGGER told BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION upper_status()",
+        )
+        served.add()
+        assert not [one for one in asks(served, "INSERT INTO parts VALUES (1, 'one')") if "may read" in one]
+        assert "What runs with it may read status." in asks(served, "INSERT INTO orders (id) VALUES (50)")
+        refused: pb.Finished = served.sql("SELECT * FROM customers").ended()
+        assert "customers isn't one of the tables" in refused.problem.message
+
+
+def test_confinement_knows_no_table_functions_of_sqlite(tmp_path: Path) -> None:
+    with Daemon(config='[confine]\ntables = ["orders"]\n') as daemon:
+        shop = Shop(Client(daemon), "shop", tmp_path / "shop.db")
+        shop.change(
+            *SHOP,
+            "CREATE TRIGGER told AFTER UPDATE OF status ON orders BEGIN UPDATE orders SET total ="
+            " (SELECT sum(value) FROM json_each(NEW.status)) WHERE id = NEW.id; END",
+        )
+        shop.file.chmod(0o600)
+        shop.client.add("shop", f"sqlite:///{shop.file}")
+        assert not [one for one in asks(shop, "UPDATE orders SET status = '[1]' WHERE id = 1") if "json_each" in one]
+
+
+def test_a_foreign_partition_needs_a_permission_of_its_own(postgres: Postgres, client: Client) -> None:
+    with on_postgres(postgres, client) as served:
+        served.change(*CHILDREN, "CREATE TABLE top (id int, note text) PARTITION BY LIST (id)")
+        with postgres.connect(served.connect().info.dbname) as admin:
+            admin.execute("CREATE FOREIGN DATA WRAPPER far")
+            admin.execute("CREATE SERVER far FOREIGN DATA WRAPPER far")
+            admin.execute("CREATE FOREIGN TABLE away PARTITION OF parts DEFAULT SERVER far")
+            admin.execute("ALTER TABLE top ATTACH PARTITION parts DEFAULT")
+        served.add()
+        for table in ("parts", "over_parts", "top"):
+            assert "away:select" in asks(served, f"SELECT * FROM {table}"), table
+            assert "part_one:select" not in asks(served, f"SELECT * FROM {table}"), table
+
+
 def check_triggers(shop: Shop | Served) -> None:
     sql = "INSERT INTO orders (id, status) VALUES (50, 'new') RETURNING status"
     with forbidding(shop.client, "customers"):
@@ -228,6 +314,15 @@ def test_what_a_trigger_of_sqlite_reads_may_be_forbidden(shop: Shop) -> None:
     with forbidding(shop.client, "customers"):
         denied(shop, "customers", "INSERT INTO orders (id, status) VALUES (50, 'new')")
         denied(shop, "customers", "CREATE TABLE other (id int); INSERT INTO orders (id) VALUES (50)")
+
+
+def test_a_trigger_of_sqlite_names_tables_in_any_case(shop: Shop) -> None:
+    shop.change(
+        "CREATE TRIGGER told AFTER INSERT ON orders BEGIN"
+        " UPDATE orders SET total = (SELECT count(*) FROM CUSTOMERS) WHERE id = NEW.id; END"
+    )
+    with forbidding(shop.client, "customers"):
+        denied(shop, "customers", "INSERT INTO orders (id, status) VALUES (50, 'new')")
 
 
 @pytest.mark.parametrize("named", ["customers", "people"])
@@ -274,6 +369,23 @@ READING = "CREATE FUNCTION told() RETURNS text LANGUAGE sql STABLE AS 'SELECT ma
 )
 def test_what_runs_with_a_write_of_postgresql_may_be_forbidden(on_server: Served, statements: tuple[str, ...]) -> None:
     on_server.change(READING, *statements)
+    check_triggers(on_server)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "DECLARE t text := '{\"'; BEGIN SELECT max(secret) INTO NEW.status FROM customers; t := '\"}'; RETURN NEW; END",
+        "BEGIN EXECUTE 'SELECT max(secret) FROM cust' || 'omers' INTO NEW.status; RETURN NEW; END",
+        "BEGIN NEW.status := query_to_xml('SELECT secret FROM cust' || 'omers', true, true, ''); RETURN NEW; END",
+    ],
+    ids=["quotes", "execute", "xml"],
+)
+def test_a_text_of_postgresql_hides_no_table(on_server: Served, body: str) -> None:
+    on_server.change(
+        f"CREATE FUNCTION tells() RETURNS trigger LANGUAGE plpgsql AS $f${body}$f$",
+        "CREATE TRIGGER told BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION tells()",
+    )
     check_triggers(on_server)
 
 
