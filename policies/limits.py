@@ -89,7 +89,7 @@ class Confinement:
             said = plan.resolved.get(name)
             if not isinstance(said, list | tuple) or not said:
                 return f"It doesn't say which {name} it works on, and actions are confined to certain ones."
-            # Partitions that are used through their parent: it has to be one of the tables.
+            # Partitions that are used through their parent, which has to be one of the tables, and what triggers read.
             within = plan.resolved.get("within", ()) if name == "tables" else ()
             if outside := _outside((str(one) for one in said if one not in within), allowed):
                 return f"{outside} isn't one of the {name} that actions are confined to."

@@ -68,8 +68,10 @@ def plan(
     undo_needs = _needs(action.database, undo_program, (), "reversal", schema) if undo_program is not None else ()
     asked = {need.scope.rpartition(":")[0] for need in (*needs, *undo_needs)} - {""}
     read = set(beside(survey.reads, schema)) - {one.table for one in reached}
-    besides = _besides(program, undo_program, reached, schema, read)
-    children = {table for table, _ in _besides(program, undo_program, reached, schema, ())}
+    besides = _besides(program, undo_program, reached, schema)
+    children = {table for table, _ in besides}
+    for name in read:
+        besides.setdefault((name, "select"), list(range(len(program.statements))))
     within = (children | read) - asked
     through = {name for one in program.statements for name in behind(one, schema)} | children
     tables = asked | within
@@ -168,9 +170,9 @@ def _undo_texts(pair: JsonObject) -> Iterator[str]:
 
 
 def _besides(
-    program: Program, undo: Program | None, reached: Iterable[Reached], schema: Schema, reads: Iterable[str]
+    program: Program, undo: Program | None, reached: Iterable[Reached], schema: Schema
 ) -> dict[tuple[str, str], list[JsonValue]]:
-    """Of each table and verb that needs no permission of its own, the statements, by their numbers."""
+    """Of each partition and verb that a permission for the parent covers, the statements, by their numbers."""
     back = [use for one in (undo.statements if undo is not None else ()) for use in one.uses]
     written = {(use.table, use.verb) for one in program.statements for use in one.uses}
     wholly = (one for one in reached if not _holds(one, written, schema))
@@ -178,7 +180,7 @@ def _besides(
     for number, statement in enumerate(program.statements):
         for key in parts(statement.uses, schema):
             found.setdefault(key, []).append(number)
-    for key in (*parts((*back, *wholly), schema), *((name, "select") for name in reads)):
+    for key in parts((*back, *wholly), schema):
         found.setdefault(key, list(range(len(program.statements))))
     return found
 

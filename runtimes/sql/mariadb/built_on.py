@@ -51,9 +51,9 @@ def named(schema: Schema, tables: Iterable[str]) -> set[str]:
     waiting = [name for name in tables if name in schema.tables]
     while waiting:
         texts = [str(trigger[3]) for trigger in schema.tables[waiting.pop()].facts["triggers"]]
-        others = [name for name in schema.tables if name not in found]
-        new = [name for name in others if any(text and _has(text, (name,)) for text in texts)]
-        found |= set(new)
+        held = set().union(*map(_names, texts))
+        new = {name for name in schema.tables if name not in found and name.lower() in held}
+        found |= new
         waiting += new
     return found
 
@@ -70,8 +70,11 @@ def _rows(wire: Wire, query: str) -> list[tuple[str, str, str]]:
 
 
 def _has(text: str, names: tuple[str, ...]) -> bool:
-    held = {(quoted.replace("``", "`") or plain).lower() for quoted, plain in _NAMES.findall(text)}
-    return not text or not names or any(name.lower() in held for name in names)
+    return not text or not names or not _names(text).isdisjoint(name.lower() for name in names)
+
+
+def _names(text: str) -> set[str]:
+    return {(quoted.replace("``", "`") or plain).lower() for quoted, plain in _NAMES.findall(text)}
 
 
 def _digest(text: str) -> str:

@@ -104,10 +104,12 @@ def test_the_browser_is_led_to_a_question_and_no_other_user_sees_the_link(
     script, opened = led_browser(tmp_path)
     action = ask_for_update(daemon, token, "led")
     (one,) = pending(daemon)
+    env = {**daemon.env, "DISPLAY": ":0", "BROWSER": f"{script} %s"}
+    subprocess.run([GOEX, "web", "--json"], env=env, cwd=daemon.home, stdout=subprocess.DEVNULL, check=True)
+    assert not opened.exists(), "a program wants the link alone"
     done = subprocess.run(
-        [GOEX, "web", "--question", one.id], env={**daemon.env, "DISPLAY": ":0", "BROWSER": f"{script} %s"},
-        cwd=daemon.home, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [GOEX, "web", "--question", one.id], env=env, cwd=daemon.home, capture_output=True, text=True, check=True
+    )
     given, first, again, elsewhere = opened.read_text().splitlines()
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{22}", given), "the link itself stands on the command line"
     assert first == f"302 {done.stdout.strip()}/{one.id}"
