@@ -186,16 +186,11 @@ class Notify:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
-    """`port`: of the page on localhost. `public_url`: where else the person reaches it, through a tunnel of their own;
-    "" for nowhere."""
+    """`port`: of the page on this machine. `public_url`: where else the person reaches it, through a tunnel of their
+    own; "" for nowhere."""
 
     port: int = 7464
     public_url: str = ""
-
-    @property
-    def origins(self) -> tuple[str, ...]:
-        """Where the page may be, as browsers name it: on localhost, and at `public_url`."""
-        return (f"http://localhost:{self.port}", *((self.public_url,) if self.public_url else ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

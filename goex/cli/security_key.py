@@ -1,7 +1,8 @@
 """A security key over USB: at the terminal it signs what a passkey signs on the page.
 
-Rules: it signs the daemon's challenge over exactly the call, for the page's origin, after the key itself verified the
-person. A PIN is typed at the controlling terminal, goes to the key alone, encrypted, and is kept by nobody.
+Rules: it signs the daemon's challenge over exactly the call, for an origin that no page has, after the key itself
+verified the person. A PIN is typed at the controlling terminal, goes to the key alone, encrypted, and is kept by
+nobody.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Protocol
 
-from policies.errors import Denied, InvalidInput
+from policies.errors import Denied
 
 if TYPE_CHECKING:
     from fido2.hid import CtapHidDevice
@@ -69,20 +70,15 @@ def sign(client: Client, wanted: pb.ChallengeRequest, person: Person) -> str:
 
 
 def _challenge(client: Client, wanted: pb.ChallengeRequest) -> tuple[str, str]:
-    """What the key is asked, and for which of the page's origins: the first that has a passkey."""
-    from goex.cli.connect import paths
-    from goex.client import Refused
-    from goex.config import load
+    """What the key is asked, and for which origin: of this machine's passkeys, or else of the first that there is."""
+    from goex.page_address import HOST, OLD_HOST, TERMINAL
     from goex.rpc import passkeys_pb2 as pb
 
-    refused: Refused | None = None
-    for origin in load(paths().config_file).web.origins:
-        wanted.origin = origin
-        try:
-            return client.call("Passkeys/Challenge", wanted, pb.ChallengeReply).options_json, origin
-        except Refused as error:
-            refused = refused or error
-    raise refused or InvalidInput("The page has no address.", next_step="See [web] in config.toml.")
+    found = client.call("Passkeys/List", pb.ListPasskeysRequest(), pb.ListPasskeysReply).passkeys
+    hosts = [one.rp_id for one in found]
+    host = next((one for one in (HOST, OLD_HOST, *hosts) if one in hosts), HOST)
+    wanted.origin = f"{TERMINAL}{host}"
+    return client.call("Passkeys/Challenge", wanted, pb.ChallengeReply).options_json, wanted.origin
 
 
 def _signed(device: CtapHidDevice, options: str, origin: str, person: Person) -> str:
@@ -104,7 +100,8 @@ def _signed(device: CtapHidDevice, options: str, origin: str, person: Person) ->
     why = ""
     for _ in range(_TRIES):
         try:
-            key = Fido2Client(device, DefaultClientDataCollector(origin), user_interaction=Interaction())
+            collector = DefaultClientDataCollector(origin, verify=lambda *_: True)  # it knows web pages alone
+            key = Fido2Client(device, collector, user_interaction=Interaction())
             asked = PublicKeyCredentialRequestOptions.from_dict(json.loads(options))
             return json.dumps(dict(key.get_assertion(asked).get_response(0)))
         except ClientError as error:

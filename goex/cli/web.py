@@ -6,7 +6,6 @@ import os
 import re
 import threading
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -17,12 +16,15 @@ from goex.cli.output import Json, Output
 def web(
     port: Annotated[
         int | None,
-        typer.Option(help="The port on localhost; default: [web] port, which passkeys need.", min=0, max=65535),
+        typer.Option(help="The port on this machine; default: [web] port, which a tunnel needs.", min=0, max=65535),
     ] = None,
     as_json: Json = False,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open it in the browser.")] = True,
     question: Annotated[str, typer.Option(metavar="ID", help="Open it at this question.")] = "",
     phone: Annotated[bool, typer.Option("--phone", help="A link to [web] public_url, to begin there.")] = False,
+    old: Annotated[
+        bool, typer.Option("--localhost", help="At http://localhost, for passkeys that were registered there.")
+    ] = False,
 ) -> None:
     """Show what waits, what happened and what is allowed on a page in your browser.
 
@@ -34,9 +36,10 @@ def web(
     from goex.browser import lead_browser
     from goex.cli.connect import connect, paths
     from goex.config import load
+    from goex.page_address import OLD_HOST
     from goex.web.access import LINK_SECONDS
     from goex.web.server import running_link, serve
-    from policies.errors import InvalidInput
+    from policies.errors import Conflict, InvalidInput
 
     if question and not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", question):
         raise InvalidInput("That isn't the id of a question.", next_step="See them: goex approve")
@@ -67,12 +70,15 @@ def web(
                     opening.join()
 
         if link := running_link(places, at):
+            if not at and old != link.startswith(f"http://{OLD_HOST}:"):
+                raise Conflict("The page runs at another address.", next_step="End it where it runs, then try again.")
             tell(link, LINK_SECONDS)
             return
         connect(out).close()  # so that there is a daemon, and its socket is ours
         with suppress(KeyboardInterrupt):
-            wanted = config.port if port is None else port
-            asyncio.run(serve(places, wanted, lambda port: replace(config, port=port).origins, tell, at))
+            # Where the page was for all to foresee, another user may have left a script: --localhost takes a free port.
+            wanted = port if port is not None else 0 if old else config.port
+            asyncio.run(serve(places, wanted, config.public_url, tell, at=at, old=old))
 
 
 def _show_as_picture(link: str) -> None:

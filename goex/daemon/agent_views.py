@@ -22,7 +22,7 @@ from goex.engine.core import Core, Principal
 from goex.engine.events import Problem
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
-from goex.page_address import page_port
+from goex.page_address import page_origin
 from goex.rpc import goex_pb2 as pb
 from policies.actions import Action, ApiCalls, Revert, refers
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
@@ -192,8 +192,8 @@ def _ending(core: Core, view: pb.ActionView, problem: pb.Problem | None, row: Ac
     answered = last[0].state if last else ""
     made = ending(view, problem, answered=answered, deadline=deadline, touched=touched, unsure=unsure)
     if made.status == "waiting" and core.settings.page_key is not None:
-        port = page_port(core.settings.page_key)
-        made.page = f"http://localhost:{port}/#waiting" if port else ""
+        origin = page_origin(core.settings.page_key)
+        made.page = f"{origin}/#waiting" if origin else ""
     if not made.summary:
         made.summary = outcome.get("summary", "")
     return made

@@ -123,7 +123,8 @@ class App:
             self.journal,
             self.clock,
             wanted=self.config.ask.presence == "passkey",
-            origins=self.config.web.origins,
+            page_key=self.paths.web_key,
+            public_url=self.config.web.public_url,
         )
         self.page_sessions = PageSessions(
             self.clock, lambda: self.passkeys.known if self.vault_state.state == "unsealed" else None

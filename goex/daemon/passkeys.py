@@ -1,9 +1,10 @@
 """Presence by passkeys: challenges that serve once, what an assertion proved, and which passkeys count.
 
-Rules: a challenge is over one statement, for one of the page's origins, serves one attempt and ends after five minutes;
-none outlives the daemon. An assertion counts for exactly the call whose statement it signed. Its signature count must
-grow: one that doesn't is a copy of the authenticator, which is refused and journaled. Which passkeys count is in the
-vault's record index; the journal says when each came and went, so that a backup that is restored brings none back.
+Rules: a challenge is over one statement, for the origin of the page that runs now, of `public_url` or of the terminal,
+serves one attempt and ends after five minutes; none outlives the daemon. An assertion counts for exactly the call whose
+statement it signed. Its signature count must grow: one that doesn't is a copy of the authenticator, which is refused
+and journaled. Which passkeys count is in the vault's record index; the journal says when each came and went, so that a
+backup that is restored brings none back.
 
 Once passkeys are required they stay so until none is left (see `vault.passkeys`). Whoever lost all asks for a reset
 with the approval passphrase; it can be done a day later, is said wherever the person looks, and any assertion ends it.
@@ -18,8 +19,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from goex.daemon import passkey_statements as statements
 from goex.daemon import rollback, webauthn
@@ -28,6 +29,7 @@ from goex.daemon.person_threads import in_thread
 from goex.daemon.vault_state import VaultState
 from goex.daemon.webauthn import PasskeyRefused
 from goex.journal.chain import Journal, stamp
+from goex.page_address import HOST, OLD_HOST, TERMINAL, page_origin, passkey_host
 from policies.errors import InvalidInput
 from policies.jsonvalue import parse
 from policies.typed_json import from_json, to_json
@@ -71,14 +73,16 @@ class PasskeyPresence:
         clock: Callable[[], datetime],
         *,
         wanted: bool,
-        origins: tuple[str, ...],
+        page_key: Path,
+        public_url: str = "",
     ) -> None:
-        """`wanted`: config.toml asks for passkeys. `origins`: where the page may be."""
+        """`wanted`: config.toml asks for passkeys. `page_key`: the file that the page holds while it runs."""
         self._vault_state = vault_state
         self._journal = journal
         self._clock = clock
         self._wanted = wanted
-        self._origins = origins
+        self._page_key = page_key
+        self._public_url = public_url
         self._challenges: dict[bytes, _Challenge] = {}
         self._sign_ins: dict[bytes, _Challenge] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -97,10 +101,18 @@ class PasskeyPresence:
 
     def warnings(self) -> list[str]:
         """What the person should know now."""
-        if (at := self.known.reset_at) is None:
-            return []
-        return [f"Somebody asked to remove all passkeys, which can be done from {stamp(at)[:16]} UTC on. If it wasn't "
-                "you: goex passkey reset --cancel"]  # fmt: skip
+        found = []
+        if (at := self.known.reset_at) is not None:
+            found.append(
+                f"Somebody asked to remove all passkeys, which can be done from {stamp(at)[:16]} UTC on. If it wasn't "
+                "you: goex passkey reset --cancel"
+            )
+        if any(one.rp_id == OLD_HOST for one in self.known.all):
+            found.append(
+                f"A passkey is for {OLD_HOST}, where others may have left scripts in your browser. Remove it on the "
+                "page there (goex web --localhost), then register it anew (goex web)."
+            )
+        return found
 
     # ---- asking
 
@@ -111,11 +123,15 @@ class PasskeyPresence:
         if len(known) >= MOST:
             raise InvalidInput(f"There are {MOST} passkeys already.", next_step="Remove one: goex passkey remove ID")
         origin, rp_id = self._place(origin)
+        if rp_id == HOST and known and all(one.rp_id == OLD_HOST for one in known):  # which can't confirm it there
+            raise InvalidInput(f"A passkey for {OLD_HOST} is registered.", next_step="Remove it: goex web --localhost")
+        if rp_id == OLD_HOST and origin != self._public_url:
+            raise InvalidInput(f"Passkeys are for {HOST} now.", next_step="End this page, then open it with: goex web")
         challenge = secrets.token_bytes(32)
         self._keep(challenge, {}, "", origin, rp_id)
         user = self._vault_state.vault.derive("passkey-user")[:16]
         same = [one for one in known if one.rp_id == rp_id]
-        found_by_host = origin in self._origins[1:]  # to sign in there, where no passkey is named to a stranger
+        found_by_host = origin == self._public_url  # to sign in there, where no passkey is named to a stranger
         return webauthn.creation_options(
             rp_id, challenge, user=user, name=name, known=same, found_by_host=found_by_host
         )
@@ -125,7 +141,9 @@ class PasskeyPresence:
         origin, rp_id = self._place(origin)
         same = [one for one in self._vault_state.vault.passkeys.all if one.rp_id == rp_id]
         if not same:
-            raise InvalidInput(f"No passkey is registered for {rp_id}.", next_step="Add one on the page: goex web")
+            old = rp_id == HOST and any(one.rp_id == OLD_HOST for one in self.known.all)
+            step = f"For the one of {OLD_HOST}: goex web --localhost" if old else "Add one on the page: goex web"
+            raise InvalidInput(f"No passkey is registered for {rp_id}.", next_step=step)
         text = statements.signed_text(statement, rp_id)
         challenge = statements.challenge_of(text)
         self._keep(challenge, statement, text, origin, rp_id)
@@ -135,8 +153,8 @@ class PasskeyPresence:
         """As `challenge`, for an assertion that begins a session of the public page and nothing else. The options name
         no passkey: anybody may have them made. Raises InvalidInput."""
         origin, rp_id = self._place(origin)
-        if origin not in self._origins[1:]:
-            raise InvalidInput("On localhost the page is opened by its link.", next_step="goex web")
+        if origin != self._public_url:
+            raise InvalidInput("On this machine the page is opened by its link.", next_step="goex web")
         if all(one.rp_id != rp_id for one in self.known.all):
             raise InvalidInput(f"No passkey is registered for {rp_id}.", next_step="Add one: goex web --phone")
         text = statements.signed_text(statements.signing_in(origin), rp_id)
@@ -320,13 +338,12 @@ class PasskeyPresence:
         self._journal.append("passkey-add", facts=facts, anchored=True)
 
     def _place(self, origin: str) -> tuple[str, str]:
-        """The origin of the page that asks, and its host. Raises InvalidInput."""
-        wanted = origin.removesuffix("/") or self._origins[0]
-        if wanted not in self._origins:
-            raise InvalidInput(
-                "No page of GoEx is there.", next_step=f"It is at {' or '.join(self._origins)} ([web] in config.toml)."
-            )
-        return wanted, urlsplit(wanted).hostname or ""
+        """The origin of the page or the terminal ("") that asks, and its host for passkeys. Raises InvalidInput."""
+        wanted = origin.removesuffix("/") or f"{TERMINAL}{HOST}"
+        terminals = {TERMINAL + host for host in (HOST, *(one.rp_id for one in self.known.all))}
+        if wanted not in terminals | {page_origin(self._page_key), self._public_url}:
+            raise InvalidInput("No page of GoEx is there now.", next_step="Open it anew: goex web")
+        return wanted, passkey_host(wanted)
 
     def _keep(self, challenge: bytes, statement: Statement, text: str, origin: str, rp_id: str) -> None:
         now = self._clock()

@@ -43,6 +43,7 @@ _LONGEST_TASK = 8 * 3600
 _SET_BACK = timedelta(minutes=1)  # that a clock may be between a grant and its row
 _MOST_LINES, _MOST_TIMES = 20, 1000  # of a task
 _TASK = ("goex", "task")  # the permission to begin one
+_FRESH = "goex.localhost"  # below which each page has a name of its own
 _FIELDS = ("number", "at", "action", "agent", "kind", "from", "to", "facts", "previous", "hash")
 
 
@@ -418,7 +419,9 @@ def _unfit(client: dict[str, Any], data: bytes, challenge: bytes, rp_id: str) ->
     """Whether what the browser and the authenticator say is of this challenge."""
     if client["type"] != "webauthn.get" or _decoded(client["challenge"]) != challenge:
         return "isn't what the passkey was asked for"
-    if urlsplit(client["origin"]).hostname != rp_id or client.get("crossOrigin", False) or "topOrigin" in client:
+    host = urlsplit(client["origin"]).hostname or ""
+    page = host == rp_id or (rp_id == _FRESH and host.endswith(f".{rp_id}"))
+    if not page or client.get("crossOrigin", False) or "topOrigin" in client:
         return "was signed on another page"
     if data[:32] != hashlib.sha256(rp_id.encode()).digest() or len(data) < 37 or data[32] & 5 != 5:
         return "was signed for another host, or without the person"

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goex.page_address import KEY_BYTES, page_port
+from goex.page_address import KEY_BYTES, page_origin
 from policies.errors import Unavailable
 
 LINK_SECONDS = 60
@@ -30,33 +30,36 @@ AT_ONCE, A_SECOND = 20, 1.0  # requests of whoever has no session yet
 
 
 class KeyFile:
-    """The page's key and port, in a file that is locked for as long as the page runs."""
+    """The page's key and origin, in a file that is locked for as long as the page runs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._handle = -1
 
-    def take(self, port: int) -> bytes:
+    def take(self, origin: str) -> bytes:
         """Write a new key and hold the file until the process ends. Raises Unavailable when another page holds it."""
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(handle)
-            raise Unavailable("The page runs already.", next_step="Open it with: goex web") from None
+        for left in range(9, -1, -1):  # whoever looks where the page is holds it for a moment
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if not left:
+                    os.close(handle)
+                    raise Unavailable("The page runs already.", next_step="End it, then: goex web") from None
+            time.sleep(0.02)
         self._handle = handle
         key = secrets.token_bytes(KEY_BYTES)
         os.ftruncate(handle, 0)
-        os.pwrite(handle, key + port.to_bytes(2), 0)
+        os.pwrite(handle, key + origin.encode(), 0)
         return key
 
-    def of_running(self) -> tuple[bytes, int] | None:
-        """Return the key and the port of the page that runs; None when none does, whoever may listen on its port."""
-        port = page_port(self._path)
-        if port is None:
+    def of_running(self) -> tuple[bytes, str] | None:
+        """Return the key and the origin of the page that runs; None when none does, whoever may listen there."""
+        if not (origin := page_origin(self._path)):
             return None
         key = self._path.read_bytes()[:KEY_BYTES]
-        return (key, port) if len(key) == KEY_BYTES else None
+        return (key, origin) if len(key) == KEY_BYTES else None
 
 
 def link_code(key: bytes, now: float, origin: str) -> str:

@@ -84,7 +84,7 @@ class Guard:
     def _check(self, request: Request) -> None:
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self._at:
-            raise _Misdirected("This page isn't reached by that name.")
+            raise _Misdirected
         if request.method in ("GET", "HEAD"):
             return
         if request.headers.getlist("origin") != [self._at[hosts[0]]]:
@@ -96,11 +96,11 @@ class Guard:
 
 
 class Page:
-    """What the page answers. `origins`: where it is reached, first of all on this machine, like `http://localhost:7464`."""
+    """What the page answers. It is reached at the origin `here` on this machine, and at `public` unless that is ""."""
 
-    def __init__(self, origins: tuple[str, ...], access: Access, calls: DaemonCalls) -> None:
-        self._here = origins[0]
-        self._origins = frozenset(origins)
+    def __init__(self, here: str, public: str, access: Access, calls: DaemonCalls) -> None:
+        self._here = here
+        self._origins = frozenset({here, public} - {""})
         self._access = access
         self._calls = calls
         self._strangers, self._holders = Strangers(), Strangers()
@@ -238,6 +238,9 @@ class Page:
 
 class _Misdirected(Denied):
     code = "host"
+
+    def __init__(self) -> None:
+        super().__init__("This page isn't reached by that name.", next_step="Open it with: goex web")
 
 
 class _NoSession(Denied):

@@ -10,6 +10,7 @@ import uvicorn
 
 from goex.http_connections import BACKLOG, Connection
 from goex.loopback import listening_on_localhost
+from goex.page_address import OLD_HOST, fresh_origin
 from goex.paths import Paths
 from goex.web.access import Access, KeyFile, link_code
 from goex.web.app import Page
@@ -24,21 +25,23 @@ def link(origin: str, key: bytes) -> str:
 def running_link(paths: Paths, origin: str = "") -> str:
     """Return a link to this person's page that runs already, at that origin or on this machine; "" when none does."""
     found = KeyFile(paths.web_key).of_running()
-    return link(origin or f"http://localhost:{found[1]}", found[0]) if found else ""
+    return link(origin or found[1], found[0]) if found else ""
 
 
 async def serve(
-    paths: Paths, port: int, origins: Callable[[int], tuple[str, ...]], say: Callable[[str], None], at: str = ""
+    paths: Paths, port: int, public: str, say: Callable[[str], None], *, at: str = "", old: bool = False
 ) -> None:
-    """Serve the page until the process is ended. `origins`: where it is reached, by its port (0: a free one is taken).
-    `say` is told the first link, to the origin `at` or to this machine. Raises Unavailable."""
+    """Serve the page until the process is ended. `port`: on this machine (0: a free one is taken). `public`: where else
+    it is reached, or "". `say` is told the first link, to the origin `at` or to this machine's: with `old`, plain
+    localhost. Raises Unavailable."""
     with ExitStack() as stack:
         listeners = [stack.enter_context(one) for one in listening_on_localhost(port)]
         port = listeners[0].getsockname()[1]
-        key = KeyFile(paths.web_key).take(port)
+        here = f"http://{OLD_HOST}:{port}" if old else fresh_origin(port)
+        key = KeyFile(paths.web_key).take(here)
         calls = DaemonCalls(paths.user_socket)
         config = uvicorn.Config(
-            Page(origins(port), Access(key), calls).app(),
+            Page(here, public, Access(key), calls).app(),
             http=Connection,
             backlog=BACKLOG,
             ws="none",
@@ -50,7 +53,7 @@ async def serve(
             proxy_headers=False,
             timeout_graceful_shutdown=2,  # a tab that listens doesn't keep the process from ending
         )
-        say(link(at or origins(port)[0], key))
+        say(link(at or here, key))
         try:
             await uvicorn.Server(config).serve(sockets=listeners)
         finally:

@@ -18,12 +18,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from fido2 import cbor
 from fido2.cose import ES256, RS256, EdDSA
 
+from goex.page_address import HOST, TERMINAL
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import passkeys_pb2 as ppb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 
 PRESENT, VERIFIED, ATTESTED = 0x01, 0x04, 0x40
-ORIGIN = "http://localhost:7464"
+ORIGIN = f"{TERMINAL}{HOST}"
 
 
 def encoded(data: bytes) -> str:
@@ -39,7 +40,7 @@ class Authenticator:
     """One credential."""
 
     kind: str = "ES256"
-    rp_id: str = "localhost"
+    rp_id: str = HOST
     origin: str = ORIGIN
     flags: int = PRESENT | VERIFIED
     counter: int = 0

@@ -30,10 +30,11 @@ needs_browser = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium on
 class WebPage:
     """`goex web --no-browser` beside a daemon."""
 
-    def __init__(self, daemon: Daemon, port: int = 0) -> None:
-        self._daemon = daemon
+    def __init__(self, daemon: Daemon, port: int | None = 0, *more: str) -> None:
+        self._daemon, self._host = daemon, [one for one in more if one == "--localhost"]
+        more = more if port is None else ("--port", str(port), *more)
         self._process = subprocess.Popen(
-            [str(GOEX), "web", "--no-browser", "--port", str(port)],
+            [str(GOEX), "web", "--no-browser", *more],
             env=daemon.env, cwd=daemon.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
             start_new_session=True,
         )  # fmt: skip
@@ -46,7 +47,7 @@ class WebPage:
 
     def link(self) -> str:
         """One more link to it, as calling the command again gives one."""
-        done = self._daemon.goex("web", "--no-browser")
+        done = self._daemon.goex("web", "--no-browser", *self._host)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
@@ -57,8 +58,8 @@ class WebPage:
 
 
 @contextmanager
-def page_of(daemon: Daemon, port: int = 0) -> Iterator[WebPage]:
-    made = WebPage(daemon, port)
+def page_of(daemon: Daemon, port: int | None = 0, *more: str) -> Iterator[WebPage]:
+    made = WebPage(daemon, port, *more)
     try:
         yield made
     finally:

@@ -54,7 +54,7 @@ export async function signInOptions() {
 
 // The id of a passkey that was used here, which no stranger knows: who names it isn't kept waiting by a flood of them.
 export function rememberPasskey(id) {
-  localStorage.setItem(PASSKEY, id);
+  if (location.protocol === "https:") localStorage.setItem(PASSKEY, id);
 }
 
 export async function signIn(assertion_json) {

@@ -7,15 +7,17 @@ const field = (id) => document.getElementById(id);
 let passkeys = false, required = false; // for this address; no passphrase counts
 let underWay = false; // there is one dialog: whatever it says is of the one call that it is open for
 const away = location.protocol === "https:"; // through a tunnel, where a passkey alone shows presence
+const host = location.hostname.endsWith(".goex.localhost") ? "goex.localhost" : location.hostname; // that passkeys are for
 
 // Returns what the daemon says of passkeys.
 export async function lookForPasskeys() {
   const found = await call("Passkeys/List");
-  passkeys = found.passkeys.some((one) => one.rp_id === location.hostname) && !!window.PublicKeyCredential;
+  passkeys = found.passkeys.some(isForHere) && !!window.PublicKeyCredential;
   required = (found.presence === "passkey" || away) && found.passkeys.length > 0;
   return found;
 }
 
+export const isForHere = (passkey) => passkey.rp_id === host;
 export const onlyPasskeys = () => required;
 
 export async function sign(subject) {
@@ -69,7 +71,8 @@ export async function publicKeyHash(credential) {
 export async function confirmedElsewhere(attempt, compare, tell) {
   for (;;) {
     try { return await attempt({}); } catch (error) { if (error.code !== "passkey") throw error; }
-    tell(`Now confirm it where GoEx runs: goex web there, System, Waiting for a passkey. There it must say: ${compare}`);
+    const where = away ? "where GoEx runs: goex web there" : "with a passkey that you have: on the page at its address";
+    tell(`Now confirm it ${where}, System, Waiting for a passkey. There it must say: ${compare}`);
     await new Promise((resolve) => setTimeout(resolve, 2000));
   }
 }

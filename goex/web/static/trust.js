@@ -3,7 +3,7 @@
 import { allowAtEnd } from "./at_end.js";
 import { call, rememberPasskey } from "./daemon.js";
 import { facts, h, line, lines, put, say, when } from "./dom.js";
-import { confirmedElsewhere, lookForPasskeys, prove, proveCall, publicKeyHash, sign } from "./proof.js";
+import { confirmedElsewhere, isForHere, lookForPasskeys, prove, proveCall, publicKeyHash, sign } from "./proof.js";
 
 const list = (items, none) => (items.length ? h("ul", { class: "list" }, items) : h("p", { class: "quiet" }, none));
 const entry = (title, pairs, ...buttons) => h("li", { class: "card" }, h("strong", {}, [title].flat().map((each) => line(each))), facts(pairs), buttons.length ? h("p", { class: "buttons" }, buttons) : "");
@@ -101,7 +101,7 @@ async function passkeys() {
     const credential = await navigator.credentials.create({ publicKey: options }), credential_json = JSON.stringify(credential);
     const request = { name, credential_json };
     const attempt = (proof) => call("Passkeys/Add", { ...request, ...proof });
-    const done = found.length && !found.some((one) => one.rp_id === location.hostname)
+    const done = found.length && !found.some(isForHere)
       ? await confirmedElsewhere(attempt, `public_key_sha256 ${await publicKeyHash(credential)}`, (text) => put(place, text))
       : await prove("Register this passkey", "From then on it can approve in your name.", found.length ? { add: request } : null, attempt);
     if (!done) return;

@@ -147,11 +147,11 @@ def test_a_wrong_setting_is_named(tmp_path: Path, text: str | bytes, says: str) 
 
 def test_where_the_page_is(tmp_path: Path) -> None:
     assert Config().ask.presence == "passphrase"
-    assert Config().web.origins == ("http://localhost:7464",)
+    assert (Config().web.port, Config().web.public_url) == (7464, "")
     config = load(written(tmp_path, "[ask]\npresence = 'passkey'\npolkit = 'also'\n[web]\nport = 8000\n"))
     assert (config.ask.presence, config.ask.polkit, config.web.port) == ("passkey", "also", 8000)
     config = parse({"web": {"public_url": "https://GoEx.example.org:8443/"}})
-    assert config.web.origins == ("http://localhost:7464", "https://goex.example.org:8443")
+    assert config.web.public_url == "https://goex.example.org:8443"
 
 
 def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:

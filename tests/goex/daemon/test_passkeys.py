@@ -62,14 +62,14 @@ def code(call: Callable[[], Any]) -> str:
 @pytest.mark.promise(87)
 def test_the_options_are_what_a_browser_takes(page: Page, key: Authenticator) -> None:
     made = json.loads(page.begin("phone"))
-    assert made["rp"]["id"] == "localhost"
+    assert made["rp"]["id"] == "goex.localhost"
     assert made["attestation"] == "none"
     assert made["authenticatorSelection"]["userVerification"] == "required"
     assert made["authenticatorSelection"]["residentKey"] == "preferred"
     assert [one["alg"] for one in made["pubKeyCredParams"]] == [-7, -8, -257]
     assert [decoded(one["id"]) for one in made["excludeCredentials"]] == [key.credential_id]
     asked = json.loads(page.challenge(presence=""))
-    assert (asked["rpId"], asked["userVerification"]) == ("localhost", "required")
+    assert (asked["rpId"], asked["userVerification"]) == ("goex.localhost", "required")
     assert [decoded(one["id"]) for one in asked["allowCredentials"]] == [key.credential_id]
     assert page.challenge(presence="") != page.challenge(presence="")
 
@@ -144,8 +144,8 @@ def test_presence_signed_elsewhere_approves_nothing(page: Page, key: Authenticat
 
 
 BENT: dict[str, dict[str, Any]] = {
-    "forged origin": {"origin": "http://localhost:7465"},
-    "another host": {"origin": "https://localhost.evil.example"},
+    "forged origin": {"origin": "http://x.goex.localhost:7464"},
+    "another host": {"origin": "https://goex.localhost.evil.example"},
     "no origin": {"origin": ""},
     "within another page": {"crossOrigin": True},
     "within a named page": {"topOrigin": "https://evil.example"},

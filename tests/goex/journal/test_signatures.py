@@ -301,6 +301,21 @@ def test_what_a_restored_vault_takes_over_is_the_key_that_is_shown(
         check(made)
 
 
+def test_what_was_signed_at_a_page_is_of_its_host(made: Rows, key: Authenticator) -> None:
+    at_page = Authenticator()
+    made.passkey("pk-2", at_page, by=key)
+    elsewhere = ("localhost", "evilgoex.localhost", "x.goex.localhost.evil.example", "")
+    for host in ("goex.localhost", "0123456789abcdef.goex.localhost", *elsewhere):
+        at_page.origin = f"http://{host}:7464"
+        made.present(at_page)
+        if host in elsewhere:
+            with pytest.raises(verify.Altered, match="another page"):
+                check(made)
+            made.rows.pop()
+        else:
+            check(made)
+
+
 def test_presence_is_of_who_signed_it(made: Rows, key: Authenticator) -> None:
     row = made.present(key)
     check(made)

@@ -29,7 +29,7 @@ def send(
 ) -> tuple[int, dict[str, str], bytes]:
     """One request. Headers are those of the page's own script but for what is given (`""` leaves one out)."""
     connection = HTTPConnection("127.0.0.1", web.port, timeout=120)
-    given = {"Host": f"localhost:{web.port}"}
+    given = {"Host": web.origin.partition("://")[2]}
     if method == "POST":
         given |= {"Origin": web.origin, "Content-Type": "application/json", "Sec-Fetch-Site": "same-origin"}
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -85,14 +85,17 @@ def test_no_call_is_made_without_a_session(web: WebPage, path: str) -> None:
     [
         {"Host": "evil.example"},
         {"Host": "127.0.0.1:{port}"},
-        {"Host": "localhost"},
-        {"Host": "localhost:{port}.evil.example"},
+        {"Host": "localhost:{port}"},
+        {"Host": "goex.localhost:{port}"},
+        {"Host": "0123456789abcdef.goex.localhost:{port}"},
+        {"Host": "{host}.evil.example"},
         {"Host": ""},
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
         {"Origin": ""},
-        {"Origin": "http://localhost:1"},
-        {"Origin": "https://localhost:{port}"},
+        {"Origin": "http://localhost:{port}"},
+        {"Origin": "http://0123456789abcdef.goex.localhost:{port}"},
+        {"Origin": "https://{host}"},
         {"Sec_Fetch_Site": "cross-site"},
         {"Sec_Fetch_Site": "same-site"},
         {"Content_Type": "text/plain"},
@@ -105,16 +108,18 @@ def test_a_request_of_another_host_or_page_is_refused_with_a_good_session(
 ) -> None:
     token = session_of(web)
     assert send(web, "/call/Person/Status", token=token)[0] == 200  # the control
-    wrong = {name: value.format(port=web.port) for name, value in headers.items()}
+    host = web.origin.partition("://")[2]
+    wrong = {name: value.format(host=host, port=web.port) for name, value in headers.items()}
     assert send(web, "/call/Person/Status", token=token, **wrong)[0] in (400, 403, 421)
 
 
 def test_a_read_under_another_host_gets_nothing_of_the_page(web: WebPage) -> None:
     assert b"GoEx" in send(web, "/", method="GET")[2]
-    for host in ("evil.example", f"127.0.0.1:{web.port}", f"goex.test:{web.port}"):
+    for host in ("evil.example", f"127.0.0.1:{web.port}", f"localhost:{web.port}"):
         status, _, body = send(web, "/", method="GET", Host=host)
         assert status == 421
         assert b"<html" not in body
+        assert b"goex web" in body  # for the person who typed it
 
 
 @pytest.mark.parametrize("path", ["/", "/main.js", "/page.css", "/icon.svg", "/missing", "/enter", "/../app.py"])
@@ -170,6 +175,9 @@ def test_the_key_is_readable_by_this_person_alone_and_ends_with_the_page() -> No
         key = daemon.run_dir / "web.key"
         assert stat.S_IMODE(key.stat().st_mode) == 0o600
         link = page.link()
+        plain = daemon.goex("web", "--no-browser", "--localhost")
+        assert (plain.returncode != 0, plain.stdout) == (True, "")
+        assert "another address" in plain.stderr
         assert page.end(signal.SIGKILL) == -signal.SIGKILL
         # Somebody else listens where it was: no link leads there.
         with socket.create_server(("127.0.0.1", page.port)):
@@ -177,6 +185,12 @@ def test_the_key_is_readable_by_this_person_alone_and_ends_with_the_page() -> No
             assert again.returncode != 0
             assert "can't be used" in again.stderr
             assert link.partition("#")[2] not in again.stdout
+        with page_of(daemon, None, "--localhost") as old:  # where earlier passkeys are for
+            assert old.origin == f"http://localhost:{old.port}"
+            assert old.port != 7464, "where the page always was, another user may have left a script"
+            assert session_of(old)
+            plain = daemon.goex("web", "--no-browser")  # it would lead to the wrong one
+            assert (plain.returncode != 0, "another address" in plain.stderr) == (True, True)
 
 
 def test_nobody_else_answers_on_another_address_of_localhost(web: WebPage) -> None:
@@ -186,7 +200,7 @@ def test_nobody_else_answers_on_another_address_of_localhost(web: WebPage) -> No
         other.bind(("::1", web.port))
 
 
-HERE = "http://localhost:7464"
+HERE = "http://x.goex.localhost:7464"
 
 
 class TestLinks:
@@ -224,15 +238,15 @@ class TestLinks:
     def test_one_page_holds_the_key_file(self, tmp_path: Path) -> None:
         file = KeyFile(tmp_path / "web.key")
         assert file.of_running() is None
-        key = file.take(7464)
-        assert KeyFile(tmp_path / "web.key").of_running() == (key, 7464)
+        key = file.take(HERE)
+        assert KeyFile(tmp_path / "web.key").of_running() == (key, HERE)
         with pytest.raises(Unavailable):
-            KeyFile(tmp_path / "web.key").take(7464)
+            KeyFile(tmp_path / "web.key").take(HERE)
 
     def test_a_link_in_its_place_isnt_followed(self, tmp_path: Path) -> None:
         (tmp_path / "web.key").symlink_to(tmp_path / "elsewhere")
         with pytest.raises(OSError, match="symbolic"):
-            KeyFile(tmp_path / "web.key").take(1)
+            KeyFile(tmp_path / "web.key").take(HERE)
         assert not (tmp_path / "elsewhere").exists()
 
 

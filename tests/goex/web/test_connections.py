@@ -19,7 +19,7 @@ from goex.loopback import listening
 from tests.support.daemon import GOEX, Daemon
 
 FILES = 1024  # that a process may have open
-GET = b"GET / HTTP/1.1\r\nHost: localhost:%d\r\n\r\n"
+GET = b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n"
 
 
 @pytest.mark.promise(86)
@@ -36,12 +36,13 @@ def test_the_page_answers_while_another_user_holds_more_connections_than_it_may_
         stack.callback(page.terminate)
         resource.prlimit(page.pid, resource.RLIMIT_NOFILE, (FILES, FILES))
         assert page.stdout is not None
-        port = int(page.stdout.readline().partition("/#")[0].rpartition(":")[2])
+        host = page.stdout.readline().partition("/#")[0].partition("://")[2]
+        port = int(host.rpartition(":")[2])
         for _ in range(FILES + 100):
             stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
         with socket.create_connection(("127.0.0.1", port), 10) as mine:
             mine.settimeout(30)
-            mine.sendall(GET % port)
+            mine.sendall(GET % host.encode())
             assert mine.recv(100).startswith(b"HTTP/1.1 200 ")
 
 
@@ -115,10 +116,10 @@ async def test_of_too_many_the_one_ends_that_was_waited_for_longest(monkeypatch:
         await reads.readuntil(b"\r\n\r\n")
         held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
         last, sends = await asyncio.open_connection("127.0.0.1", port)
-        sends.write(GET % port)
+        sends.write(GET % b"localhost")
         assert b"end" in await last.readuntil(b"end\n")
         assert await held[0][0].read() == b""
-        held[1][1].write(GET % port)  # the control: the other one is there
+        held[1][1].write(GET % b"localhost")  # the control: the other one is there
         assert b"end" in await held[1][0].readuntil(b"end\n")
         app.next.set()
         assert await reads.readuntil(b"line\n")

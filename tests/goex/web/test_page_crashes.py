@@ -1,9 +1,11 @@
-"""The page's process is killed while an answer is on its way through it."""
+"""The page's process ends: while an answer is on its way through it, or with somebody else at its port afterwards."""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.goex.web.test_page import pending
+from tests.goex.web.test_passkeys import Keyed
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.freezing import freeze
 from tests.support.page import CHROMIUM, SECONDS, ask_for_update, needs_browser, page_of, status_of
@@ -70,3 +73,56 @@ def test_a_page_that_is_killed_in_an_answer_loses_nothing(
     assert len([row for row in rows if row.action_id == action and row.kind == "grant"]) == 1
     assert not pending(daemon)
     assert daemon.goex("log", "--verify").returncode == 0
+
+
+class Planting(BaseHTTPRequestHandler):
+    """What another user of the machine serves where the page was: a worker that answers there from then on."""
+
+    def do_GET(self) -> None:
+        worker = self.path == "/worker.js"
+        body = WORKER if worker else "<script>navigator.serviceWorker.register('/worker.js')</script>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/javascript" if worker else "text/html")
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+WORKER = """addEventListener("install", () => skipWaiting());
+addEventListener("activate", (event) => event.waitUntil(clients.claim()));
+addEventListener("fetch", (event) => event.respondWith(
+  new Response("<title>planted</title>", { headers: { "Content-Type": "text/html" } })));
+"""
+PRESENT = """async () => {
+  const { call } = await import("/daemon.js"), { sign } = await import("/proof.js");
+  await call("Person/Present", { assertion_json: await sign({ presence: "" }) });
+}"""
+
+
+@pytest.mark.promise(86)
+@pytest.mark.promise(87)
+def test_who_held_the_port_between_two_pages_has_no_part_in_the_next(daemon: Daemon, browser: Any) -> None:
+    """What the browser keeps of the earlier origin, and of plain localhost, is of no use; a passkey still is."""
+    with page_of(daemon) as page:
+        keyed = Keyed(browser, page.first)
+        keyed.register()
+    tab = keyed.tab
+    planted = [page.origin, f"http://localhost:{page.port}"]
+    with ThreadingHTTPServer(("127.0.0.1", page.port), Planting) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        tab.reload()
+        for origin in planted:
+            tab.goto(origin)
+            tab.evaluate("navigator.serviceWorker.ready.then(() => {})")
+        server.shutdown()
+    with page_of(daemon, page.port) as page:
+        tab.goto(page.first)
+        assert tab.title() == "GoEx"
+        tab.wait_for_selector("nav a")
+        tab.evaluate(PRESENT)
+        for origin in planted:  # the control
+            tab.goto(origin)
+            assert tab.title() == "planted"
+    keyed.context.close()

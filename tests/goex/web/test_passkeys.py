@@ -190,5 +190,5 @@ def test_another_origin_gets_no_signature_and_none_counts_from_there(keyed: Keye
              { presence: "", origin: location.origin })).options_json"""
     )
     assert json.loads(challenge)["userVerification"] == "required"
-    assert json.loads(challenge)["rpId"] == "localhost"
+    assert json.loads(challenge)["rpId"] == "goex.localhost"
     other.context.close()

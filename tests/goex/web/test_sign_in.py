@@ -134,7 +134,7 @@ BENT: dict[str, dict[str, Any]] = {
     "the loopback page": {"origin": HERE},
     "plain http": {"origin": f"http://{HOST}"},
     "within another page": {"crossOrigin": True},
-    "wrong rp id": {"rp_id": "localhost"},
+    "wrong rp id": {"rp_id": "goex.localhost"},
     "not verified": {"flags": PRESENT},
     "not present": {"flags": 0x04},
     "registration": {"type": "webauthn.create"},
@@ -595,7 +595,7 @@ def test_another_host_or_origin_begins_nothing(page: Page, web: WebPage, path: s
         {"Host": HOST, "Origin": f"http://{HOST}"},
         {"Host": HOST, "Origin": PUBLIC, "Sec_Fetch_Site": "cross-site"},
         {"Host": HOST, "Origin": web.origin},
-        {"Host": f"localhost:{web.port}", "Origin": PUBLIC},
+        {"Host": web.origin.partition("://")[2], "Origin": PUBLIC},
         {"Host": f"{HOST}.", "Origin": f"{PUBLIC}."},
         {"Host": f"{HOST}:443", "Origin": f"{PUBLIC}:443"},
         {"Host": HOST.upper(), "Origin": PUBLIC.upper()},
@@ -665,7 +665,7 @@ def test_presence_at_the_terminal_of_goex_web_is_none_away() -> None:
         page.add(key)
         add_shop(daemon)
         with daemon.terminal("web", "--no-browser", "--port", "0") as terminal:
-            terminal.expect(r"http://localhost:")
+            terminal.expect(r"http://[0-9a-f]+\.goex\.localhost:")
             web = Running(daemon)
             here = session_of(web)
             answer = key.get(json.loads(at_public(web, "/sign-in/challenge")[2])["options_json"])
