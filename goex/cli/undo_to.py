@@ -7,6 +7,7 @@ at any other failure the rest stays. Either way it is said what that is.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from goex.cli.action_ids import resolve
 from goex.cli.output import Output, local, shown, to_json
 from policies.display_text import counted
-from policies.errors import ExitStatus, InvalidInput
+from policies.errors import ExitStatus, GoexError, InvalidInput
 
 if TYPE_CHECKING:
     from goex.client import Client
@@ -93,36 +94,52 @@ def _meant(verb: str, count: int, out: Output) -> bool:
 
 
 def each(client: Client, verb: str, steps: list[pb.WayStep], out: Output) -> int:
-    """Take these steps, each as an action of its own: an undo passes over those that somebody changed since, anything
-    else that fails is the last. Returns the first failure's exit status."""
+    """Take these steps, each as an action of its own: an undo passes over those that somebody changed since, or took
+    back; anything else that fails is the last. Returns the first failure's exit status."""
     from goex.cli.follow import exit_code
     from goex.cli.missing_accounts import carry_out
+    from goex.cli.output import print_error
     from goex.rpc import goex_pb2 as pb
 
     left: list[str] = []
-    status, mend = ExitStatus.OK, False
+    status, mend, done = ExitStatus.OK, False, 0
     for number, step in enumerate(steps):
         if not out.as_json:
             out.say(shown(f"{number + 1} of {len(steps)}: {step.action.id}"), "bold")
         request = pb.RevertRequest(action_id=step.action.id, verb=verb)
-        ended = carry_out(client, partial(client.revert, request), out)
-        code = ExitStatus(exit_code(ended))
+        rest = [one.action.id for one in steps[number + 1 :]]
+        try:
+            ended = carry_out(client, partial(client.revert, request), out)
+            code = ExitStatus(exit_code(ended))
+            step_shown = ended.finished is not None and bool(ended.finished.problem.next_step)
+        except KeyboardInterrupt:
+            again = f"How {step.action.id} stands: goex show {step.action.id}. Run it again to go on."
+            with suppress(OSError):  # where the terminal is gone
+                _say_left(verb, done, len(steps), [*left, *rest], again, out)
+            raise
+        except GoexError as error:  # refused before it was one, or lost sight of
+            print_error(error, as_json=out.as_json)
+            code, step_shown = error.exit_status, bool(error.next_step)
         if code is ExitStatus.OK:
+            done += 1
             continue
         status = status or code
-        if code is not ExitStatus.CONFLICT or verb != "undo":
-            mend = ended.finished is not None and bool(ended.finished.problem.next_step)  # which was shown
-            left += [one.action.id for one in steps[number:]]
-            break
         left.append(step.action.id)
+        if code is not ExitStatus.CONFLICT or verb != "undo":
+            mend = step_shown
+            left += rest
+            break
     if left:
-        done = f"{len(steps) - len(left)} of {len(steps)} {_DONE[verb]}, {', '.join(left)} not."
+        again = "Once that is mended, run it again to go on." if mend else "Run it again to go on."
         if status is ExitStatus.CONFLICT:
             again = f"goex {verb} ID says what stands in the way of one, and tries it again."
-        else:
-            again = "Once that is mended, run it again to go on." if mend else "Run it again to go on."
-        out.progress(f"{done} {again}")
+        _say_left(verb, done, len(steps), left, again, out)
     return int(status)
+
+
+def _say_left(verb: str, done: int, total: int, left: list[str], again: str, out: Output) -> None:
+    but = f", {', '.join(left)} not" if left else ""
+    out.progress(f"{done} of {total} {_DONE[verb]}{but}. {again}")
 
 
 def _commit(client: Client, steps: list[pb.WayStep], out: Output) -> int:

@@ -184,7 +184,7 @@ class Asking:
                 decision = self.decision(row, plan)
             else:
                 other = [line for line in fresh.lines if line not in plan.lines]
-                what = "; ".join(other[:3]) or "the catalog, the image or the limits changed"
+                what = "; ".join(other[:3]) or "what it would do, the catalog, the image or the limits changed"
                 decision = Deny(f"It isn't what was approved any more ({what}), so it didn't run. Ask again.")
         if isinstance(decision, Ask) and approval.settled_by.startswith(_BY_ITSELF):
             # Nobody has said yes to it: the grant that settled it is gone, or a rule wants so many asked for.

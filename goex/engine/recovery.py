@@ -156,6 +156,7 @@ def _question(engine: Engine, row: ActionRow) -> Approval | None:
 
 
 async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
+    _refuse_reverting(engine, row)
     try:
         runtime = engine.core.runtime_of(plan.action)
         context = engine.core.context(row, plan.action, await engine.core.leases(row, plan))
@@ -166,11 +167,18 @@ async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
         settlement = Settlement(outcome=None, evidence=_evidence(row, error))  # as running it would hold others up
     finally:
         engine.core.vault.end_leases(row.id)
+    _refuse_reverting(engine, row)
     if settlement.outcome is not None:
         engine.running.finish(row, plan, settlement.outcome)
     elif row.state is State.RUNNING:
         lost = Lost("The daemon stopped while this ran, and it can't be known what it did.", settlement.evidence)
         engine.end(row, Problem.of(lost), Event.LOSE)
+
+
+def _refuse_reverting(engine: Engine, row: ActionRow) -> None:
+    """Raise Conflict while a revert of it runs: that says what becomes of it, and couldn't of what has failed."""
+    if (by := engine.reverting.busy({State.RUNNING}).get(row.id)) is not None:
+        raise Conflict(f"Action {row.id} is being taken through {by} now.", next_step=f"goex show {by}")
 
 
 async def _finish_revert(engine: Engine, row: ActionRow, plan: Plan, revert: Revert) -> None:

@@ -8,7 +8,7 @@ so that one that was interrupted goes on with the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -61,13 +61,7 @@ class Reverting:
             if found is None or not principal.owns(found):
                 raise unknown_action(id, principal)
             target = self.core.reverted(id)
-            if target.state not in REVERTIBLE[revert.verb]:
-                raise Conflict(
-                    f"Action {target.id} is {target.state}, so {revert.verb} isn't possible.",
-                    next_step=f"To do it again: goex redo {target.id}"
-                    if (revert.verb, target.state) == ("undo", State.UNDONE)
-                    else f"See it with: goex show {target.id}",
-                )
+            _refuse_state(revert.verb, target)
             if target.id in self.giving_up:
                 raise Conflict(
                     f"{target.id} was kept for as long as it was to be: that is being ended just now.",
@@ -106,10 +100,13 @@ class Reverting:
         return self._of(rows[-1])[0], made
 
     async def check_alone(self, row: ActionRow, plan: Plan) -> None:
-        """Raise Conflict where what came since `row` was asked for, or runs now, stands on its target. Call it when its
-        turn has come: what it waited for may be just that."""
+        """Raise Conflict where what came since `row` was asked for, or runs now, stands on its target, or that isn't in
+        a fitting state any more: the person may have had it looked at. Call it when its turn has come: what it waited
+        for may be just that."""
         if isinstance(plan.action, Revert):
             await self.timeline.refuse_moved(plan.action, self.core.target_of(plan.action), row)
+            for target in self._rows(plan.action):
+                _refuse_state(plan.action.verb, target)
 
     async def effect(self, row: ActionRow, plan: Plan, context: Context) -> Outcome:
         """Carry it out, also after a crash, since reverts finish what they began. Raises Conflict, having touched
@@ -180,10 +177,10 @@ class Reverting:
         if target.state not in (State.UNKNOWN, State.COMMITTED):
             self.core.stepped(target, Event.LOSE, facts={"by": by})
 
-    def busy(self) -> dict[str, str]:
-        """What is being reverted now, and by which action."""
+    def busy(self, states: Set[State] = UNDER_WAY) -> dict[str, str]:
+        """What is being reverted now, and by which action, of those that are in these states."""
         found: dict[str, str] = {}
-        for row in self.core.actions.in_states(UNDER_WAY):
+        for row in self.core.actions.in_states(states):
             if row.kind == "revert" and isinstance(action := row.action(), Revert):
                 found |= dict.fromkeys(action.targets, row.id)
         return found
@@ -194,6 +191,16 @@ class Reverting:
     def _of(self, row: ActionRow) -> tuple[Runtime, Plan]:
         plan = row.the_plan()
         return self.core.runtime_of(plan.action), plan
+
+
+def _refuse_state(verb: str, target: ActionRow) -> None:
+    if target.state not in REVERTIBLE[verb]:
+        raise Conflict(
+            f"Action {target.id} is {target.state}, so {verb} isn't possible.",
+            next_step=f"To do it again: goex redo {target.id}"
+            if (verb, target.state) == ("undo", State.UNDONE)
+            else f"See it with: goex show {target.id}",
+        )
 
 
 def _together(revert: Revert, plans: list[Plan]) -> Plan:

@@ -96,6 +96,9 @@ def translate(error: psycopg.Error, *, prepares: bool = False) -> GoexError:
     if own and (code[:2] == "42" or code in ("0A000", "2BP01", "3F000", "0LP01")):
         kind = Unsupported if code[:2] in ("0A", "2B") else InvalidInput
         return kind(f"The server can't run this: {said if written else _CANNOT.get(code, f'it refuses it ({code})')}.")
+    if code == "23514" and not diag.constraint_name and diag.table_name:  # a function raises it without a table
+        step = "Make a partition for it, or mend the row."
+        return Conflict(f"One of its rows fits no partition{where}. {_UNTOUCHED}", next_step=step)
     if code[:2] == "23":
         kinds = {"23505": "a unique", "23503": "a foreign key", "23502": "a NOT NULL", "23514": "a CHECK"}
         step = FOREIGN_KEY if code == "23503" else "Mend the statement, or the rows."

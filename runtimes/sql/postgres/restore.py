@@ -466,10 +466,14 @@ def prepared_for(
         relation = catalog.relations.get(name)
         if relation is None:
             lines.append(f"{name}: isn't there")
+        elif relation.kind not in "rp":
+            lines.append(f"{name}: isn't a table any more")
         elif relation.shape != shape:
             lines.append(f"{name}: its columns changed")
         elif relation.key != key:
             lines.append(f"{name}: its primary key changed")
+        elif relation.partition:
+            lines.append(f"{name}: is a partition of {catalog.root(relation).name} now")
         else:
             found.append(relation)
     if lines:

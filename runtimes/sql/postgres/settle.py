@@ -68,7 +68,7 @@ class Settling:
                 found: State = "undone" if step.did == "undo" and not step.gid else "done"
                 if step.did in ("run", "hold") and all(each.did in ("run", "hold") for each in before):
                     return self._confirmed(job, state, step, evidence)
-                if step.did == "redo" and step.gid:
+                if (step.did == "redo" and step.gid) or (not step.gid and server(self.link) != step.server):
                     sure = self._confirmed(job, state, step, evidence)
                     return sure if sure.state != "nothing" else Settled(state="undone", evidence=evidence)
                 return Settled(state=found, evidence=evidence, ran=state.ran if found == "done" else None)
@@ -134,7 +134,7 @@ class Settling:
             self.link.begin()
             try:
                 rows = recorded_rows(self.link, self.job, state, verb)  # type: ignore[arg-type]
-                if step is not None and verb == "undo" and rows.written_by(step.xid):
+                if step is not None and step.did != "undo" and verb == "undo" and rows.written_by(step.xid):
                     said = (*evidence, "rows carry its number")
                     return Settled(state="done", evidence=said, ran=state.ran)
                 rows.compare()

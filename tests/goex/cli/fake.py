@@ -268,6 +268,8 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
                         continue
             elif isinstance(item, grpc.StatusCode):
                 context.abort(item, "socket closed")
+            elif isinstance(item, pb.Problem):
+                refuse(context, item.code, item.message, item.next_step, item.exit_status)
             else:
                 yield item
 

@@ -6,8 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import grpc
 import pytest
 
+from goex.cli.follow import Ended, Follower
+from goex.cli.main import INTERRUPTED
 from goex.cli.question_text import describe, summary
 from goex.rpc import goex_pb2 as pb
 from policies.rules.suggestions import Suggested
@@ -59,6 +62,36 @@ def test_undoing_to_a_point_that_a_rule_ends_is_told_to_mend_that_first(inside: 
     assert "Once that is mended, run it again to go on." in ran.err
     fake.events = [finished(action=view(state="denied"), problem=problem("denied", 3, "You denied it.", ""))]
     assert "not. Run it again to go on." in inside("undo", "--to", "ac-0001").err
+
+
+def test_what_ends_an_undo_of_several_says_how_far_it_came(
+    inside: Inside, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a step is refused before it is an action: of what somebody else has taken back meanwhile."""
+    meanwhile = problem("conflict", 6, "Action ac-0003 is undone, so undo isn't possible.")
+    fake.scripts = [[finished()], [meanwhile], [finished()]]
+    ran = inside("undo", "--to", "ac-0001")
+    assert [one.action_id for one in fake.requests] == ["ac-0002", "ac-0003", "ac-0001"]
+    assert ran.code == 6 and meanwhile.message in ran.err
+    assert "2 of 3 taken back, ac-0003 not. goex undo ID says what stands in the way" in ran.err
+
+    fake.scripts = [[finished()], [grpc.StatusCode.INTERNAL]]
+    ran = inside("undo", "--to", "ac-0001")
+    assert ran.code == 1 and "socket closed" in ran.err and "1 of 3 taken back, ac-0003, ac-0001 not." in ran.err
+
+    run, asked = Follower.run, []
+
+    def interrupted(follower: Follower) -> Ended:
+        asked.append(follower)
+        if len(asked) > 1:
+            raise KeyboardInterrupt
+        return run(follower)
+
+    monkeypatch.setattr(Follower, "run", interrupted)
+    fake.events = [finished()]
+    ran = inside("undo", "--to", "ac-0001")
+    assert ran.code == INTERRUPTED
+    assert "1 of 3 taken back, ac-0001 not. How ac-0003 stands: goex show ac-0003. Run it again" in ran.err
 
 
 def test_three_wrong_passphrases_leave_one_thing_to_do(on_terminal: Callable[..., object], fake: Fake) -> None:

@@ -35,7 +35,8 @@ async def test_a_yes_that_came_to_nothing_is_revoked(desk: Desk) -> None:
     question = await desk.asked()
     desk.runtime.risk = Risk.DELETE  # what is assessed after the approval is something else
     desk.answer(question)
-    await desk.until(question.action_id, State.DENIED)
+    ended = await desk.until(question.action_id, State.DENIED)
+    assert "(what it would do, the catalog," in ended.problem
     (row,) = (row for row in desk.core.journal.rows() if row.kind == "revoke")
     assert "didn't run" in row.facts
     assert not desk.core.grant_store.grants()

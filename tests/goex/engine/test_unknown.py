@@ -11,10 +11,10 @@ from goex.engine.events import Problem
 from goex.engine.recovery import look_again, recover
 from goex.journal.errors import JournalBroken, JournalFailed
 from goex.journal.states import Event, State
-from policies.actions import Outcome, Plan
+from policies.actions import Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, Unavailable
 from runtimes.base import Context, Settlement
-from tests.goex.engine.conftest import Desk
+from tests.goex.engine.conftest import THE_PERSON, Desk
 
 
 def lost(desk: Desk) -> str:
@@ -97,6 +97,34 @@ async def test_only_what_is_unknown_is_looked_at_and_once_at_a_time(
         await look_again(desk.engine, id, by="the person")
     desk.runtime.looking.set()
     assert (await first).state is State.DONE
+
+
+@pytest.mark.promise(63)
+async def test_an_undo_of_what_was_found_to_have_failed_meanwhile_is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = lost(desk)
+    question = await desk.asked(Revert(verb="undo", target=id), THE_PERSON)
+    finds(desk, monkeypatch, Settlement(outcome=Outcome(ok=False, summary="It never began.", touched=False)))
+    await look_again(desk.engine, id, by="the person")
+    desk.answer(question)
+    row = await desk.until(question.action_id, State.FAILED)
+    assert f"{id} is failed, so undo isn't possible" in row.problem and not desk.runtime.ran
+
+
+@pytest.mark.promise(63)
+async def test_while_it_is_taken_back_that_alone_says_what_became_of_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An undo that a crash cut off leaves what a look takes for an action that never began."""
+    id = await desk.done()
+    desk.core.stepped(desk.core.actions.get(id), Event.LOSE)
+    undo = desk.stranded(Revert(verb="undo", target=id)).id
+    finds(desk, monkeypatch, Settlement(outcome=Outcome(ok=False, summary="It never began.", touched=False)))
+    with pytest.raises(Conflict, match=f"taken through {undo} now"):
+        await look_again(desk.engine, id, by="the person")
+    await recover(desk.engine)
+    assert [desk.core.actions.get(one).state for one in (undo, id)] == [State.DONE, State.UNDONE]
 
 
 @pytest.mark.parametrize("error", [JournalBroken("It isn't what was written."), JournalFailed("It can't be read.")])

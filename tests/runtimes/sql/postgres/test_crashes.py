@@ -198,24 +198,32 @@ def back(made: Made, sql: str) -> None:
         other.execute("DROP VIEW IF EXISTS v" if "VIEW" in sql else "ALTER TABLE t DROP CONSTRAINT IF EXISTS own")
 
 
-def test_a_number_that_somebody_else_got_after_a_crash_isnt_believed(server: Postgres, made: Made) -> None:
+@pytest.mark.parametrize("did", ["run", "undo", "redo"])
+def test_a_number_that_somebody_else_got_after_a_crash_isnt_believed(
+    server: Postgres, made: Made, did: Literal["run", "undo", "redo"]
+) -> None:
     """A transaction whose log never reached the disk leaves its number to the next: the rows say whose it is."""
     fresh(made)
-    before = state(made)
+    before = state(made)["public.t"]
     with session(made) as on:
         work = job(on, _SQL)
         on.run(work)
-        on.revert(work, "undo")
+        after = state(made)["public.t"]
+        if did != "undo":
+            on.revert(work, "undo")
         from runtimes.sql.postgres import records
 
         first = records.steps(work.records)[0]
         with made.connect() as other:
-            other.execute("CREATE TABLE elsewhere (id int)")
             xid = int(other.execute("SELECT pg_current_xact_id()::text").fetchone()[0])  # type: ignore[index]
-        work.records.put(records.STEPS, b"[]")
-        records.keep_step(work.records, records.Step("run", xid, "", "before " + first.server))
-        found = on.settle(work)
-    assert (found.state, state(made)["public.t"]) == ("nothing", before["public.t"])
+        if did == "run":
+            work.records.put(records.STEPS, b"[]")
+        records.keep_step(work.records, records.Step(did, xid, "", "before " + first.server))
+        assert on.settle(work).state == {"run": "nothing", "undo": "done", "redo": "undone"}[did]
+        assert state(made)["public.t"] == (after if did == "undo" else before)
+        if did != "run":
+            on.revert(work, did)
+            assert state(made)["public.t"] == (before if did == "undo" else after), "it isn't taken for done"
 
 
 def test_rows_and_their_transactions_number_prove_it_after_others_changed_some(server: Postgres, made: Made) -> None:

@@ -148,15 +148,16 @@ def test_rows_without_a_key_that_look_as_before_arent_taken_for_an_undo(ground: 
 
 
 @pytest.mark.promise(60)
-@pytest.mark.parametrize("type", ["pair", "pair[]", "outer_pair", "of_pair"])
+@pytest.mark.parametrize("type", ["pair", "pair[]", "outer_pair", "of_pair", "pairs"])
 def test_fields_of_a_composite_that_were_taken_and_added_keep_their_values_apart(
     ground: PostgresGround, type: str
 ) -> None:
-    value = {"pair": "ROW(1, 2)", "pair[]": "ARRAY[ROW(1, 2)::pair]", "outer_pair": "ROW(ROW(1, 2), 3)"}
+    value = {"pair[]": "ARRAY[ROW(1, 2)::pair]", "outer_pair": "ROW(ROW(1, 2), 3)", "pairs": "'empty'"}
     ground.execute(
         "CREATE TYPE pair AS (x int, y int)",
         "CREATE TYPE outer_pair AS (p pair, z int)",
         "CREATE DOMAIN of_pair AS pair",
+        "CREATE TYPE pairs AS RANGE (subtype = pair)",
         f"CREATE TABLE t (id int PRIMARY KEY, p {type})",
         f"INSERT INTO t VALUES (1, {value.get(type, 'ROW(1, 2)')}::{type})",
     )
@@ -171,3 +172,29 @@ def test_fields_of_a_composite_that_were_taken_and_added_keep_their_values_apart
         with pytest.raises(Conflict, match="Tables were changed since"):
             on.revert(work, "undo")
         assert ground.rows("SELECT count(*) FROM t") == [(0,)]
+
+
+@pytest.mark.promise(60)
+def test_what_others_made_of_a_table_is_told_as_that(ground: PostgresGround) -> None:
+    par = "CREATE TABLE par (id int PRIMARY KEY) PARTITION BY RANGE (id)"
+    ground.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)", par)
+    with session(ground.made) as on:
+        work = job(on, "DELETE FROM t WHERE id = 1")
+        on.run(work)
+        ground.execute("ALTER TABLE par ATTACH PARTITION t FOR VALUES FROM (0) TO (9)")
+        with pytest.raises(Conflict) as caught:
+            on.compare(work, "undo")
+        assert caught.value.difference == ("t: is a partition of par now",)
+        ground.execute("INSERT INTO par VALUES (1)")
+        work = job(on, "DELETE FROM par WHERE id = 1")
+        on.run(work)
+        ground.execute("ALTER TABLE par DETACH PARTITION t")
+        with pytest.raises(Conflict, match=r"One of its rows fits no partition \(table par\)"):
+            on.revert(work, "undo")
+        ground.execute("CREATE TABLE plain (n int)", "INSERT INTO plain VALUES (1)")
+        work = job(on, "DELETE FROM plain WHERE n = 1")
+        on.run(work)
+        ground.execute("ALTER TABLE plain RENAME TO old", "CREATE VIEW plain AS SELECT n FROM old")
+        with pytest.raises(Conflict) as caught:
+            on.compare(work, "undo")
+        assert caught.value.difference == ("plain: isn't a table any more",)
