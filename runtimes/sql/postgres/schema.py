@@ -16,14 +16,15 @@ from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.relations import Catalog, Check, Foreign, Relation, Trigger, called
 from runtimes.sql.reads_through import ANY, closure
 
-_QUERY = """
-WITH rel AS (
+_SEEN = """rel AS (
   SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relispartition, c.relowner,
     c.relhasrules, c.reltoastrelid, c.relacl, c.reloptions
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
     AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
-)
+)"""
+_QUERY = f"""
+WITH {_SEEN}
 SELECT pg_catalog.json_build_object(
  'version', pg_catalog.current_setting('server_version'),
  'track', pg_catalog.current_setting('track_counts'),
@@ -75,22 +76,11 @@ SELECT pg_catalog.json_build_object(
     pg_catalog.pg_get_constraintdef(f.oid), f.conparentid <> 0, f.convalidated,
     pg_catalog.obj_description(f.oid, 'pg_constraint'))
     ORDER BY f.conrelid, f.conname) FROM pg_catalog.pg_constraint f JOIN rel ON rel.oid = f.conrelid),
- 'judged', (SELECT pg_catalog.json_agg(DISTINCT a.attrelid::pg_catalog.int8) FROM pg_catalog.pg_attribute a
+ 'nested', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(a.attrelid::pg_catalog.int8,
+      t.typtype IN ('c', 'd') OR coalesce(e.typtype IN ('c', 'd'), false))) FROM pg_catalog.pg_attribute a
     JOIN rel ON rel.oid = a.attrelid JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
     LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem
-    WHERE a.attnum > 0 AND NOT a.attisdropped AND (t.typtype IN ('c', 'd') OR e.typtype IN ('c', 'd'))),
- 'composites', (WITH RECURSIVE used(relation, type) AS (
-      SELECT a.attrelid, a.atttypid FROM pg_catalog.pg_attribute a JOIN rel ON rel.oid = a.attrelid
-        WHERE a.attnum > 0 AND NOT a.attisdropped
-      UNION SELECT used.relation, inner_.type FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type
-        CROSS JOIN LATERAL (SELECT t.typelem AS type UNION SELECT t.typbasetype
-          UNION SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid
-          UNION SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid
-            AND t.typtype = 'c' AND a.attnum > 0 AND NOT a.attisdropped) inner_ WHERE inner_.type <> 0)
-    SELECT pg_catalog.json_agg(pg_catalog.json_build_array(used.relation::pg_catalog.int8, t.oid::pg_catalog.int8,
-      a.attname, a.attnum, pg_catalog.format_type(a.atttypid, a.atttypmod)) ORDER BY used.relation, t.oid, a.attnum)
-    FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type AND t.typtype = 'c'
-    JOIN pg_catalog.pg_attribute a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped),
+    WHERE a.attnum > 0 AND NOT a.attisdropped AND (t.typtype IN ('c', 'd', 'r') OR e.typtype IN ('c', 'd', 'r'))),
  'shadows', (SELECT pg_catalog.json_agg(DISTINCT p.proname) FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public'
     AND EXISTS (SELECT 1 FROM pg_catalog.pg_proc o WHERE o.proname = p.proname
@@ -113,14 +103,16 @@ SELECT pg_catalog.json_build_object(
     JOIN pg_catalog.pg_class c ON c.oid = edge.read JOIN pg_catalog.pg_namespace cn ON cn.oid = c.relnamespace
     WHERE r.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
       AND rn.nspname <> 'information_schema' AND rn.nspname !~ '^pg_'),
- 'opaque', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(n.nspname, c.relname))  -- may read others
-    FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_class c ON c.oid = w.ev_class
-    JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-    WHERE w.ev_type = '1' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-      AND (pg_catalog.pg_get_viewdef(c.oid)
+ 'opaque', (WITH seen AS MATERIALIZED (  -- else the server writes out each of its own hundred views first
+      SELECT w.oid, w.ev_class, n.nspname, c.relname
+      FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_class c ON c.oid = w.ev_class
+      JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      WHERE w.ev_type = '1' AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_')
+    SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(seen.nspname, seen.relname))  -- may read others
+    FROM seen WHERE (pg_catalog.pg_get_viewdef(seen.ev_class)
         ~ '\\m((query|table|schema|database|cursor)_to_xml|ts_stat|ts_rewrite|pg_stat)'
         OR EXISTS (SELECT 1 FROM pg_catalog.pg_depend d
-          WHERE d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid
+          WHERE d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = seen.oid
           AND d.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
           AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend e WHERE e.classid = d.refclassid AND e.objid = d.refobjid
             AND e.deptype = 'e' AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc p WHERE p.oid = d.refobjid
@@ -154,6 +146,23 @@ SELECT pg_catalog.json_build_object(
     FROM pg_catalog.pg_trigger t JOIN rel ON rel.oid = t.tgrelid JOIN pg_catalog.pg_proc f ON f.oid = t.tgfoid
     JOIN pg_catalog.pg_language l ON l.oid = f.prolang WHERE NOT t.tgisinternal)
 )::pg_catalog.text
+"""
+
+# The fields of the row types that columns hold. For this the server sets aside much more than for all of the above.
+_COMPOSITES = f"""
+WITH RECURSIVE {_SEEN}, used(relation, type) AS (
+  SELECT a.attrelid, a.atttypid FROM pg_catalog.pg_attribute a JOIN rel ON rel.oid = a.attrelid
+    WHERE a.attnum > 0 AND NOT a.attisdropped
+  UNION SELECT used.relation, inner_.type FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type
+    CROSS JOIN LATERAL (SELECT t.typelem AS type UNION SELECT t.typbasetype
+      UNION SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE r.rngtypid = t.oid
+      UNION SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE a.attrelid = t.typrelid
+        AND t.typtype = 'c' AND a.attnum > 0 AND NOT a.attisdropped) inner_ WHERE inner_.type <> 0)
+SELECT used.relation::pg_catalog.int8, t.oid::pg_catalog.int8, a.attname, a.attnum,
+  pg_catalog.format_type(a.atttypid, a.atttypmod)
+FROM used JOIN pg_catalog.pg_type t ON t.oid = used.type AND t.typtype = 'c'
+JOIN pg_catalog.pg_attribute a ON a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY used.relation, t.oid, a.attnum
 """
 
 _ACTIONS = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
@@ -199,11 +208,11 @@ def load(link: Link) -> Catalog:
         elif unique:
             mine.unique.append(tuple(columns))
     foreign = []
-    for oid in found["judged"] or ():
-        parts[oid].judged = True
+    for oid, judged in found["nested"] or ():
+        parts[oid].judged |= judged
     for oid, schema, name in found["guards"] or ():
         parts[oid].guards.append(called(schema, name))
-    for oid, *attribute in found["composites"] or ():
+    for oid, *attribute in link.ask(_COMPOSITES) if found["nested"] else ():
         parts[oid].composites.append(attribute)
     for oid, kind, name, parent, on_delete, on_update, columns, parents, text, inherited, valid, comment in (
         found["constraints"] or []

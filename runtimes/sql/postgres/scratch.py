@@ -23,7 +23,8 @@ _NET = """
 CREATE TEMPORARY TABLE goex_net ON COMMIT DROP AS
   SELECT k, image, {sign} * pg_catalog.sum(CASE side WHEN 'a' THEN 1 ELSE -1 END)::pg_catalog.int4 AS n
   FROM pg_temp.goex_raw GROUP BY k, image HAVING pg_catalog.sum(CASE side WHEN 'a' THEN 1 ELSE -1 END) <> 0;
-DROP TABLE pg_temp.goex_raw
+DROP TABLE pg_temp.goex_raw;
+ANALYZE pg_temp.goex_net
 """
 
 
@@ -66,14 +67,14 @@ class Temporary:
         self._link.do(_LOAD)
         self._link.copy_in(_COPY, image)
         self._link.do(_NET.format(sign=sign))
-        self._link.do("ANALYZE pg_temp.goex_net")
 
     def make(self, name: str, sql: str, analyze: str = "") -> None:
-        if name in self._made:
-            self._link.do(f"DROP TABLE pg_temp.{name}")
+        gone = f"DROP TABLE pg_temp.{name}; " if name in self._made else ""
         self._made.add(name)
-        self._link.do(f"CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {sql}")
-        self._link.do(f"ANALYZE pg_temp.{name}{f' ({analyze})' if analyze else ''}")
+        self._link.do(
+            f"{gone}CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {sql}; "
+            f"ANALYZE pg_temp.{name}{f' ({analyze})' if analyze else ''}"
+        )
 
     def again(self, name: str, update: str) -> None:
         self._link.do(update)

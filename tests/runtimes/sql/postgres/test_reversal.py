@@ -48,8 +48,7 @@ def made(postgres: Postgres) -> Made:
 
 def again(made: Made, *statements: str) -> Made:
     """The same database with nothing in it but what those statements make."""
-    with made.admin() as admin:
-        admin.execute(f"DROP SCHEMA public CASCADE; CREATE SCHEMA public AUTHORIZATION {made.user}")
+    made.empty()
     with made.connect() as owner:
         for statement in statements:
             owner.execute(statement.encode())
