@@ -120,7 +120,10 @@ class EmbeddedProposer:
             generation = self._now()
             if self._index is None or generation != self._generation:
                 store = self._catalog.store
-                self._index = Index.of(self._catalog.services.values()) if store is None else Index.open(store.path)
+                if self._catalog is Catalog.bundled():
+                    self._index = Index.bundled()
+                else:
+                    self._index = Index.of(self._catalog.services.values()) if store is None else Index.open(store.path)
                 self._generation = generation
             return self._index
 

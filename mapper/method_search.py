@@ -123,6 +123,6 @@ def _ranked(catalog: Catalog, text: str, limit: int, index: Index | None) -> Ite
     elif catalog.store is not None and catalog.trouble is None:
         index = Index.open(catalog.store.path)
     else:
-        index = Index.of(Catalog.bundled().services.values())
+        index = Index.bundled()
     named = ServiceNames(catalog).of(text)
     yield from (hit.method_id for hit in named_first(index, named, text, limit=limit))

@@ -18,11 +18,13 @@ from pathlib import Path
 import pytest
 
 from mapper.catalog import Catalog
+from mapper.evaluation import alone as catalogs
 from mapper.evaluation.alone import Alone, of_package
 from mapper.importing.import_report import Report
 from mapper.importing.install import import_google
 from mapper.ranking import index_tables
 from mapper.store.catalog_reader import Store
+from mapper.store.catalog_writer import Writer
 
 
 @cache
@@ -52,10 +54,23 @@ def cached() -> Path:
     """A folder of caches with the catalog in it that the evaluation of scopes maps over."""
 
     def make(folder: Path) -> None:
-        (folder / "goex").mkdir(mode=0o700)
-        of_package(folder / "goex").__exit__()
+        place = folder / "goex"
+        place.mkdir(mode=0o700)
+        twin = place / f"google-{catalogs._imported_stamp()}-twin.db"  # of which the catalog is made
+        _name_alone(Path(shutil.copy(imported()[0], twin)))
+        of_package(place).__exit__()
+        for file in place.glob(f"{twin.name}*"):
+            file.unlink()
 
     return _once("cached", make) / "goex"
+
+
+def _name_alone(path: Path) -> None:
+    """Name an import's services as one does that is read without what comes with GoEx: their names are free."""
+    with Writer(path) as writer:
+        writer._db.execute("DELETE FROM owner")
+        writer._touched.update(writer._db.execute("SELECT provider, provider_name FROM document"))
+        writer.commit()
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +83,7 @@ def google_catalog() -> Iterator[Catalog]:
     store.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def alone() -> Iterator[Alone]:
     """What the evaluation of scopes maps over. Skips where google-api-python-client isn't installed."""
     pytest.importorskip("googleapiclient")

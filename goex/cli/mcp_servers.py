@@ -360,7 +360,7 @@ def _put_back_tools(name: str, service: Service | None, old: Server | None) -> N
     elif old is not None and old.tools:
         _install(old, service.placement, service.oauth)
     elif old is not None and Catalog.open(catalog).service(name).version != old.version:
-        remove_service(catalog, name)
+        remove_service(catalog, name, index=False)  # what follows makes it
         about = f"An MCP server: {old.way}"
         mcp_install.announce(catalog, name, old.version, about, old.base_url, service.placement, service.oauth)
 

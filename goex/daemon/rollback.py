@@ -9,7 +9,11 @@ opens. A restored vault is taken once; then it is noted, with who did it, and an
 
 from __future__ import annotations
 
+from sqlalchemy import bindparam, func, select
+
 from goex.journal.chain import Journal, Row
+from goex.journal.schema import ROW, Prepared
+from goex.journal.schema import journal as rows
 from policies.errors import Conflict
 from policies.jsonvalue import JsonObject, parse
 from vault.store import Vault
@@ -42,6 +46,11 @@ _KINDS = (
     "vault-seal",
     RESTORED,
     ACCEPTED,
+)
+_NEWEST = Prepared(
+    select(*ROW).where(
+        rows.c.number == select(func.max(rows.c.number)).where(rows.c.kind == bindparam("wanted")).scalar_subquery()
+    )
 )
 
 
@@ -84,7 +93,8 @@ def check(journal: Journal, vault: Vault) -> bool:
 
 def _rows(journal: Journal) -> list[Row]:
     """The newest of each kind."""
-    return [row for kind in _KINDS for row in journal.rows(kind=kind, limit=1)]
+    with journal.read() as connection:
+        return [Row(*row) for kind in _KINDS for row in _NEWEST.run(connection, {"wanted": kind})]
 
 
 def _taken(journal: Journal, vault_id: str) -> bool:

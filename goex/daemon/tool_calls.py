@@ -245,6 +245,20 @@ async def _looked(
     return found
 
 
+async def _started() -> asyncio.subprocess.Process:
+    """A process that looks. Raises OSError."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", hook_paths.__file__,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={"LC_ALL": "C.UTF-8"},
+        cwd="/",
+        start_new_session=True,
+        limit=2**20,
+    )  # fmt: skip
+
+
 async def _look(
     places: tuple[str, ...],
     globs: tuple[str, ...],
@@ -254,16 +268,7 @@ async def _look(
 ) -> None:
     """By a process that is `hanging` where it can't be ended."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", hook_paths.__file__,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={"LC_ALL": "C.UTF-8"},
-            cwd="/",
-            start_new_session=True,
-            limit=2**20,
-        )  # fmt: skip
+        process = await _started()
     except OSError:
         return
     assert process.stdin is not None and process.stdout is not None

@@ -164,7 +164,7 @@ class Journal:
         self._path = path
         try:
             migrate(self.engine)
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, sqlite3.Error) as error:
             raise _translated(error, path) from error
         self._mark = self._end().mark
         self._synced = self._mark  # how far the disk is known to have it

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.sqlite import dialect
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from policies.errors import Unavailable
 from policies.services import Risk
@@ -231,9 +233,19 @@ def open_engine(path: Path) -> Engine:
     return engine
 
 
+@cache
+def _tables() -> tuple[str, ...]:
+    """The statements that make the tables and their indexes."""
+    made: list[ClauseElement] = []
+    for table in metadata.sorted_tables:
+        made += [CreateTable(table), *map(CreateIndex, table.indexes)]
+    return tuple(str(each.compile(dialect=_SQLITE)) for each in made)
+
+
 def _create(connection: Connection) -> None:
-    metadata.create_all(connection)
-    connection.execute(insert(schema_version).values(version=0))
+    for statement in _tables():
+        driver(connection).execute(statement)  # SQLAlchemy's own way takes longer than SQLite does
+    driver(connection).execute("INSERT INTO schema_version VALUES (0)")
 
 
 def _find_by_what_was_done(connection: Connection) -> None:
@@ -301,7 +313,7 @@ def migrate(engine: Engine, migrations: tuple[Callable[[Connection], None], ...]
         else:
             migrations[0](connection)
             version = _NEWEST
-            connection.execute(update(schema_version).values(version=version))
+            driver(connection).execute("UPDATE schema_version SET version = ?", (version,))
         if version > len(migrations):
             raise Unavailable(
                 f"The state database has schema {version}; this GoEx knows up to {len(migrations)}.",

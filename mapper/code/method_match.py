@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from mapper.code.python import TOO_MUCH
 from mapper.code.routes import GAP, Met, Place, Route, Routes, Segment, fit, fixed_of, plain_name
 from mapper.code.sent_requests import Enough, Request, Seen, Spoken
 from mapper.code.url_parts import Address
+from mapper.store.import_rows import ServiceFacts
 from mapper.store.service_names import part_of
 from policies.display_text import escape, shorten
 from policies.services import Method, Service
@@ -135,12 +137,17 @@ class Matching:
                     if address.place.scheme == "goex-url":
                         break
 
+    @cached_property
+    def _imported(self) -> tuple[ServiceFacts, ...]:
+        """Hundreds of services, read once for a program."""
+        store = self._catalog.store
+        return store.facts() if store is not None else ()
+
     def _there(self, host: str) -> tuple[str, ...]:
         """The catalog's services at a host."""
         if self._others is None:
             found: dict[str, list[str]] = {}
-            store = self._catalog.store
-            imported = {facts.name: facts.base_url for facts in store.facts()} if store is not None else {}
+            imported = {facts.name: facts.base_url for facts in self._imported}
             for name, service in self._catalog._own.items():
                 for url in (service.base_url, *service.code.bases):
                     place = Place.of(url)
@@ -257,9 +264,8 @@ class Matching:
         for name, service in self._catalog._own.items():
             if service.code.sdk == api:
                 yield name
-        store = self._catalog.store
         title, _, version = api.partition(":")
-        for facts in store.facts() if store is not None else ():
+        for facts in self._imported:
             if facts.provider == "google" and facts.provider_name == title and version in facts.version.split("+"):
                 yield facts.name
 

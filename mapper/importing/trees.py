@@ -179,6 +179,8 @@ class _Wanted:
 
 def json_lines(text: str, wanted: Sequence[tuple[str, ...]]) -> list[int]:
     """One pass over the text for all of them."""
+    if not wanted:
+        return []
     root = _Wanted(line=1)
     for keys in wanted:
         node = root

@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from mapper.catalog import Catalog
 from mapper.ranking import clauses, document_match, features, index_tables
 from mapper.ranking.companions import MOST, accompanied
 from mapper.ranking.features import Evidence, Request
 from mapper.ranking.index_reader import Reader
-from mapper.ranking.method_documents import ELSEWHERE, gather
+from mapper.ranking.method_documents import ELSEWHERE
 from mapper.ranking.weights import Weights
 from mapper.store.catalog_reader import Store
 from mapper.store.database import open_reading, translated
@@ -117,7 +116,7 @@ class Index:
         """The index of the catalog at `path`; made anew first where it is missing or stale. Raises StoreUnreadable."""
         store = Store(path)
         if not path.exists():
-            return cls.of(Catalog.bundled().services.values(), weights)
+            return cls.bundled(weights)
         wanted = index_tables.stamp(store.generation)
         store.close()
         db = open_reading(path)
@@ -131,9 +130,12 @@ class Index:
     @classmethod
     def of(cls, services: Iterable[Service], weights: Weights | None = None) -> Index:
         """An index in memory over these services alone."""
-        db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        index_tables.write(db, index_tables.Made.of(gather(None, services)), "")
-        return cls(db, weights)
+        return cls(index_tables.in_memory(services), weights)
+
+    @classmethod
+    def bundled(cls, weights: Weights | None = None) -> Index:
+        """That over the services that come with GoEx. Made once a process."""
+        return cls(index_tables.bundled(), weights)
 
     # ---- questions
 

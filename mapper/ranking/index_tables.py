@@ -13,6 +13,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from mapper.ranking.postings import Counts, Matrix, Vocabulary
 from mapper.ranking.terms import document_terms, form_terms, marked_words, request_terms, split_name, stem, terms
 from mapper.store.catalog_reader import Store
 from mapper.store.database import open_writing, translated
+from policies.services import Service
 
 FORMAT = 14
 
@@ -71,6 +73,29 @@ def rebuild(path: Path, progress: Callable[..., None] | None = None) -> None:
     finally:
         db.close()
     report(3, 3, "")
+
+
+def bundled() -> sqlite3.Connection:
+    """An index over the services that come with GoEx: a copy of one that is made once a process."""
+    db = _empty()
+    _bundled().backup(db)
+    return db
+
+
+@cache
+def _bundled() -> sqlite3.Connection:
+    return in_memory(Catalog.bundled().services.values())
+
+
+def in_memory(services: Iterable[Service]) -> sqlite3.Connection:
+    """A new index over these services alone."""
+    db = _empty()
+    write(db, Made.of(gather(None, services)), "")
+    return db
+
+
+def _empty() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
 def stamp(generation: int) -> str:

@@ -39,12 +39,14 @@ class Counts:
         self._vocabulary = vocabulary
         self.contexts = contexts
         self._terms = array("q")
-        self._at = array("q")
+        self._at = array("q")  # for so many terms
+        self._many = array("q")
         self._weights = array("d")
 
     def add(self, context: int, terms: Mapping[str, float], weight: float = 1.0, *, known: bool = False) -> None:
         """Count `terms` for a context. `known`: pairs of words only where something else has them, too."""
         numbers = self._vocabulary.numbers
+        before = len(self._terms)
         for term, each in terms.items():
             number = numbers.get(term)
             if number is None:
@@ -52,14 +54,15 @@ class Counts:
                     continue
                 number = self._vocabulary.number(term)
             self._terms.append(number)
-            self._at.append(context)
             self._weights.append(each * weight)
+        self._at.append(context)
+        self._many.append(len(self._terms) - before)
 
     def matrix(self) -> Matrix:
         """The sums for each (term, context)."""
         return Matrix.of(
             np.frombuffer(self._terms, np.int64),
-            np.frombuffer(self._at, np.int64),
+            np.repeat(np.frombuffer(self._at, np.int64), np.frombuffer(self._many, np.int64)),
             np.frombuffer(self._weights, np.float64),
             self.contexts,
         )

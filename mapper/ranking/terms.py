@@ -33,6 +33,10 @@ STOP = frozenset(_STOP.split())
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"<[a-z]+[0-9]*>|[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[?]", re.UNICODE)
+_VOWEL = re.compile(r"[aeiouy]")
+_LINK = re.compile(r"https?://\S+|<[^<>]+>")
+_LETTERS = re.compile(r"[a-z]+")
+_JOINTS = re.compile(r"[._\-/:{}]+")
 _QUOTED = re.compile(r"\"([^\"]{1,400})\"|“([^”]{1,400})”|«([^»]{1,400})»|(?<!\w)['‘]([^'’]{1,400})['’](?!\w)")
 
 _FILE = r"(?:jpe?g|png|gif|webp|heic|svg|mp4|mov|avi|mkv|mp3|wav|flac|m4a|pdf|docx?|xlsx?|pptx?|csv|tsv|txt|md|json|xml|ya?ml|zip|tar|gz|html?|ics|vcf|apk|aab|eml|srt|vtt|sql|py|js|log|parquet|avro)"  # noqa: E501
@@ -178,12 +182,12 @@ def _random(value: str) -> bool:
 
 def split_name(name: str) -> str:
     """A programmer's name as words: `cryptoKeyVersions` -> `crypto Key Versions`."""
-    return _CAMEL.sub(" ", re.sub(r"[._\-/:{}]+", " ", name))
+    return _CAMEL.sub(" ", _JOINTS.sub(" ", name))
 
 
 def stem(word: str) -> str:
     """A light English stem: endings of plurals and of verbs, nothing cleverer."""
-    if len(word) < 4 or not word.isalpha():
+    if len(word) < 4 or word[-1] not in "sgde" or not word.isalpha():
         return word
     if word.endswith("ies") and len(word) > 4:
         return word[:-3] + "y"
@@ -194,7 +198,7 @@ def stem(word: str) -> str:
             cut = word[: -len(ending)]
             if ending == "ied":
                 return cut + "y"
-            if not re.search(r"[aeiouy]", cut):
+            if not _VOWEL.search(cut):
                 return word
             if cut[-1] == cut[-2] and cut[-1] not in "lsz":
                 return cut[:-1]
@@ -205,10 +209,6 @@ def stem(word: str) -> str:
 def terms(marked: list[tuple[str, bool]]) -> dict[str, float]:
     """Terms with how much each counts: 1 for a word, less inside quotes and for pairs of words."""
     found: dict[str, float] = {}
-
-    def note(term: str, weight: float) -> None:
-        found[term] = max(found.get(term, 0.0), weight)
-
     before, before_stop = "", True
     for number, (word, quoted) in enumerate(marked):
         if len(found) >= MOST_TERMS:
@@ -218,11 +218,12 @@ def terms(marked: list[tuple[str, bool]]) -> dict[str, float]:
         stemmed = word if special else stem(word)
         scale = 0.3 if quoted else 1.0
         if not stopped and word != "?":
-            note(stemmed, scale)
+            found[stemmed] = max(found.get(stemmed, 0.0), scale)
         if number < 2 and not special:
-            note(f"^{stemmed}", 0.5)
+            found.setdefault(f"^{stemmed}", 0.5)
         if not special and before and not (stopped and before_stop) and not quoted:
-            note(stem(before + stemmed), 0.6)
+            pair = stem(before + stemmed)
+            found[pair] = max(found.get(pair, 0.0), 0.6)
         before, before_stop = ("", True) if special else (stemmed, stopped)
     return found
 
@@ -254,6 +255,6 @@ def request_terms(text: str) -> dict[str, float]:
 
 def document_terms(text: str) -> dict[str, float]:
     """The terms of documentation or of a name: no positions, no kinds."""
-    plain = re.sub(r"https?://\S+|<[^<>]+>", " ", text)
-    marked = [(word, False) for word in re.findall(r"[a-z]+", split_name(plain).lower())]
+    plain = _LINK.sub(" ", text)
+    marked = [(word, False) for word in _LETTERS.findall(split_name(plain).lower())]
     return {term: weight for term, weight in terms(marked).items() if not term.startswith("^")}

@@ -104,7 +104,7 @@ async def test_a_round_is_no_larger_than_could_settle_it() -> None:
 async def test_a_model_that_wavers_is_asked_more() -> None:
     with FakeOpenAI(*[tool(), OTHER] * 200, tool()) as server:
         mapper = adaptive(server)
-        for _ in range(40):
+        for _ in range(20):
             await mapper.map(Intent(text=WORDS))
         assert (await mapper.map(Intent(text=WORDS))).samples > 3
 

@@ -35,15 +35,34 @@ VECTORS = Path(__file__).parents[2] / "vectors" / "conversations"
 NOW = datetime.fromisoformat("2026-11-23T09:00+01:00")
 
 
-@pytest.mark.slow
-def test_what_a_strong_model_can_do_it_does_here(alone: Alone, tmp_path: Path) -> None:
+Talks = dict[str, tuple[Conversation, list[str]]]
+
+
+@pytest.fixture(scope="module")
+def first_set(alone: Alone, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], Talks]:
+    """The first set, played to its end: the rows, and of each request its conversation and what methods it offered."""
+    talks: Talks = {}
+
+    class Noted(Conversation):
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            talks[self.intent] = self, [method.id for method in self.methods]
+
+    folder = tmp_path_factory.mktemp("rounds")
     for file in VECTORS.glob("*.answers.jsonl"):
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+        (folder / file.name).write_bytes(file.read_bytes())
     asked = request_sets.read(VECTORS / "requests.jsonl")
-    made, waiting = rounds.rows(
-        alone, asked, Technique.named(CONVERSATION, samples=1), tmp_path, "plain", Context(now=NOW)
-    )
+    technique = Technique.named(CONVERSATION, samples=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds, "Conversation", Noted)
+        made, waiting = rounds.rows(alone, asked, technique, folder, "plain", Context(now=NOW))
     assert waiting is None
+    return made, talks
+
+
+@pytest.mark.slow
+def test_what_a_strong_model_can_do_it_does_here(first_set: tuple[list[Row], Talks]) -> None:
+    made, _ = first_set
     found = figures(made)
     assert found["n"] == 156
     assert found["accuracy_total_pct"] >= 95
@@ -144,21 +163,9 @@ def stands_on(talk: Conversation, offered: Sequence[str]) -> set[str]:
 
 
 @pytest.mark.slow
-def test_what_each_part_of_a_conversation_gains(alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_each_part_of_a_conversation_gains(first_set: tuple[list[Row], Talks]) -> None:
     """The table of docs/guides/models.md."""
-    talks: dict[str, tuple[Conversation, list[str]]] = {}
-
-    class Noted(Conversation):
-        def __post_init__(self) -> None:
-            super().__post_init__()
-            talks[self.intent] = self, [method.id for method in self.methods]
-
-    monkeypatch.setattr(rounds, "Conversation", Noted)
-    for file in VECTORS.glob("*.answers.jsonl"):
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    asked = request_sets.read(VECTORS / "requests.jsonl")
-    technique = Technique.named(CONVERSATION, samples=1)
-    made, _ = rounds.rows(alone, asked, technique, tmp_path, "plain", Context(now=NOW))
+    made, talks = first_set
     needs = [stands_on(*talks[row.request.text]) for row in made if row.at_once or row.after_asking]
     found = Counter(part for each in needs for part in each)
     assert len(needs) >= 148
@@ -188,7 +195,7 @@ def erring(completion: str, chance: random.Random) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("share", "right"), [(0.15, 93), (0.3, 92)])
+@pytest.mark.parametrize(("share", "right"), [pytest.param(0.15, 93, marks=pytest.mark.thorough), (0.3, 92)])
 def test_votes_make_up_for_a_weak_model(alone: Alone, tmp_path: Path, share: float, right: float) -> None:
     turns: dict[str, dict[int, str]] = {}
     for turn in range(4):

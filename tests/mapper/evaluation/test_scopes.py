@@ -18,6 +18,7 @@ from mapper.evaluation import oracle, recorded, request_sets, scope_evaluation
 from mapper.evaluation.alone import Alone
 from mapper.evaluation.request_sets import Request
 from mapper.evaluation.scope_table import Answer, Candidate, Decision, Judge, Row, figures
+from mapper.importing import google
 from mapper.techniques import Technique
 from policies.actions import Call
 from policies.errors import InvalidInput
@@ -204,15 +205,27 @@ def test_a_catalog_that_is_read_is_not_removed(cache: Path, tmp_path: Path) -> N
         assert not other.exists()
 
 
-def test_any_catalogs_file_will_do_and_is_not_changed(alone: Alone, cache: Path, tmp_path: Path) -> None:
-    (made,) = cache.glob("google-*.db")
+def test_one_is_built_of_the_package_and_any_catalogs_file_will_do_and_is_not_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("googleapiclient")
+    package, folder = tmp_path / "package", tmp_path / "goex"
+    for each in (package, folder):
+        each.mkdir(mode=0o700)
+    for name in ("gmail.v1.json", "drive.v3.json", "tasks.v1.json"):
+        shutil.copy(google.package_folder() / name, package)
+    monkeypatch.setattr(google, "package_folder", lambda: package)
+    words, said = "delete the file 0BxTq77", []
+    with catalogs.of_package(folder, lambda *_: said.append("built")) as built:
+        names, found = set(built.catalog.services), [hit.method_id for hit in built.index.search(words)]
+    assert said and names == {"gmail", "drive", "tasks"} and "drive.files.delete" in found
+    (made,) = folder.glob("google-*.db")
     file = tmp_path / "catalog.db"
     shutil.copyfile(made, file)
     file.chmod(0o600)
     before = file.read_bytes()
     with catalogs.of_file(file) as other:
-        words = "delete the file 0BxTq77"
-        assert [hit.method_id for hit in other.index.search(words)] == [h.method_id for h in alone.index.search(words)]
+        assert [hit.method_id for hit in other.index.search(words)] == found
     assert file.read_bytes() == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,6 @@ from policies.errors import InvalidInput
 from tests.mapper.importing.openapi_documents import document, sending
 from tests.mapper.test_store import document as stored
 from tests.mapper.test_store import operation
-
-pytestmark = pytest.mark.usefixtures("real_readers")
 
 TEXT = {"type": "string"}
 NEEDS_B = {"type": "object", "required": ["b"]}
@@ -126,13 +125,21 @@ EDITS = {
 }
 
 
+@pytest.fixture(scope="module")
+def two_services(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A catalog of a kennel's service and of `svc`, to be copied."""
+    folder = tmp_path_factory.mktemp("two", numbered=True)
+    pets = {"/pets": {"post": {"operationId": "addPet", "summary": "Add a pet to the kennel"}}}
+    put(folder, document(pets, info={"title": "Kennel", "version": "1"}), "kennel")
+    put(folder, sending({"properties": {"a": TEXT}}))
+    return folder / "catalog.db"
+
+
 @pytest.mark.promise(12)
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
-def test_a_row_that_cant_be_read_disables_its_service_alone(tmp_path: Path, edit: str) -> None:
+def test_a_row_that_cant_be_read_disables_its_service_alone(two_services: Path, tmp_path: Path, edit: str) -> None:
     """As an older import left it: another service is mapped to, listed and called; this one says its name."""
-    pets = {"/pets": {"post": {"operationId": "addPet", "summary": "Add a pet to the kennel"}}}
-    put(tmp_path, document(pets, info={"title": "Kennel", "version": "1"}), "kennel")
-    put(tmp_path, sending({"properties": {"a": TEXT}}))
+    shutil.copy(two_services, tmp_path / "catalog.db")
     number, data = pack(
         {"locations": {}, "properties": {"body": {"properties": {}, "required": ["x"]}}, "required": []}
     )
@@ -150,7 +157,7 @@ def test_a_row_that_cant_be_read_disables_its_service_alone(tmp_path: Path, edit
     assert proposed.readings[0].method.id == "kennel.addPet"
     assert "kennel.addPet" in [one.id for one in search(catalog, "add a pet to the kennel")]
     assert [one.name for one in lint(catalog) if one.kind == "unreadable"] in (["svc"], [])
-    assert remove(tmp_path / "catalog.db", "svc") == ("svc",)
+    assert remove(tmp_path / "catalog.db", "svc", index=False) == ("svc",)
     assert "svc" not in Catalog.open(tmp_path / "catalog.db").services
 
 
@@ -175,7 +182,8 @@ def test_work_that_multiplies_is_counted(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.promise(12)
-def test_a_document_that_doesnt_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_index: None) -> None:
+@pytest.mark.usefixtures("real_readers", "no_index")
+def test_a_document_that_doesnt_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reader's process is stopped, so that it can't answer: it is killed, and the import says so."""
     monkeypatch.setattr(reader_process, "SECONDS", 0.0001)
     with pytest.raises(Nothing) as caught:
@@ -186,6 +194,7 @@ def test_a_document_that_doesnt_end_is_ended(tmp_path: Path, monkeypatch: pytest
     assert put(tmp_path, sending(TEXT)).imported
 
 
+@pytest.mark.usefixtures("real_readers")
 def test_a_document_that_takes_the_memory_is_ended() -> None:
     text = '{"a": [' + ",".join(['{"b": [1]}'] * 1_500_000) + "]}"
     with Apart(memory=400 << 20) as reader:
@@ -195,6 +204,7 @@ def test_a_document_that_takes_the_memory_is_ended() -> None:
     assert title == "Things" and made.methods[0].name == "send"
 
 
+@pytest.mark.usefixtures("real_readers")
 def test_whatever_a_reader_raises_ends_with_its_document() -> None:
     with Apart() as reader:
         with pytest.raises(BadPart, match="can't be read"):

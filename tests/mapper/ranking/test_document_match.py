@@ -57,7 +57,7 @@ def test_synonyms_are_single_words_each_of_something_else() -> None:
 
 def test_what_comes_with_goex_is_less_sure_where_an_imported_service_may_be_meant(catalog: Catalog) -> None:
     text = "add a meeting to my calendar tomorrow at 10 with bob@example.org"
-    own, both = Index.of(Catalog.bundled().services.values()), Index.open(_path(catalog))
+    own, both = Index.bundled(), Index.open(_path(catalog))
     alone, beside = own.find(text), both.find(text)
     assert alone.hits[0].method_id == beside.hits[0].method_id == "google_calendar.events.insert"
     assert not beside.by_documents and 0 < beside.confidence < alone.confidence

@@ -24,7 +24,7 @@ CATALOG = Catalog.bundled()
 
 @functools.cache
 def index() -> Index:
-    return Index.of(CATALOG.services.values())
+    return Index.bundled()
 
 
 def first(text: str, **how: object) -> str:
@@ -136,10 +136,16 @@ def test_an_empty_catalog_has_no_hits() -> None:
     assert empty.services("send a message") == []
 
 
+def test_what_is_copied_is_what_would_be_made() -> None:
+    made = Index.of(CATALOG.services.values())
+    assert list(Index.bundled()._reader._db.iterdump()) == list(made._reader._db.iterdump())
+    assert Index.bundled()._reader._db is not Index.bundled()._reader._db
+
+
 def test_it_is_deterministic_across_processes() -> None:
     code = (
-        "from mapper.catalog import Catalog; from mapper.ranking.index import Index;"
-        "i = Index.of(Catalog.bundled().services.values());"
+        "from mapper.ranking.index import Index;"
+        "i = Index.bundled();"
         "print([(h.method_id, h.score) for t in ('share the file', 'who is in the room') for h in i.search(t)])"
     )
     outputs = {

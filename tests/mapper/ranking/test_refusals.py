@@ -116,7 +116,7 @@ def test_no_example_is_needed() -> None:
 
 
 def test_a_reader_of_the_index_adds_up_what_was_learnt() -> None:
-    index = Index.of(Catalog.bundled().services.values())
+    index = Index.bundled()
     families = [name for name, _ in index._reader.families]
 
     def told(words: str, family: str) -> float:
