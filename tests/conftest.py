@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from functools import partial
 
@@ -47,11 +48,14 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Modules and thousands of tests are no garbage: none is looked for among them, neither now nor later."""
+    """Modules and thousands of tests are no garbage: none is looked for among them, neither now nor later. What they
+    are compiled to is kept for other runs: compiling is most of what each process does here."""
     gc.disable()
+    kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     try:
         return (yield)
     finally:
+        sys.dont_write_bytecode = kept
         gc.freeze()
         gc.enable()
 

@@ -7,39 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
-SAYS = {
-    "a log record": "import logging\ndef test_it():\n    logging.getLogger('x').error('bad \\ud800')\n    assert False",
-    "a warning": "import warnings\ndef test_it():\n    warnings.warn('bad \\ud800')\n    assert False",
-    "a failure": "def test_it():\n    raise ValueError('bad \\ud800')",
-}
+SAYS = (
+    "import logging\ndef test_it():\n    logging.getLogger('x').error('record \\ud800')\n    assert False",
+    "import warnings\ndef test_it():\n    warnings.warn('warning \\ud800')\n    assert False",
+    "def test_it():\n    raise ValueError('failure \\ud800')",
+)
 ENDS = "import pytest\n@pytest.fixture(autouse=True)\ndef _ends(request):\n    request.node.repr_failure = None\n"
-
-
-def run(folder: Path, *programs: str) -> subprocess.CompletedProcess[str]:
-    for number, program in enumerate(programs):
-        (folder / f"test_{number}.py").write_text(program)
-    command = [sys.executable, "-m", "pytest", "-n", "2", "--rootdir", str(folder), "-c", os.devnull]
-    command += ["-p", "tests.reports", "-p", "no:cacheprovider", str(folder)]
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=120, check=False)
-
-
-@pytest.mark.parametrize("what", SAYS)
-def test_what_isnt_utf8_is_told_and_the_run_goes_on(what: str, tmp_path: Path) -> None:
-    done = run(tmp_path, SAYS[what], "def test_good():\n    pass")
-    assert done.returncode == 1
-    assert "1 failed, 1 passed" in done.stdout
-    assert "bad \\ud800" in done.stdout
-
-
-def test_what_ended_the_run_stands_at_its_end(tmp_path: Path) -> None:
-    done = run(tmp_path, ENDS + "def test_it():\n    assert False", "def test_good():\n    pass")
-    assert done.returncode == 3
-    assert "'NoneType' object is not callable" in done.stderr.partition("What ended the run:")[2]
-
 
 DESTRUCTORS = """
 import ast, gc
@@ -56,7 +30,26 @@ def test_it():
 """
 
 
-def test_a_destructor_that_raises_during_a_parse_is_a_warning(tmp_path: Path) -> None:
-    done = run(tmp_path, DESTRUCTORS)
-    assert "1 passed" in done.stdout
+def run(folder: Path, *programs: str) -> subprocess.CompletedProcess[str]:
+    for number, program in enumerate(programs):
+        (folder / f"test_{number}.py").write_text(program)
+    command = [sys.executable, "-m", "pytest", "-n", "2", "--rootdir", str(folder), "-c", os.devnull]
+    command += ["-p", "tests.reports", "-p", "no:cacheprovider", str(folder)]
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=120, check=False)
+
+
+def test_what_isnt_utf8_is_told_and_the_run_goes_on(tmp_path: Path) -> None:
+    """Nor does a destructor that raises during a parse end it."""
+    done = run(tmp_path, *SAYS, DESTRUCTORS, "def test_good():\n    pass")
+    assert done.returncode == 1
+    assert "3 failed, 2 passed" in done.stdout
+    for said in ("x:test_0.py:3 record \\ud800", "UserWarning: warning \\ud800", "E       ValueError: failure \\ud800"):
+        assert said in done.stdout
     assert "ValueError: bad" in done.stdout
+
+
+def test_what_ended_the_run_stands_at_its_end(tmp_path: Path) -> None:
+    done = run(tmp_path, ENDS + "def test_it():\n    assert False", "def test_good():\n    pass")
+    assert done.returncode == 3
+    assert "'NoneType' object is not callable" in done.stderr.partition("What ended the run:")[2]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("goex", "vault", "mapper", "runtimes", "policies")
 
 Graph = Mapping[str, Set[str]]
+Imports = Mapping[str, Sequence[tuple[str, str]]]
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -31,12 +33,21 @@ def imported(file: Path) -> Iterator[tuple[str, str]]:
             yield from ((node.module, alias.name) for alias in node.names)
 
 
-def graph(root: Path) -> Graph:
-    files = modules(root)
+def imports(root: Path) -> Imports:
+    """Those of every module."""
+    return {module: tuple(imported(file)) for module, file in modules(root).items()}
+
+
+@cache
+def our_imports() -> Imports:
+    return imports(ROOT)
+
+
+def graph(found: Imports) -> Graph:
     edges: dict[str, set[str]] = {}
-    for module, file in files.items():
-        names = {f"{base}.{name}" if f"{base}.{name}" in files else base for base, name in imported(file)}
-        edges[module] = {name for name in names if name in files and name != module}
+    for module, imports in found.items():
+        names = {f"{base}.{name}" if f"{base}.{name}" in found else base for base, name in imports}
+        edges[module] = {name for name in names if name in found and name != module}
     return edges
 
 
@@ -61,7 +72,7 @@ def cycle(edges: Graph) -> list[str]:
 
 
 def test_no_import_goes_in_a_circle() -> None:
-    edges = graph(ROOT)
+    edges = graph(our_imports())
     assert len(edges) > 400 and sum(map(len, edges.values())) > 1000
     found = cycle(edges)
     assert not found, " → ".join(found)
@@ -74,11 +85,11 @@ def test_a_circle_is_found_and_named(tmp_path: Path) -> None:
     (tmp_path / "goex" / "b.py").write_text("def late():\n    import vault.c\n")
     (tmp_path / "vault" / "c.py").write_text("if TYPE_CHECKING:\n    from goex.a import Name\n")
     (tmp_path / "vault" / "d.py").write_text("from goex import a, b\nfrom vault.c import Name\n")
-    assert cycle(graph(tmp_path)) == ["goex.a", "goex.b", "vault.c", "goex.a"]
+    assert cycle(graph(imports(tmp_path))) == ["goex.a", "goex.b", "vault.c", "goex.a"]
     (tmp_path / "vault" / "c.py").write_text("import json\n")
-    assert cycle(graph(tmp_path)) == []
+    assert cycle(graph(imports(tmp_path))) == []
 
 
 def test_the_packages_import_no_test_and_no_tool() -> None:
-    bases = {module: {base.split(".")[0] for base, _ in imported(file)} for module, file in modules(ROOT).items()}
+    bases = {module: {base.split(".")[0] for base, _ in found} for module, found in our_imports().items()}
     assert [module for module, found in bases.items() if found & {"tests", "tools"}] == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -30,35 +30,31 @@ STANDS_ALONE = "goex.journal.verify"  # one file, so that an auditor can copy it
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
-def definitions() -> Iterator[str]:
-    """The names of the packages' modules, classes and functions, without generated code."""
+@cache
+def names() -> tuple[list[str], set[str]]:
+    """The names of the packages' modules, classes and functions, without generated code; and those of their variables,
+    parameters and attributes, each after its module's."""
+    defined, variables = [], set()
     for module, file in modules(ROOT).items():
         if module.startswith("goex.rpc."):
             continue
-        yield module.rpartition(".")[2]
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                yield node.name
-
-
-def variables() -> Iterator[str]:
-    """The names of the packages' variables, parameters and attributes."""
-    for module, file in modules(ROOT).items():
-        if module.startswith("goex.rpc."):
-            continue
+        defined.append(module.rpartition(".")[2])
         for node in ast.walk(ast.parse(file.read_text())):
             match node:
+                case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                    defined.append(name)
                 case ast.Name(id=name) | ast.arg(arg=name) | ast.Attribute(attr=name):
-                    yield f"{module}.{name}"
+                    variables.add(f"{module}.{name}")
+    return defined, variables
 
 
 def test_no_retired_word_is_a_name() -> None:
-    assert [name for name in definitions() if RETIRED & {part.lower() for part in _WORD.findall(name)}] == []
+    assert [name for name in names()[0] if RETIRED & {part.lower() for part in _WORD.findall(name)}] == []
 
 
 def test_no_retired_noun_is_a_variable() -> None:
     nouns = RETIRED - ORDINARY
-    assert sorted({name for name in variables() if nouns & set(name.rpartition(".")[2].lower().split("_"))}) == []
+    assert sorted(name for name in names()[1] if nouns & set(name.rpartition(".")[2].lower().split("_"))) == []
 
 
 @pytest.mark.parametrize("name", sorted(VAGUE))

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ REGISTRIES = re.compile(
 SOMEBODYS_FOLDER = re.compile(r"/(home|Users)/(?!you/|me/|user/|agent/|runner/)[a-z]\w+/|/ro[o]t/\w|[.]py[e]nv")
 
 
+@cache
 def tracked() -> list[Path]:
     if not (ROOT / ".git").exists() or shutil.which("git") is None:
         pytest.skip("not a git checkout, so what belongs to the project can't be told from what lies around")
@@ -53,18 +55,16 @@ def tracked() -> list[Path]:
     return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-def texts(files: list[Path]) -> Iterator[tuple[Path, int, str]]:
-    for file in files:
-        try:
-            lines = file.read_text("utf-8").splitlines()
-        except UnicodeDecodeError:
-            continue
-        for number, line in enumerate(lines, 1):
-            yield file.relative_to(ROOT), number, line
-
-
 def findings(pattern: re.Pattern[str], files: list[Path]) -> list[str]:
-    return [f"{file}:{number}: {line.strip()[:120]}" for file, number, line in texts(files) if pattern.search(line)]
+    """The lines in which it is found. None of our patterns goes beyond a line."""
+    found = []
+    for file in files:
+        with suppress(UnicodeDecodeError):
+            if pattern.search(text := file.read_text("utf-8")):
+                lines = enumerate(text.splitlines(), 1)
+                said = ((number, line.strip()[:120]) for number, line in lines if pattern.search(line))
+                found += [f"{file.relative_to(ROOT)}:{number}: {line}" for number, line in said]
+    return found
 
 
 @pytest.mark.parametrize("name", FOLDERS)

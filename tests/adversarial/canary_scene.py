@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +35,9 @@ def send(text):
         return repr(error)
 """
 
+# Where a container holds what its job was told.
+HOLDS = ("memory", "mounted filesystems", "archive of the job's files")
+
 
 @dataclass
 class Scene:
@@ -50,7 +53,7 @@ class Scene:
     shown: dict[str, bytes] = field(default_factory=dict)  # what anybody was told, by what told it
 
     def hunt(self, *baits: Planted) -> Hunt:
-        return Hunt(self.canary, *(value for bait in baits for value in bait.tokens.values()))
+        return Hunt(self.canary, baits=baits)
 
     def calls(self, *texts: str) -> pb.ExecuteRequest:
         made = [
@@ -100,11 +103,18 @@ class Scene:
             assert bait.missed(found) == [], f"the search of {where} doesn't find what lies there"
         assert found[self.canary] == set(), f"the canary is in {where}"
 
+    def container_is_clean(self, container: ContainerHunt, *places: str, holds: Collection[str] = HOLDS) -> None:
+        """These places in it, all when none is named; the bait is looked for where it lies: in those of `holds`."""
+        for place in places or container.searches:
+            bait = self.bait if place in holds else None
+            hunt = self.hunt(*([bait] if bait else ()))
+            self.clean(container.searches[place](hunt), f"the container: {place}", bait)
+
     def files_are_clean(self) -> None:
         """Everything below the daemon's home, databases and snapshots by their contents too."""
-        hunt, state = self.hunt(self.bait), self.daemon.state_dir
+        hunt, state = self.hunt(), self.daemon.state_dir
         self.clean(hunt.tree(self.daemon.home), "the daemon's files")
-        self.clean(hunt.database(state / "state.db"), "state.db", self.bait)
+        self.clean(self.hunt(self.bait).database(state / "state.db"), "state.db", self.bait)
         self.clean(hunt.database(state / "vault.db"), "vault.db")
         self.clean(hunt.git(state / "snapshots"), "the snapshots")
 
@@ -114,9 +124,10 @@ def scene_fixture(sandbox_image: str) -> Iterator[Scene]:
     canary, bait = token(), Planted()
     # The model is never asked, since no request here is in words; its name is shown by `daemon status`.
     # Looking everywhere may take longer than an action has by default.
-    limits = '[sandbox]\nseconds = 600\n[log]\nlevel = "debug"\n'
+    limits = '[sandbox]\nseconds = 600\nwaiting = 1\n[log]\nlevel = "debug"\n'
     config = f'{limits}[model]\nbase_url = "https://127.0.0.1:9/v1"\nname = "{bait.text}"\n'
-    with echoing() as service, Daemon(config=config, fresh=True) as daemon:
+    with echoing() as service, Daemon(config=config) as daemon:
+        daemon.restart(fresh=True)  # its vault was made by a fork, so that its passphrases cost little
         for name, path in (("work", ""), ("bait", "/".join(written(value)[form] for form, value in in_urls(bait)))):
             daemon.person(
                 "VaultPut",

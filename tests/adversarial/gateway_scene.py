@@ -76,7 +76,8 @@ class Result:
 
 
 @pytest.fixture(name="scene")
-async def scene_fixture(tmp_path: Path) -> Any:
+async def scene_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("runtimes.gateway.server.forget_patterns", lambda: None)  # the same secret again and again
     context = CA.context("localhost", "127.0.0.1", "api.example")
     async with serving(context) as good, serving(context) as other:
         origin, elsewhere = Origin("https", "localhost", good.port), Origin("https", "localhost", other.port)

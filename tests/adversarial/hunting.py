@@ -82,12 +82,14 @@ Found = dict[str, set[str]]
 
 
 class Hunt:
-    """Several values at once, in one pass over whatever it is shown."""
+    """Several values at once, each in every form, and each token of bait in its own, in one pass over what is shown."""
 
-    def __init__(self, *values: str) -> None:
-        self.values = values
+    def __init__(self, *values: str, baits: Iterable[Planted] = ()) -> None:
+        sought: dict[str, tuple[str, ...]] = dict.fromkeys(values, FORMS)
+        sought |= {value: (form,) for bait in baits for form, value in bait.tokens.items()}
+        self.values = tuple(sought)
         self._needles = [
-            (value, form, needle) for value in values for form, needles in forms(value).items() for needle in needles
+            (value, form, needle) for value, named in sought.items() for form in named for needle in forms(value)[form]
         ]
         self._longest = max(len(needle) for _, _, needle in self._needles)
 
@@ -165,9 +167,10 @@ def _below(top: Path) -> Iterator[Path]:
 def _inflated(data: bytes) -> Iterator[bytes]:
     if len(data) > _MOST_INFLATED:
         return
+    whole = memoryview(data)  # a copy for each place that looks like a beginning would be gigabytes
     for match in _COMPRESSED.finditer(data):
         with suppress(zlib.error):
-            made = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress(data[match.start() :], _MOST_INFLATED)
+            made = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32).decompress(whole[match.start() :], _MOST_INFLATED)
             if made:
                 yield made
 

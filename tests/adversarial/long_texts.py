@@ -1,18 +1,20 @@
 """Texts that an agent or a service may send, each made to be read in time that grows with its square.
 
-`python -m tests.adversarial.long_texts SECONDS [--without] NAME…` reads them, with what mends it taken away or not, and
-prints the name of each that was read to its end. It is killed after so many seconds of the processor.
+`python -m tests.adversarial.long_texts SECONDS [--without] NAME…` reads each in a process of its own, with what mends
+it taken away or not, and prints its name and how that process ended: it is killed after so many seconds of the
+processor, which are counted from when what reads was loaded.
 """
 
 from __future__ import annotations
 
+import os
 import re
-import resource
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from jsonpath_rfc9535.function_extensions import Match
 
@@ -125,15 +127,28 @@ def _take_away(name: str) -> None:
         setattr(import_module(place), own, LONG[name].before)
 
 
-def main(seconds: int, arguments: list[str]) -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+def main(seconds: float, arguments: list[str]) -> None:
     without = arguments[:1] == ["--without"]
     for name in arguments[without:]:
+        LONG[name].read(LONG[name].piece)
+    for name in arguments[without:]:
+        if (pid := os.fork()) == 0:
+            _read(name, seconds, without)
+        print(name, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def _read(name: str, seconds: float, without: bool) -> NoReturn:
+    status = 1
+    try:
         if without:
             _take_away(name)
-        LONG[name].read(LONG[name].text())
-        print(name, flush=True)
+        text = LONG[name].text()
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        LONG[name].read(text)
+        status = 0
+    finally:
+        os._exit(status)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(float(sys.argv[1]), sys.argv[2:])

@@ -37,9 +37,7 @@ pytestmark = [
 def test_nowhere_while_an_action_runs(scene: Scene) -> None:
     with scene.held() as (journey, container):
         hunt = scene.hunt(scene.bait)
-        for where, search in container.searches.items():
-            holds_the_request = where in ("memory", "mounted filesystems", "archive of the job's files")
-            scene.clean(search(hunt), f"the container: {where}", scene.bait if holds_the_request else None)
+        scene.container_is_clean(container)
         assert container.inspected["HostConfig"]["LogConfig"]["Type"] == "none"
         for what, pid in (("daemon", scene.daemon.pid), ("gateway", scene.gateway)):
             said = told(pid)
@@ -182,7 +180,7 @@ def test_passphrases_typed_into_each_others_fields_are_nowhere(scene: Scene) -> 
     person("Present", pb.PresentRequest(passphrase=APPROVAL_PASSPHRASE))
     decide(scene.daemon, asked, approve=False, reason=scene.bait.text)
     assert journey.finished().action.state == "denied"
-    hunt = Hunt(VAULT_PASSPHRASE, APPROVAL_PASSPHRASE, wrong, *scene.bait.tokens.values())
+    hunt = Hunt(VAULT_PASSPHRASE, APPROVAL_PASSPHRASE, wrong, baits=[scene.bait])
     exported = scene.daemon.goex("log", "--export", "-").stdout.encode()
     found = hunt.merge(hunt.pieces(exported), hunt.database(scene.daemon.state_dir / "state.db"))
     assert scene.bait.missed(found) == [], "the search finds what lies there"
@@ -236,8 +234,8 @@ def test_nowhere_after_the_daemon_was_killed(scene: Scene) -> None:
         while Path(f"/proc/{gateway}").exists() and b"gateway" in told(gateway, "cmdline"):
             assert time.monotonic() < deadline, "the gateway outlives the daemon"
             time.sleep(0.02)
-        for where in ("exported filesystem", "inspect", "logs", "the engine's folder"):  # it may have ended by itself
-            scene.clean(container.searches[where](scene.hunt()), f"the container that was left: {where}")
+        left = ("exported filesystem", "inspect", "logs", "the engine's folder")  # it may have ended by itself
+        scene.container_is_clean(container, *left, holds=())
     scene.files_are_clean()
     scene.daemon.start()
     scene.daemon.unlock()

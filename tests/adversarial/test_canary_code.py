@@ -60,9 +60,7 @@ def run(scene: Scene, *lines: str, account: str = "work") -> tuple[pb.Finished, 
 def test_nowhere_while_a_program_runs(scene: Scene) -> None:
     with scene.held(scene.program(*HELD)) as (journey, container):
         hunt = scene.hunt(scene.bait)
-        for where, search in container.searches.items():
-            holds_it = where in ("memory", "mounted filesystems", "archive of the job's files")
-            scene.clean(search(hunt), f"the container: {where}", scene.bait if holds_it else None)
+        scene.container_is_clean(container)
         assert scene.service.got[-1].headers["authorization"] == f"Bearer {scene.canary}", "it is used at this moment"
         scene.files_are_clean()
         scene.service.release()
@@ -178,9 +176,7 @@ def test_nowhere_where_a_program_reads_it_from_a_file(scene: Scene) -> None:
     before = len(scene.service.got)
     with scene.held(scene.program(*lines, account="filed")) as (journey, container):
         hunt = scene.hunt(scene.bait)
-        for where in ("environment", "memory", "mounted filesystems", "inspect"):
-            holds_it = where in ("memory", "mounted filesystems")
-            scene.clean(container.searches[where](hunt), f"the container: {where}", scene.bait if holds_it else None)
+        scene.container_is_clean(container, "environment", "memory", "mounted filesystems", "inspect")
         scene.service.release()
         finished = journey.finished()
     assert finished.action.state == "done", finished

@@ -86,7 +86,7 @@ def test_every_search_of_a_container_finds_what_lies_there(
 ) -> None:
     container, baits = control
     for place, search in container.searches.items():
-        found = search(Hunt(*baits[place].tokens.values()))
+        found = search(Hunt(baits=[baits[place]]))
         assert baits[place].missed(found) == [], place
 
 
@@ -99,7 +99,7 @@ def test_the_search_of_an_image_finds_what_lies_in_a_layer(scene: Scene) -> None
     tag = f"goex-test-bait:{secrets.token_hex(4)}"
     scene.client.import_image_from_data(layer.getvalue(), repository=tag.split(":")[0], tag=tag.split(":")[1])
     try:
-        assert bait.missed(image(scene.client, tag)(Hunt(*bait.tokens.values()))) == []
+        assert bait.missed(image(scene.client, tag)(Hunt(baits=[bait]))) == []
     finally:
         scene.client.remove_image(tag, force=True)
 
@@ -109,7 +109,7 @@ def test_the_search_of_the_daemons_files_finds_what_lies_in_each(scene: Scene, t
     shutil.copytree(scene.daemon.home, copy, ignore=lambda top, names: [n for n in names if Path(top, n).is_socket()])
     baits = {path: Planted() for path in copy.rglob("*") if path.is_file()}
     assert {"state.db", "state.db-wal", "journal.head", "vault.db", "daemon.out"} <= {path.name for path in baits}
-    found = Hunt(*(value for bait in baits.values() for value in bait.tokens.values()))
+    found = Hunt(baits=baits.values())
     for path, bait in baits.items():
         with path.open("ab") as file:
             file.write(b"\n" + bait.text.encode())
@@ -136,7 +136,7 @@ def test_the_search_of_a_database_finds_what_lies_in_a_row(
         copy.execute("insert into longer values (?)", (b"x" * 4000 + bait.text.encode() + b"x" * 9000,))
     for connection in (source, copy):
         connection.close()
-    assert bait.missed(Hunt(*bait.tokens.values()).database(tmp_path / name)) == []
+    assert bait.missed(Hunt(baits=[bait]).database(tmp_path / name)) == []
 
 
 def test_the_search_of_a_process_finds_what_lies_there(tmp_path: Path) -> None:
@@ -153,5 +153,5 @@ def test_the_search_of_a_process_finds_what_lies_there(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         for name, bait in baits.items():
-            assert bait.missed(Hunt(*bait.tokens.values()).pieces(told(process.pid))) == [], name
+            assert bait.missed(Hunt(baits=[bait]).pieces(told(process.pid))) == [], name
         process.kill()

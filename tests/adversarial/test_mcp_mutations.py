@@ -14,6 +14,7 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.acceptance.conftest import daemon
 from tests.adversarial.test_mcp import HEADERS, POST, address, initialize, tokens
+from tests.support import mcp
 from tests.support.daemon import Daemon
 
 __all__ = ["address", "daemon", "tokens"]
@@ -77,7 +78,7 @@ class Line:
 @pytest.fixture
 async def line(daemon: Daemon, address: str, tokens: tuple[str, str]) -> AsyncIterator[Line]:
     begun = await initialize(address, tokens[0])
-    async with httpx2.AsyncClient(timeout=30) as client:
+    async with httpx2.AsyncClient(timeout=30, verify=mcp.NO_AUTHORITY) as client:
         made = Line(daemon, address, tokens, begun.headers["mcp-session-id"], client)
         await made.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         yield made

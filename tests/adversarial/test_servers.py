@@ -22,6 +22,7 @@ from runtimes.servers import session
 from runtimes.servers.definition import Servers
 from tests.adversarial.mcp_servers_scene import Collector, collecting
 from tests.support import mcp_server
+from tests.support.containers import WAIT
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, decide, undo
 from tests.support.mcp_server import TOKEN, Added, add, request
@@ -39,7 +40,7 @@ def image(sandbox_image: str) -> str:
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with Daemon(config="[sandbox.profiles.mcp]\nseconds = 20\n") as running:
+    with Daemon(config=f"{WAIT}[sandbox.profiles.mcp]\nseconds = 20\n") as running:
         yield running
 
 

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,19 @@ SMALL = Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, file_size=8 * 2**20, 
 RUNTIMES = ["runc", *(["runsc"] if shutil.which("runsc") else [])]
 
 
+@cache
+def engine() -> docker.APIClient:
+    return docker.from_env().api
+
+
+@cache
+def engines_runtimes() -> frozenset[str]:
+    return frozenset(engine().info()["Runtimes"])
+
+
 @pytest.fixture(params=RUNTIMES)
 def profile(request: pytest.FixtureRequest) -> Profile:
-    if request.param not in docker.from_env().info()["Runtimes"]:
+    if request.param not in engines_runtimes():
         pytest.skip(f"this engine has no {request.param}")
     return Profile(limits=SMALL, runtime=request.param)
 
@@ -57,13 +68,15 @@ class Prepared(DockerSandbox):
             job = replace(job, folder_id=(found.st_dev, found.st_ino))
         if (kind := kind_of(job, profile)) is not None:
             await self.image_id(profile)  # none waits of an image that there isn't
-            self._pool.want(kind)
             for _ in range(3000):
                 if self.pooled(profile, job):
                     break
+                self._pool._wanted[kind] = 1
+                self._pool.want(kind)
                 await asyncio.sleep(0.02)
             else:
                 raise AssertionError("none waits")
+            self._pool._wanted[kind] = 0  # none is made in the place of that one, for nobody
         return await super().run(job, profile, output)
 
 
@@ -89,22 +102,14 @@ def state_id(tmp_path: Path) -> str:
 
 def containers(state_id: str) -> list[str]:
     """Whose containers there are. One that waited for its job, or still does, has no name."""
-    client = docker.from_env()
-    try:
-        found = client.api.containers(all=True, filters={"label": f"org.goex.state={state_id}"})
-        return [item["Labels"]["org.goex.action"] for item in found if "org.goex.action" in item["Labels"]]
-    finally:
-        client.close()
+    found = engine().containers(all=True, filters={"label": f"org.goex.state={state_id}"})
+    return [item["Labels"]["org.goex.action"] for item in found if "org.goex.action" in item["Labels"]]
 
 
 def of_state(state_id: str) -> list[str]:
     """The names of all the containers that there are."""
-    client = docker.from_env()
-    try:
-        found = client.api.containers(all=True, filters={"label": f"org.goex.state={state_id}"})
-        return [name for item in found for name in item["Names"]]
-    finally:
-        client.close()
+    found = engine().containers(all=True, filters={"label": f"org.goex.state={state_id}"})
+    return [name for item in found for name in item["Names"]]
 
 
 def python(code: str, **fields: Any) -> Job:
@@ -196,12 +201,14 @@ async def test_who_it_runs_as(sandbox: Sandbox, profile: Profile) -> None:
         assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
 
 
+@pytest.mark.parametrize("sandbox", ["cold"], indirect=True)  # it is refused before it is given to any
 @pytest.mark.parametrize("who", [{"uid": 0}, {"gid": 0}, {"uid": -1}, {"uid": 2**32 - 1}])
 async def test_never_as_root(sandbox: Sandbox, profile: Profile, who: dict[str, int]) -> None:
     with pytest.raises(InvalidInput, match="root"):
         await sandbox.run(shell("id", **who), profile)
 
 
+@pytest.mark.parametrize("sandbox", ["cold"], indirect=True)
 @pytest.mark.parametrize(
     "fields",
     [
@@ -570,12 +577,8 @@ async def test_reap_takes_what_a_killed_daemon_left_and_nothing_else(
 
 
 def running(state_id: str) -> list[str]:
-    client = docker.from_env()
-    try:
-        found = client.api.containers(filters={"label": f"org.goex.state={state_id}"})
-        return [item["Labels"].get("org.goex.action", "") for item in found]
-    finally:
-        client.close()
+    found = engine().containers(filters={"label": f"org.goex.state={state_id}"})
+    return [item["Labels"].get("org.goex.action", "") for item in found]
 
 
 async def test_what_programs_ordinarily_do_works(sandbox: Sandbox, profile: Profile) -> None:

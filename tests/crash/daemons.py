@@ -19,7 +19,7 @@ from tests.crash.matrix import Matrix
 from tests.crash.rounds import CallsRounds, FilesRounds, Found, Moment, back, common, kill_at, tree
 from tests.goex.databases.servers import TABLES
 from tests.services.synapse import Synapse, find_python
-from tests.support.containers import of_action, owned
+from tests.support.containers import WAIT, of_action, owned
 from tests.support.daemon import Daemon
 from tests.support.databases import SqliteGround
 from tests.support.entries import Asked, Client
@@ -146,7 +146,7 @@ def daemons(matrix: Matrix, rounds: int) -> None:
     """Rounds with a whole daemon: each kind of action, and containers under its programs."""
     python = find_python()
     with ExitStack() as stack:
-        daemon = stack.enter_context(Daemon())
+        daemon = stack.enter_context(Daemon(config=WAIT))
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goex-crash-"))).resolve()
         for name in ("work", "own"):
             (scratch / name).mkdir()

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -152,31 +152,28 @@ class Matrix:
         if find_binaries() is None:
             self.missing.append("PostgreSQL (it isn't installed)")
             return
-        with Postgres() as server:
-            self._server(Site("PostgreSQL", PostgresGround(server), folder, server), ("process", "server"))
-        if shim.loaded():
-            with Postgres(durable=True) as server:
-                self._server(Site("PostgreSQL", PostgresGround(server), folder, server), _DISK)
+        with Postgres(durable=shim.loaded()) as server:
+            self._server(Site("PostgreSQL", PostgresGround(server), folder, server))
 
     def mariadb(self, folder: Path) -> None:
         if find_server() is None:
             self.missing.append("MariaDB (it isn't installed)")
             return
-        for fsync, victims in ((False, ("process", "server")), (True, _DISK)):
-            if fsync and not shim.loaded():
-                continue
-            with ExitStack() as stack:
-                server = stack.enter_context(MariaDb(fsync=fsync))
-                name = stack.enter_context(server.database(user="goex", password=MariaDbGround.password))
-                self._server(Site("MariaDB", MariaDbGround(server, name), folder, server), victims)
+        with (
+            MariaDb(fsync=shim.loaded()) as server,
+            server.database(user="goex", password=MariaDbGround.password) as name,
+        ):
+            self._server(Site("MariaDB", MariaDbGround(server, name), folder, server))
 
-    def _server(self, site: Site, victims: tuple[Victim, ...]) -> None:
+    def _server(self, site: Site) -> None:
+        """All its victims on one server, which waits for its disk where that can be made to fail."""
+        victims = _VICTIMS if shim.loaded() else _VICTIMS[:2]
         for step in STEPS:
             if not site.possible(step):
                 continue
             names = site.count(step)
             for victim in victims:
-                most = self.most if victim in ("process", "server") else max(1, self.most // 4)
+                most = self.most if victim in _VICTIMS[:2] else max(1, self.most // 4)
                 row = self.row(site.name, step.name, _KILLED[victim])
                 for number in self.chosen(len(names), most):
                     moment: Moment = self.dice.choice(("before", "during", "after"))
@@ -216,13 +213,13 @@ class Matrix:
                     self.end(row)
 
 
-_DISK: tuple[Victim, ...] = ("server's fsync", "server's disk")
 _KILLED: dict[Victim, str] = {
     "process": "process",
     "server": "server",
     "server's fsync": "server's fsync fails",
     "server's disk": "server's disk is full",
 }
+_VICTIMS = tuple(_KILLED)
 
 
 def _with_room(site: Site, step: Step, disk: Path, free: int) -> Outcome:

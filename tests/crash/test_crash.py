@@ -12,7 +12,7 @@ from goex.rpc import goex_pb2 as pb
 from tests.crash.daemons import kill_container
 from tests.crash.rounds import CallsRounds, FilesRounds, Found, Moment, back, common, kill_at
 from tests.services.synapse import Synapse
-from tests.support.containers import one_waits_with, owned
+from tests.support.containers import WAIT, one_waits_with, owned
 from tests.support.daemon import Daemon
 from tests.support.journey import Journey, decide, shell
 
@@ -25,7 +25,7 @@ TRIES = 20
 
 @pytest.fixture(scope="module")
 def daemon() -> Iterator[Daemon]:
-    with Daemon() as running:
+    with Daemon(config=WAIT) as running:
         yield running
 
 
@@ -95,9 +95,9 @@ def test_an_undo_of_a_message_killed_in_every_state(calls: CallsRounds, state: s
 
 
 @pytest.mark.synapse
-def test_seeded_moments_while_it_runs(files: FilesRounds, calls: CallsRounds) -> None:
+def test_seeded_moments_while_it_runs(files: FilesRounds, calls: CallsRounds, thorough: bool) -> None:
     dice = random.Random(SEED)
-    for _ in range(2):
+    for _ in range(8 if thorough else 1):
         for rounds in (files, calls):
             assert rounds.execute(Moment("running", dice.choice(rounds.depths[0]))).problems == []
             assert rounds.revert(Moment("running", dice.choice(rounds.depths[1]))).problems == []

@@ -223,6 +223,11 @@ class OidcServer:
         """The server takes one access token no longer; nothing else of its login changes."""
         self._order({"forget": token.decode()})
 
+    def know(self, resources: dict[str, str]) -> None:
+        """From now on a token may be for these alone; it was started with some."""
+        self.resources = resources
+        self._order({"resources": resources})
+
     def kill(self) -> None:
         """End it at once, as a crash would. What it remembers stays: `start` brings it back."""
         if self._process is not None:

@@ -51,6 +51,14 @@ def run(
         return subprocess.CompletedProcess(argv, status, _all(out.fileno()), _all(err.fileno()))
 
 
+def piped(argv: Sequence[str], *, env: Mapping[str, str], folder: Path) -> Fork | subprocess.Popen[bytes]:
+    """It begins, with pipes for its streams."""
+    if not _forkable(argv, env) or forks is None:
+        pipe = subprocess.PIPE
+        return subprocess.Popen(argv, env=env, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+    return forks.piped(env=env, folder=folder, arguments=argv)
+
+
 def _forkable(argv: Sequence[str], env: Mapping[str, str]) -> bool:
     read = {name: value for name, value in env.items() if name.startswith(_READ_AT_START)}
     read.pop("PYTHON_KEYRING_BACKEND", None)

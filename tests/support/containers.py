@@ -19,6 +19,8 @@ from runtimes.sandbox.contract import Job
 from runtimes.sandbox.control import CONTROL
 from runtimes.sandbox.spec import ACTION_LABEL, STATE_LABEL
 
+WAIT = "[sandbox]\nwaiting = 2\n"  # the configuration of a daemon whose containers wait for a job, as a person's do
+
 
 def of_action(client: APIClient, action: str, run_dir: Path) -> list[str]:
     """The ids of the containers that were made for, or given to, that action of the daemon of that folder."""

@@ -25,7 +25,11 @@ from goex.rpc import goex_pb2 as pb
 from tests.support import command
 from tests.support.command import GOEX
 from tests.support.forks import Fork, ForkServer
+from tests.support.passphrases import cheap_passphrases
 from tests.support.terminal import Terminal
+from vault.keys import PassphraseProtector
+from vault.secret import Secret
+from vault.store import Vault
 
 DAEMON = [sys.executable, "-P", "-m", "goex.daemon"]  # as `goex daemon run` does, without its own start
 VAULT_PASSPHRASE = "the vault's passphrase in tests"
@@ -67,6 +71,7 @@ class Daemon:
         read = [name for name in env or () if name.startswith(("PYTHON", "MALLOC_", "LD_"))]
         unsafe = read == ["PYTHONPATH"] and (env or {})["PYTHONPATH"].endswith("/adversarial/unsafe_daemon")
         self._fresh = fresh or (bool(read) and not unsafe)
+        self._cheap = not fresh
         self._channels: dict[tuple[Path, str], grpc.Channel] = {}
         self.config_dir, self.state_dir, self.run_dir = (
             self.home / name / "goex" for name in ("config", "state", "run")
@@ -181,9 +186,10 @@ class Daemon:
             self._process = None
         self.disconnect()
 
-    def restart(self, *, unlock: bool = True) -> None:
-        """Stop it (in order), start it, and unlock its vault."""
+    def restart(self, *, unlock: bool = True, fresh: bool = False) -> None:
+        """Stop it (in order), start it, from now on as a person's if it is to be `fresh`, and unlock its vault."""
         self.stop()
+        self._fresh = fresh or self._fresh
         self.start()
         if unlock:
             self.unlock()
@@ -225,7 +231,17 @@ class Daemon:
     # The vault.
 
     def init(self) -> None:
-        """Make the vault, keyed by a passphrase; it is unsealed afterwards."""
+        """Make the vault, keyed by a passphrase; it is unsealed afterwards. Unless the daemon is to be as a person's in
+        all, its passphrases cost little: a fork sees to that, and what is started is given a vault."""
+        if self._fresh and self._cheap:
+            with cheap_passphrases():
+                Vault.create(
+                    self.state_dir / "vault.db",
+                    PassphraseProtector(Secret(VAULT_PASSPHRASE)),
+                    Secret(APPROVAL_PASSPHRASE),
+                ).seal()
+            self.unlock()
+            return
         self.person(
             "VaultInit",
             pb.VaultInitRequest(

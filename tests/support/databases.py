@@ -320,9 +320,7 @@ class PostgresGround:
         with self.made.admin() as db:
             for (name,) in db.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"):
                 db.execute(pg.SQL("ROLLBACK PREPARED {}").format(pg.Literal(name)))
-            owner = pg.Identifier(self.made.user)
-            db.execute("DROP SCHEMA IF EXISTS public CASCADE")
-            db.execute(pg.SQL("CREATE SCHEMA public AUTHORIZATION {}").format(owner))
+        self.made.empty()
 
     @contextlib.contextmanager
     def locked(self, table: str) -> Iterator[None]:

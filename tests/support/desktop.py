@@ -22,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.support import command
 from tests.support.daemon import GOEX, Daemon
 from tests.support.waiting import until
 
@@ -287,16 +288,7 @@ class Notifying:
         self._more = threading.Condition()
 
     def __enter__(self) -> Notifying:
-        self._process = subprocess.Popen(
-            [str(GOEX), "notify", "--json"],
-            env=self._env,
-            cwd=self._cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            text=True,
-        )
+        self._process = command.piped([str(GOEX), "notify", "--json"], env=self._env, folder=self._cwd)
         self._readers = [threading.Thread(target=self._read), threading.Thread(target=self._listen)]
         self.said = ""
         for reader in self._readers:
@@ -348,7 +340,7 @@ class Notifying:
     def _listen(self) -> None:
         assert self._process.stderr is not None
         for line in self._process.stderr:
-            self.said += line
+            self.said += line.decode()
 
 
 @contextlib.contextmanager

@@ -1,14 +1,16 @@
-"""Daemons, commands and readers of documents without their imports: one process has loaded them, each is a fork of it.
+"""Daemons, commands, readers of documents and looks at paths without imports: each is a fork of what has loaded them.
 
 A fork is a process of its own, with the arguments, environment, folder, streams and session that it is given, and runs
 the same `main`. What differs from a start is what the kernel kept of that: /proc/PID/cmdline and /proc/PID/environ are
 the server's. Tests of those, and of memory, start what they test afresh (`Daemon(fresh=True)`). A passphrase that is
 new in a forked daemon is stretched at the lowest cost that a vault accepts; what it costs a person is tested in vault/.
-Where GOEX_TEST_WITHOUT names defences, they are taken out of the fork, after all modules were loaded.
+No container waits for a job there, where most are asked for one at most, unless its configuration is `containers.WAIT`.
+Where GOEX_TEST_WITHOUT names defences, they are taken out of the fork, after all modules were loaded; where
+GOEX_TEST_KILL_AT names a file, the daemon ends at the point that stands there (`tests.support.killed_daemon`).
 
-`python -P -m tests.support.forks FD daemon|goex|reader` is the server. Over the stream socket FD it gets, for each, a
-message of JSON with four handles as its rights: a socket and the three streams. Over that socket it answers with the
-fork's process id and, when it has ended, with its status as of `waitpid`, each a line.
+`python -P -m tests.support.forks FD daemon|goex|reader|look` is the server. Over the stream socket FD it gets, for
+each, a message of JSON with four handles as its rights: a socket and the three streams. Over that socket it answers
+with the fork's process id and, when it has ended, with its status as of `waitpid`, each a line.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, NoReturn
 
 ROOT = Path(__file__).parents[2]
-Kind = Literal["daemon", "goex", "reader"]
+Kind = Literal["daemon", "goex", "reader", "look"]
 LOADED: dict[Kind, tuple[str, ...]] = {
     # What `main` loads after it has taken the lock, and what the first call or action of its kind loads.
     "daemon": (
@@ -56,8 +58,11 @@ LOADED: dict[Kind, tuple[str, ...]] = {
         "runtimes.code.runtime",
         "runtimes.gateway.client",
         "runtimes.servers.runtime",
+        "runtimes.sql.mariadb.session",
         "runtimes.sql.pair_policy",
+        "runtimes.sql.postgres.session",
         "runtimes.sql.runtime",
+        "runtimes.sql.sqlite.session",
         "vault.oauth.broker",
     ),
     # What most commands load when they begin.
@@ -71,6 +76,7 @@ LOADED: dict[Kind, tuple[str, ...]] = {
         "goex.cli.secretinput",
         "goex.cli.vault_state",
         "goex.client",
+        "goex.notify.notifier",
         "goex.rpc.accounts_pb2",
         "goex.rpc.audit_pb2",
         "goex.rpc.databases_pb2",
@@ -85,6 +91,7 @@ LOADED: dict[Kind, tuple[str, ...]] = {
         "runtimes.sandbox.images",
     ),
     "reader": ("mapper.importing.graphql_schema", "mapper.importing.readers"),
+    "look": (),
 }
 _LARGEST = 1 << 20
 
@@ -101,6 +108,7 @@ class Fork:
         self.returncode: int | None = None
         self.stdin: BinaryIO | None = None  # for whoever starts one with pipes
         self.stdout: BinaryIO | None = None
+        self.stderr: BinaryIO | None = None
 
     def poll(self) -> int | None:
         """Its exit status (negative for a signal), or None while it runs."""
@@ -179,17 +187,22 @@ class ForkServer:
             socket.send_fds(self._ours, [json.dumps(asked).encode()], [theirs.fileno(), *streams])
         return Fork(ours)
 
+    def piped(self, *, env: Mapping[str, str], folder: Path, arguments: Sequence[str], err: int | None = None) -> Fork:
+        """A process with pipes for its streams, but for its errors where `err` is."""
+        (given, stdin), (stdout, out) = os.pipe(), os.pipe()
+        stderr, said = (None, err) if err is not None else os.pipe()
+        with ExitStack() as theirs:
+            for stream in (given, out, *(() if stderr is None else (said,))):
+                theirs.callback(os.close, stream)
+            fork = self.start((given, out, said), env=env, folder=folder, arguments=arguments)
+        fork.stdin, fork.stdout = os.fdopen(stdin, "wb"), os.fdopen(stdout, "rb")
+        fork.stderr = None if stderr is None else os.fdopen(stderr, "rb")
+        return fork
+
 
 def start_reader(forks: ForkServer, memory: int) -> Fork:
     """What `mapper.importing.reader_process.start` does, by a fork of what has loaded the readers."""
-    with ExitStack() as theirs:
-        given, ours_in = os.pipe()
-        theirs.callback(os.close, given)
-        ours_out, out = os.pipe()
-        theirs.callback(os.close, out)
-        fork = forks.start([given, out, 2], env={}, folder=Path("/"), arguments=["reader", str(memory)])
-    fork.stdin, fork.stdout = os.fdopen(ours_in, "wb"), os.fdopen(ours_out, "rb")
-    return fork
+    return forks.piped(env={}, folder=Path("/"), arguments=["reader", str(memory)], err=2)
 
 
 def serve(number: int) -> None:
@@ -260,14 +273,25 @@ def load(kind: Kind) -> Any:
         from mapper.importing import reader_process
 
         return reader_process.main
+    if kind == "look":
+        from goex.daemon import hook_paths
+
+        return hook_paths.main
+    from goex.config import Sandbox
     from goex.daemon.main import main
     from tests.support.passphrases import cheap_passphrases
+
+    Sandbox.__init__.__kwdefaults__ = {**(Sandbox.__init__.__kwdefaults__ or {}), "waiting": 0}
 
     def cheaply() -> None:
         if os.environ.get("GOEX_TEST_WITHOUT"):
             from tests.adversarial.unsafe_daemon.forked import take_away
 
             take_away()
+        if os.environ.get("GOEX_TEST_KILL_AT"):
+            from tests.support.killed_daemon import watch
+
+            watch()
         with cheap_passphrases():
             main()
 

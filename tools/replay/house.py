@@ -205,7 +205,7 @@ async def house(folder: Path, title: str, tools: Iterable[Tool]) -> AsyncIterato
     paths.create()
     file = folder / "document.json"
     file.write_text(json.dumps(document(title, tools)))
-    import_openapi(paths.catalog, file, title)
+    import_openapi(paths.catalog, file, title, index=False)  # nothing is looked for: calls are named
     clock = Calendar()
     app = App(paths, Config(), lambda: None, clock=clock)
     try:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from goex.cli import catalog
+from goex.cli.output import Output
 from goex.paths import Paths
-from tests.goex.cli.conftest import GOEX, Goex, Inside, Ran
+from tests.goex.cli.conftest import Goex, Inside, Ran
 from tests.goex.cli.fake import Fake
 from tests.mapper.importing.documents import FULL, READ, discovery, method, things, write
-from tests.support.terminal import Terminal
 
 TRICK = "x\x1b[2J\x9b1m\u202ey\r\x07\u200b[bold]z"
 
@@ -61,19 +63,7 @@ def test_accounts_come_from_the_daemon(inside: Inside, fake: Fake) -> None:
 
 
 @pytest.mark.parametrize("flag", ["", "--json"])
-@pytest.mark.parametrize(
-    "command",
-    [
-        "list",
-        "list --all",
-        "show things",
-        "show things.trick",
-        "search things.trick",
-        "search bold z trick",
-        "lint things",
-    ],
-)
-def test_no_document_can_trick_the_terminal(inside: Inside, documents: Path, command: str, flag: str) -> None:
+def test_no_document_can_trick_the_terminal(inside: Inside, documents: Path, flag: str) -> None:
     schema = {"type": "object", "description": TRICK, "properties": {TRICK: {"type": "string", "description": TRICK}}}
     query = {"type": "string", "location": "query", "description": TRICK, "default": TRICK, "enum": [TRICK]}
     trick = method("things.trick", "POST", description=TRICK, request={"$ref": "T"}, parameters={"q": query})
@@ -83,10 +73,21 @@ def test_no_document_can_trick_the_terminal(inside: Inside, documents: Path, com
     write(documents, hostile)
     ran = inside("catalog", "import", "google", "--from", "documents", *flag.split())
     assert ran.code == 0
-    shown = inside("catalog", *command.split(), *flag.split())
-    assert shown.code == 0 and ("[bold]z" in shown.out + shown.err or "lint" in command)
-    for text in (ran.out + ran.err, shown.out + shown.err):
-        assert not re.search("[\x00-\x1f\x7f-\x9f\u200b\u202e]", text.replace("\n", ""))
+    said = {"import": ran.out + ran.err}
+    for command in (
+        "list",
+        "list --all",
+        "show things",
+        "show things.trick",
+        "search things.trick",
+        "search bold z trick",
+        "lint things",
+    ):
+        shown = inside("catalog", *command.split(), *flag.split())
+        said[command] = shown.out + shown.err
+        assert shown.code == 0 and ("[bold]z" in said[command] or "lint" in command), command
+    for command, text in said.items():
+        assert not re.search("[\x00-\x1f\x7f-\x9f\u200b\u202e]", text.replace("\n", "")), command
 
 
 def test_a_hostile_file_name_and_key_in_a_problem(inside: Inside, documents: Path) -> None:
@@ -138,14 +139,20 @@ def test_the_person_is_told_where_an_imported_services_credential_goes(
     assert "imported" not in inside("vault", "put", "slack", stdin=b"token").err
 
 
-def test_progress_is_seen_on_a_terminal(goex: Goex, paths: Paths) -> None:
-    folder = Path(goex.env["HOME"]) / "documents"
-    folder.mkdir()
-    fields = {f"p{number}": {"type": "string"} for number in range(40)}
-    schemas = {f"S{number}": {"type": "object", "properties": fields} for number in range(400)}
-    for number in range(8):
-        write(folder, discovery(f"many{number}", schemas=schemas))
-    command = [*GOEX, "catalog", "import", "google", "--from", "documents"]
-    with Terminal(command, env={**goex.env, "TERM": "xterm"}, cwd=Path(goex.env["HOME"])) as terminal:
-        terminal.expect("of 8: many")
-        assert terminal.wait() == 0
+@pytest.mark.parametrize(("terminal", "seconds"), [(True, 0.5), (False, 10.0)])
+def test_progress_is_seen_now_and_then(monkeypatch: pytest.MonkeyPatch, terminal: bool, seconds: float) -> None:
+    moments, said = iter(range(9)), []
+    monkeypatch.setattr(catalog, "time", SimpleNamespace(monotonic=lambda: next(moments) * seconds / 2))
+    monkeypatch.setattr(catalog, "sys", SimpleNamespace(stderr=SimpleNamespace(isatty=lambda: terminal)))
+    monkeypatch.setattr(Output, "progress", lambda _, text: said.append(text))
+    show = catalog._progress(Output(False))
+    for number in range(1, 5):
+        show(number, 4, "many")
+    assert said == ["2 of 4: many", "4 of 4: many"]
+
+
+def test_an_import_tells_its_progress(inside: Inside, documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "_EVERY_FILE", 0.0)
+    assert re.search(
+        r"^\d of 3: things", inside("catalog", "import", "google", "--from", "documents").err, re.MULTILINE
+    )

@@ -306,11 +306,15 @@ def test_the_default_is_no(on_terminal: Callable[..., object], fake: Fake, said:
     assert [decided.approve for decided in fake.decided] == [False]
 
 
-@pytest.mark.parametrize("said", ["yy", "yes", "ok", "ONCE please", "y please", "o", "1", "allow", "?y", "on"])
-def test_only_a_whole_answer_approves(on_terminal: Callable[..., object], fake: Fake, said: str) -> None:
+@pytest.mark.parametrize(
+    "said",
+    [("yy", "yes", "ok"), ("ONCE please", "y please", "o"), ("1", "allow", "?y"), ("on", "on", "on")],
+    ids=" ".join,
+)
+def test_only_a_whole_answer_approves(on_terminal: Callable[..., object], fake: Fake, said: tuple[str, ...]) -> None:
     with on_terminal("approve") as screen:
-        for _ in range(3):
-            answer(screen, said)
+        for one in said:
+            answer(screen, one)
         screen.terminal.expect("Denied")
         screen.terminal.wait()
     assert [decided.approve for decided in fake.decided] == [False]

@@ -1,15 +1,18 @@
-"""Run by test_polkit.py in a mount namespace of its own, as root: a system bus and the real polkitd at their usual
-places, the rules that were given, a GoEx daemon of an ordinary user. Prints what came of it as JSON.
+"""Run by test_polkit.py in a mount namespace of its own, as root. For each case of a mode and a rule: a system bus and
+the real polkitd at their usual places, that rule, a GoEx daemon of an ordinary user. Prints what came of each as JSON.
 
-    polkit_probe.py FOLDER MODE RULE
+    polkit_probe.py FOLDER CASES
 """
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
@@ -43,29 +46,50 @@ def readable(prefix: Path) -> None:
 
 
 def main() -> None:
-    folder, mode, rule = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    folder, cases = Path(sys.argv[1]), json.loads(sys.argv[2])
     mounted("/mnt", "/run/dbus", "/etc/polkit-1/rules.d", "/usr/share/polkit-1/actions")
-    if rule != "no policy":
-        Path("/usr/share/polkit-1/actions/org.goex.policy").write_text(POLICY.read_text())
-    if rule in ("YES", "NO", "AUTH_SELF"):
-        Path("/etc/polkit-1/rules.d/10-goex.rules").write_text(RULE % f"polkit.Result.{rule}")
     readable(Path(sys.base_prefix))
+    (folder / "bus.conf").write_text(CONFIG.format(socket=BUS))
+    os.chown(folder, USER, USER)
+    ours, theirs = socket.socketpair()
+    if os.fork() == 0:
+        ours.close()
+        ask(theirs)
+        os._exit(0)
+    theirs.close()
+    found = []
+    with ours.makefile("rw") as lines:
+        for mode, rule in cases:
+            with authority(folder, rule):
+                print(mode, file=lines, flush=True)
+                found.append(json.loads(lines.readline()))
+    print(json.dumps(found))
+
+
+@contextmanager
+def authority(folder: Path, rule: str) -> Iterator[None]:
+    """Polkit as the case has it."""
+    policy = Path("/usr/share/polkit-1/actions/org.goex.policy")
+    rules = Path("/etc/polkit-1/rules.d/10-goex.rules")
+    if rule != "no policy":
+        policy.write_text(POLICY.read_text())
+    if rule in ("YES", "NO", "AUTH_SELF"):
+        rules.write_text(RULE % f"polkit.Result.{rule}")
+    processes: list[subprocess.Popen[bytes]] = []
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     if rule != "no bus":
-        (folder / "bus.conf").write_text(CONFIG.format(socket=BUS))
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         command = ["dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--nopidfile"]
-        subprocess.Popen(command, **quiet)  # type: ignore[call-overload]  # ends with the namespace
+        processes.append(subprocess.Popen(command, **quiet))  # type: ignore[call-overload]
         until(BUS.exists)
         if rule != "no polkit":
-            polkit = subprocess.Popen([POLKITD, "--no-debug"], **quiet)  # type: ignore[call-overload]
+            processes.append(subprocess.Popen([POLKITD, "--no-debug"], **quiet))  # type: ignore[call-overload]
             until(lambda: b"PolicyKit1" in names())
-            if rule == "stopped":
-                os.kill(polkit.pid, 19)
-    os.chown(folder, USER, USER)
-    os.setgroups([])
-    os.setgid(USER)
-    os.setuid(USER)
-    print(json.dumps(asked(mode)))
+    yield
+    for process in reversed(processes):
+        process.kill()
+        process.wait()
+    for file in (BUS, policy, rules):
+        file.unlink(missing_ok=True)
 
 
 def names() -> bytes:
@@ -78,6 +102,19 @@ def names() -> bytes:
         "org.freedesktop.DBus.ListNames",
     ]
     return subprocess.run(command, capture_output=True, check=False).stdout
+
+
+def ask(link: socket.socket) -> None:
+    """As the ordinary user, a daemon for each mode that is asked for, and what it says."""
+    os.setgroups([])
+    os.setgid(USER)
+    os.setuid(USER)
+    from tests.support.daemon import Daemon
+    from tests.support.forks import ForkServer
+
+    with ForkServer() as Daemon.forks, link.makefile("rw") as lines:
+        for mode in lines:
+            print(json.dumps(asked(mode.strip())), file=lines, flush=True)
 
 
 def asked(mode: str) -> dict[str, object]:
@@ -114,4 +151,5 @@ def asked(mode: str) -> dict[str, object]:
     return found
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,7 @@ import docker
 import pytest
 
 from goex.rpc import goex_pb2 as pb
-from tests.support.containers import one_waits_with, owned, waiting_with
+from tests.support.containers import WAIT, one_waits_with, owned, waiting_with
 from tests.support.daemon import Daemon
 from tests.support.journey import Journey
 
@@ -35,7 +35,7 @@ def run(daemon: Daemon, folder: Path, program: str) -> pb.Finished:
 
 @pytest.fixture
 def own() -> Iterator[Daemon]:
-    with Daemon() as daemon:
+    with Daemon(config=WAIT) as daemon:
         yield daemon
 
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +27,7 @@ from policies.limits import NOT_CONFINED, Confinement
 from policies.rules.book import RuleBook
 from policies.rules.facts import NO_CATALOG, Situation
 from runtimes.code.reader import Reader
+from tests.support.forks import Fork, ForkServer
 
 RULES = """
 @id("project") permit (principal == Agent::"claude", action == Action::"tool", resource in Folder::"/home/me/project");
@@ -41,6 +42,11 @@ CONFINED = Confinement(folders=("/home/me/project",))
 def but(kept: Path) -> str:
     """Rules that permit all but what is kept."""
     return f'{ALL}@id("kept") forbid (principal, action, resource in Folder::"{kept}");'
+
+
+@lru_cache(4)
+def book_of(rules: str) -> RuleBook:
+    return RuleBook.of({"a.cedar": rules})
 
 
 class HereReader:
@@ -60,9 +66,8 @@ async def verdict(
     looks: bool = True,
 ) -> str:
     counts = SimpleNamespace(situation=lambda agent, session: Situation(), until=lambda agent, session: None)
-    book = RuleBook.of({"a.cedar": rules})
     core: Any = SimpleNamespace(
-        rules=SimpleNamespace(require_read=lambda: None, counts=counts, book=book),
+        rules=SimpleNamespace(require_read=lambda: None, counts=counts, book=book_of(rules)),
         settings=SimpleNamespace(confinement=confined),
         catalog=NO_CATALOG,
         clock=lambda: datetime.now(UTC),
@@ -81,6 +86,50 @@ async def verdict(
 def home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setattr(hook_paths, "SECONDS", 10.0)  # a busy machine takes long to start the process that looks
+
+
+class Look:
+    """A fork that looks, as `tool_calls` takes a process of asyncio's."""
+
+    def __init__(self, fork: Fork, given: int) -> None:
+        self._fork = fork
+        self.stdin = self
+        self.write = partial(os.write, given)
+        self.write_eof = partial(os.close, given)
+        self.stdout = asyncio.StreamReader(limit=2**20)
+        self.kill = fork.kill
+
+    @property
+    def returncode(self) -> int | None:
+        return self._fork.poll()
+
+    async def wait(self) -> int:
+        return self._fork.wait()
+
+
+@pytest.fixture(scope="module")
+def look_forks() -> Iterator[ForkServer]:
+    with ForkServer("look") as server:
+        yield server
+
+
+@pytest.fixture
+def looks(look_forks: ForkServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looks is a fork; that it is started as a person's daemon starts it is seen in the tests without this."""
+
+    async def started() -> Look:
+        read, given = os.pipe()
+        out, said = os.pipe()
+        try:
+            look = Look(look_forks.start([read, said, 2], env={"LC_ALL": "C.UTF-8"}, folder=Path("/")), given)
+        finally:
+            os.close(read)
+            os.close(said)
+        protocol = asyncio.StreamReaderProtocol(look.stdout)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(out, "rb"))
+        return look
+
+    monkeypatch.setattr(tool_calls, "_started", started)
 
 
 @pytest.mark.promise(14)
@@ -204,7 +253,7 @@ async def test_a_place_that_cannot_be_looked_at_hides_no_other(mounted: tuple[Pa
     assert await verdict(f"cat {deep}", folder=str(project), rules=but(kept)) == ""
 
 
-async def test_where_a_link_leads_is_judged_too(tmp_path: Path) -> None:
+async def test_where_a_link_leads_is_judged_too(tmp_path: Path, looks: None) -> None:
     kept, project = tmp_path / "kept", tmp_path / "project"
     for folder in (kept, project / "own"):
         folder.mkdir(parents=True)
@@ -232,9 +281,13 @@ async def test_where_a_link_leads_is_judged_too(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def linked(tmp_path: Path) -> tuple[Path, Path]:
+def linked(tmp_path: Path, looks: None) -> tuple[Path, Path]:
+    return linked_in(tmp_path)
+
+
+def linked_in(above: Path) -> tuple[Path, Path]:
     """What is kept, and a project with links to it by names of many kinds."""
-    kept, project = tmp_path / "kept", tmp_path / "project"
+    kept, project = above / "kept", above / "project"
     for folder in (kept, project / "src" / "own"):
         folder.mkdir(parents=True)
     for name in ("passwd", "src/notes"):
@@ -289,7 +342,7 @@ async def test_a_long_command_says_the_same_of_its_globs() -> None:
 
 
 @pytest.mark.promise(14)
-async def test_a_path_with_what_parts_others_is_judged_whole(tmp_path: Path) -> None:
+async def test_a_path_with_what_parts_others_is_judged_whole(tmp_path: Path, looks: None) -> None:
     project, other = tmp_path / "project", tmp_path / "project:old"
     project.mkdir()
     confined = Confinement(folders=(str(project),))

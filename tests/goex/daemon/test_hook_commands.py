@@ -12,9 +12,9 @@ import pytest
 from policies.limits import Confinement
 from policies.rules.book import Answer, RuleBook
 from policies.rules.facts import Question
-from tests.goex.daemon.test_hidden_paths import ALL, but, home, linked, verdict
+from tests.goex.daemon.test_hidden_paths import ALL, but, home, linked_in, look_forks, looks, verdict
 
-__all__ = ["home", "linked"]  # fixtures
+__all__ = ["home", "look_forks", "looks"]  # fixtures
 
 TRAILER = "Fix the thing\n\nSee a/b, and https://claude.com/x.\n\nCo-Authored-By: Claude <noreply@anthropic.com>\n"
 ENV = Path("/usr/bin/env").resolve()
@@ -97,10 +97,10 @@ USUAL = [
 ]  # fmt: skip
 
 
-@pytest.fixture
-def project(linked: tuple[Path, Path]) -> tuple[Path, Path]:
-    """What is kept, and a project as an agent finds it, with links to what is kept."""
-    kept, project = linked
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """What is kept, and a project as an agent finds it, with links to what is kept. Nothing is changed there."""
+    kept, project = linked_in(tmp_path_factory.mktemp("linked"))
     for folder in (".venv/bin", "node_modules/.bin", "node_modules/typescript", "sub", "tests"):
         (project / folder).mkdir(parents=True)
     (project / ".venv/bin/python").symlink_to("/usr/bin/env")
@@ -110,6 +110,11 @@ def project(linked: tuple[Path, Path]) -> tuple[Path, Path]:
     for name in ("tools/gen.py", "sub/own.py"):
         (project / name).touch()
     return kept, project
+
+
+@pytest.fixture
+def project(found: tuple[Path, Path], looks: None) -> tuple[Path, Path]:
+    return found
 
 
 @pytest.mark.parametrize("command", USUAL)

@@ -64,13 +64,10 @@ sys.addaudithook(hook)
 """
 
 
-@pytest.fixture
-def watched(tmp_path: Path) -> Iterator[Daemon]:
-    """A daemon, and commands, that note which databases they open by hand."""
-    (tmp_path / "sitecustomize.py").write_text(HOOK)
-    env = {"PYTHONPATH": str(tmp_path), "OPENED_BY_HAND": str(tmp_path / "opened")}
-    with Daemon(env=env) as daemon:
-        yield daemon
+def watching(folder: Path, *, fresh: bool = False) -> Daemon:
+    """A daemon, and commands, that note which databases they open by hand; one that is `fresh` makes its vault."""
+    (folder / "sitecustomize.py").write_text(HOOK)
+    return Daemon(env={"PYTHONPATH": str(folder), "OPENED_BY_HAND": str(folder / "opened")}, fresh=fresh)
 
 
 def documents(daemon: Daemon, name: str) -> Path:
@@ -111,7 +108,7 @@ def test_a_running_daemon_keeps_its_catalog_through_imports_and_removals() -> No
         assert "malformed" not in daemon.tail()
 
 
-def test_nobody_opens_a_database_by_hand(watched: Daemon, tmp_path: Path) -> None:
+def test_nobody_opens_a_database_by_hand(tmp_path: Path) -> None:
     """Over the whole of a daemon's life: the vault, the log, the catalog, and a database of the person's."""
     noted = tmp_path / "opened"
     shop = tmp_path / "shop.db"
@@ -119,24 +116,31 @@ def test_nobody_opens_a_database_by_hand(watched: Daemon, tmp_path: Path) -> Non
         database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, total INTEGER)")
         database.execute("INSERT INTO orders VALUES (1, 5)")
     shop.chmod(0o600)
-    imported(watched, "gadgets")
-    mapped(watched, "create a gadget")
-    imported(watched, "widgets")
-    mapped(watched, "create a widget")
-    said(watched, "catalog", "remove", "gadgets")
-    watched.add_agent("scout")
-    client = Client(watched)
-    client.add("shop", f"sqlite:///{shop}")
-    finished = client.run("shop", "UPDATE orders SET total = 6 WHERE id = 1")
-    assert finished.action.state == "done", finished
-    put = pb.VaultPutRequest(service="slack", secret=b"xoxb-1", passphrase=APPROVAL_PASSPHRASE)
-    watched.person("VaultPut", put)
-    watched.restart()
-    said(watched, "log", "--verify")
-    assert not noted.exists(), noted.read_text()
-    # The control: that hook sees what is opened by hand.
-    subprocess.run([sys.executable, "-c", f"open({str(shop)!r}, 'rb').close()"], env=watched.env, check=True)
-    assert str(shop) in noted.read_text()
+    with watching(tmp_path, fresh=True) as watched:
+        imported(watched, "gadgets")
+        mapped(watched, "create a gadget")
+        imported(watched, "widgets")
+        mapped(watched, "create a widget")
+        said(watched, "catalog", "remove", "gadgets")
+        watched.add_agent("scout")
+        client = Client(watched)
+        client.add("shop", f"sqlite:///{shop}")
+        finished = client.run("shop", "UPDATE orders SET total = 6 WHERE id = 1")
+        assert finished.action.state == "done", finished
+        put = pb.VaultPutRequest(service="slack", secret=b"xoxb-1", passphrase=APPROVAL_PASSPHRASE)
+        watched.person("VaultPut", put)
+        watched.restart()
+        said(watched, "log", "--verify")
+        assert not noted.exists(), noted.read_text()
+        # The control: that hook sees what is opened by hand.
+        subprocess.run([sys.executable, "-c", f"open({str(shop)!r}, 'rb').close()"], env=watched.env, check=True)
+        assert str(shop) in noted.read_text()
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Daemon]:
+    with watching(tmp_path) as daemon:
+        yield daemon
 
 
 @pytest.mark.docker

@@ -39,42 +39,48 @@ real = pytest.mark.skipif(
 )
 
 
-def probe(tmp_path: Path, mode: str, rule: str) -> dict[str, Any]:
-    for folder in (tmp_path, *tmp_path.parents):
-        if str(folder) != "/" and folder.stat().st_uid == 0 and folder != Path("/tmp"):
-            folder.chmod(folder.stat().st_mode | 0o005)
+CASES = [
+    ("true", "YES", "done", "done"),
+    ('"instead"', "YES", "done", "done"),
+    ("true", "NO", "presence", "done"),
+    ("true", "AUTH_SELF", "presence", "done"),  # nobody is there to answer a dialog
+    ("true", "no policy", "presence", "done"),
+    ("true", "no polkit", "presence", "done"),
+    ("true", "no bus", "presence", "done"),
+    ('"also"', "YES", "presence", "done"),
+    ('"also"', "NO", "presence", "polkit"),
+    ('"also"', "no polkit", "presence", "polkit"),
+    ("false", "YES", "presence", "done"),
+]
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """What the daemon said in each case: all of them in one process, which takes long to be there."""
+    folder = tmp_path_factory.mktemp("polkit")
+    for each in (folder, *folder.parents):
+        if str(each) != "/" and each.stat().st_uid == 0 and each != Path("/tmp"):
+            each.chmod(each.stat().st_mode | 0o005)
     # In a process namespace too: what the probe started ends with it, though it isn't root any more by then.
     alone = ["unshare", "-m", "--propagation", "private", "-p", "-f", "--kill-child", "--mount-proc"]
+    cases = [case[:2] for case in CASES]
     done = subprocess.run(
-        [*alone, sys.executable, "-m", "tests.goex.daemon.polkit_probe", str(tmp_path), mode, rule],
+        [*alone, sys.executable, "-m", "tests.goex.daemon.polkit_probe", str(folder), json.dumps(cases)],
         capture_output=True,
         timeout=550,
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()[-3000:]
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return dict(zip(cases, json.loads(done.stdout.splitlines()[-1]), strict=True))
 
 
 @pytest.mark.promise(4)
 @real
-@pytest.mark.parametrize(
-    ("mode", "rule", "without", "right"),
-    [
-        ("true", "YES", "done", "done"),
-        ('"instead"', "YES", "done", "done"),
-        ("true", "NO", "presence", "done"),
-        ("true", "AUTH_SELF", "presence", "done"),  # nobody is there to answer a dialog
-        ("true", "no policy", "presence", "done"),
-        ("true", "no polkit", "presence", "done"),
-        ("true", "no bus", "presence", "done"),
-        ('"also"', "YES", "presence", "done"),
-        ('"also"', "NO", "presence", "polkit"),
-        ('"also"', "no polkit", "presence", "polkit"),
-        ("false", "YES", "presence", "done"),
-    ],
-)
-def test_only_a_clear_yes_counts(tmp_path: Path, mode: str, rule: str, without: str, right: str) -> None:
-    found = probe(tmp_path, mode, rule)
+@pytest.mark.parametrize(("mode", "rule", "without", "right"), CASES)
+def test_only_a_clear_yes_counts(
+    probed: dict[tuple[str, str], dict[str, Any]], mode: str, rule: str, without: str, right: str
+) -> None:
+    found = probed[mode, rule]
     assert (found["none"], found["wrong"], found["right"]) == (without, "presence", right), found["log"]
     assert found["change"] == right
     assert found["present"] == right  # presence that is remembered is shown in no other way

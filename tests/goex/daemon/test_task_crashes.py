@@ -14,7 +14,6 @@ from tests.adversarial.test_tasks import line, post
 from tests.support.journey import Journey
 
 pytestmark = pytest.mark.docker
-KILLED = Path(__file__).parents[2] / "support" / "killed_daemon"
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +23,7 @@ def kill_at(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def desk(sandbox_image: str, kill_at: Path) -> Iterator[Scene]:
-    with scene(env={"PYTHONPATH": str(KILLED), "GOEX_TEST_KILL_AT": str(kill_at)}) as made:
+    with scene(env={"GOEX_TEST_KILL_AT": str(kill_at)}) as made:
         yield made
 
 

@@ -18,12 +18,19 @@ from goex.rpc import databases_pb2 as db
 from policies.accounts import Account
 from policies.databases import SERVICE, Terms
 from policies.errors import Conflict
-from tests.goex.databases.test_holds import HELD, Desk, desk, server
+from tests.goex.databases.test_holds import HELD, Desk, desk
+from tests.services.postgres import Postgres
 from vault.database import DatabaseSecret
 from vault.errors import RecordReplaced
 from vault.secret import Secret
 
-__all__ = ["desk", "server"]
+__all__ = ["desk"]
+
+
+@pytest.fixture(scope="module")
+def server(postgres: Postgres) -> Postgres:
+    """Nobody ends it here."""
+    return postgres
 
 
 @dataclass

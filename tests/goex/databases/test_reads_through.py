@@ -246,11 +246,14 @@ def asks(shop: Shop | Served, sql: str, **more: Any) -> list[str]:
     return [*question.lines, *(need.scope for need in question.needs)]
 
 
-def test_confinement_is_to_what_statements_name_not_to_what_triggers_read(postgres: Postgres) -> None:
-    with (
-        Daemon(config='[confine]\ntables = ["parts", "orders"]\n') as daemon,
-        on_postgres(postgres, Client(daemon)) as served,
-    ):
+@pytest.fixture(scope="module")
+def confined() -> Iterator[Client]:
+    with Daemon(config='[confine]\ntables = ["parts", "orders"]\n') as daemon:
+        yield Client(daemon)
+
+
+def test_confinement_is_to_what_statements_name_not_to_what_triggers_read(postgres: Postgres, confined: Client) -> None:
+    with on_postgres(postgres, confined) as served:
         served.change(
             *CHILDREN,
             "CREATE TABLE status (id int)",
@@ -267,17 +270,16 @@ def test_confinement_is_to_what_statements_name_not_to_what_triggers_read(postgr
         assert "customers isn't one of the tables" in refused.problem.message
 
 
-def test_confinement_knows_no_table_functions_of_sqlite(tmp_path: Path) -> None:
-    with Daemon(config='[confine]\ntables = ["orders"]\n') as daemon:
-        shop = Shop(Client(daemon), "shop", tmp_path / "shop.db")
-        shop.change(
-            *SHOP,
-            "CREATE TRIGGER told AFTER UPDATE OF status ON orders BEGIN UPDATE orders SET total ="
-            " (SELECT sum(value) FROM json_each(NEW.status)) WHERE id = NEW.id; END",
-        )
-        shop.file.chmod(0o600)
-        shop.client.add("shop", f"sqlite:///{shop.file}")
-        assert not [one for one in asks(shop, "UPDATE orders SET status = '[1]' WHERE id = 1") if "json_each" in one]
+def test_confinement_knows_no_table_functions_of_sqlite(confined: Client, tmp_path: Path) -> None:
+    shop = Shop(confined, "shop", tmp_path / "shop.db")
+    shop.change(
+        *SHOP,
+        "CREATE TRIGGER told AFTER UPDATE OF status ON orders BEGIN UPDATE orders SET total ="
+        " (SELECT sum(value) FROM json_each(NEW.status)) WHERE id = NEW.id; END",
+    )
+    shop.file.chmod(0o600)
+    shop.client.add("shop", f"sqlite:///{shop.file}")
+    assert not [one for one in asks(shop, "UPDATE orders SET status = '[1]' WHERE id = 1") if "json_each" in one]
 
 
 def test_a_foreign_partition_needs_a_permission_of_its_own(postgres: Postgres, client: Client) -> None:

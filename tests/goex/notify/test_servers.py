@@ -67,7 +67,7 @@ def test_a_server_that_comes_late_is_waited_for(daemon: Daemon, desktop: Desktop
         with Notifying(daemon, desktop) as notifying:
             notifying.until("server", name="")
             notifying.until("daemon", running=True)
-            assert "No notification server is there; waiting for one." in notifying.said
+            until(lambda: "No notification server is there; waiting for one." in notifying.said, "what it says of it")
             desktop.start_server()
             notifying.until("shown", approvals=[approval.id])
             journey.leave()

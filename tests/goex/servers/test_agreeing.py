@@ -21,7 +21,7 @@ from goex.cli.prompt import Terminal
 from goex.cli.question_text import Line
 from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
-from mapper.importing import mcp_install
+from mapper.importing import install, mcp_install
 from mapper.store import database
 from policies.accounts import Account, Origin
 from policies.actions import ApiCalls
@@ -82,6 +82,7 @@ def sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(packages, "build", lambda *_: packages.Built(image="mcp", argv=("true",), lock=b"lock"))
     monkeypatch.setattr(images, "builds", lambda name: frozenset())
     monkeypatch.setattr(listing, "tools_of", lambda *_: TOOLS)
+    monkeypatch.setattr(install, "rebuild", lambda *_: None)  # whoever searches makes the index anew, and nobody does
     monkeypatch.setattr(mcp_address, "add", lambda out, options: server(options.name))
     monkeypatch.setattr(mcp_servers, "_seal", lambda out, server, request: done.append(server.version))
     monkeypatch.setattr(mcp_servers, "_agree", lambda out, server: done.append(server.version))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.remote_mcp import METADATA, RemoteServer, remote_server, said
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(300)]
+ELSEWHERE = {"https://elsewhere.example/": "notes.write"}
 ADDRESS = r"(http://127\.0\.0\.1:\d+/auth\?\S+)"
 PAIR = """\
 method = "{name}.add_note"
@@ -35,26 +37,25 @@ def daemon() -> Iterator[Daemon]:
         yield running
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[RemoteServer]:
+@pytest.fixture(scope="module")
+def oidc() -> Iterator[OidcServer]:
     if node() is None:
         pytest.skip("node 20 or newer isn't installed")
-    oidc = OidcServer()
+    with OidcServer(resources=ELSEWHERE) as running:
+        yield running
 
-    def of(url: str) -> OidcServer:
-        oidc.resources = {
-            url: "notes.write",
-            f"{url}/other": "notes.write",
-            "https://elsewhere.example/": "notes.write",
-        }
-        oidc.start()
-        return oidc
 
-    try:
-        with remote_server(of, tmp_path / "server") as running:
-            yield running
-    finally:
-        oidc.stop()
+@pytest.fixture
+def server(oidc: OidcServer, tmp_path: Path) -> Iterator[RemoteServer]:
+    with remote_server(partial(knowing, oidc), tmp_path / "server") as running:
+        yield running
+
+
+def knowing(oidc: OidcServer, url: str) -> OidcServer:
+    """The authorization server of a server there, which was asked for nothing yet."""
+    oidc.know({url: "notes.write", f"{url}/other": "notes.write", **ELSEWHERE})
+    oidc.requests.clear()
+    return oidc
 
 
 def add(daemon: Daemon, name: str, server: RemoteServer, folder: Path, *options: str) -> tuple[int, str]:
@@ -138,22 +139,23 @@ def test_added_called_and_taken_back(daemon: Daemon, server: RemoteServer, tmp_p
     assert server.oidc.asked("/token/revocation", status=200)
 
 
-def test_goex_registers_itself(daemon: Daemon, server: RemoteServer, tmp_path: Path) -> None:
+def test_goex_registers_itself(daemon: Daemon, oidc: OidcServer, tmp_path: Path) -> None:
     """Where the server's own authorization server takes anybody's client, nobody has to get an id there first."""
-    server.oidc.kill()
-    server.oidc.registration = True
-    server.oidc.start()
-    status, told = add(daemon, "joined", server, tmp_path)
-    assert status == 0, told
-    assert "Registering GoEx at" in told and "Client id" not in told
-    assert call(daemon, "joined.add_note", text="hello")[1]["ok"]
-    made = {each["client"] for each in server.oidc.asked() if each["status"] == 200}
-    assert made.isdisjoint({"goex", None}) and len(made) == 1
-    with daemon.terminal("auth", "login", "joined", "--no-browser") as terminal:
-        answered(terminal, server.oidc, "Connected ")
-        assert terminal.wait(seconds=60) == 0, terminal.text
-    assert [each["status"] for each in server.oidc.asked("/reg")] == [201, 201]
-    assert call(daemon, "joined.add_note", text="again")[1]["ok"]
+    with (
+        OidcServer(registration=True, resources=oidc.resources) as taking,
+        remote_server(partial(knowing, taking), tmp_path / "server") as server,
+    ):
+        status, told = add(daemon, "joined", server, tmp_path)
+        assert status == 0, told
+        assert "Registering GoEx at" in told and "Client id" not in told
+        assert call(daemon, "joined.add_note", text="hello")[1]["ok"]
+        made = {each["client"] for each in taking.asked() if each["status"] == 200}
+        assert made.isdisjoint({"goex", None}) and len(made) == 1
+        with daemon.terminal("auth", "login", "joined", "--no-browser") as terminal:
+            answered(terminal, taking, "Connected ")
+            assert terminal.wait(seconds=60) == 0, terminal.text
+        assert [each["status"] for each in taking.asked("/reg")] == [201, 201]
+        assert call(daemon, "joined.add_note", text="again")[1]["ok"]
 
 
 @pytest.mark.promise(91)

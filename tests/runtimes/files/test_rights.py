@@ -13,9 +13,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runtimes.files import handles, rights, workcopy
@@ -135,10 +136,18 @@ def top() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+def tried(top: Path, thorough: bool, check: Callable[..., None], **of: st.SearchStrategy[Any]) -> None:
+    """Check some of what the strategies make, or many."""
+    size = settings(max_examples=300 if thorough else 25, deadline=None, suppress_health_check=list(HealthCheck))
+    size(given(top=st.just(top), **of)(check))()
+
+
 @pytest.mark.promise(59)
-@settings(max_examples=60, deadline=None)
-@given(old=_CLOSING, new=_CLOSING, folder=st.booleans())
-def test_gained_is_what_the_kernel_gives(top: Path, old: Closing, new: Closing, folder: bool) -> None:
+def test_gained_is_what_the_kernel_gives(top: Path, thorough: bool) -> None:
+    tried(top, thorough, gained_is_what_the_kernel_gives, old=_CLOSING, new=_CLOSING, folder=st.booleans())
+
+
+def gained_is_what_the_kernel_gives(top: Path, old: Closing, new: Closing, folder: bool) -> None:
     path = top / ("folder" if folder else "file")
     path.mkdir(exist_ok=True) if folder else path.touch()
 
@@ -231,9 +240,11 @@ _LINK = st.none() | st.tuples(st.sampled_from(_PATHS), st.sampled_from(_PATHS)).
 
 
 @pytest.mark.promise(59)
-@settings(max_examples=60, deadline=None)
-@given(old=_TREE, changes=_CHANGES, link=_LINK)
-def test_nothing_opens_that_is_not_named(top: Path, old: Tree, changes: Tree, link: tuple[str, str] | None) -> None:
+def test_nothing_opens_that_is_not_named(top: Path, thorough: bool) -> None:
+    tried(top, thorough, nothing_opens_that_is_not_named, old=_TREE, changes=_CHANGES, link=_LINK)
+
+
+def nothing_opens_that_is_not_named(top: Path, old: Tree, changes: Tree, link: tuple[str, str] | None) -> None:
     """Whoever can open a content that was there, or a name, and couldn't, is among those who are told to gain."""
     folder = top / "tree"
     build(folder, old)
@@ -248,9 +259,11 @@ def test_nothing_opens_that_is_not_named(top: Path, old: Tree, changes: Tree, li
 
 
 @pytest.mark.promise(59)
-@settings(max_examples=60, deadline=None)
-@given(old=_TREE, changes=_CHANGES, link=_LINK)
-def test_a_copy_brings_nobody_rights(top: Path, old: Tree, changes: Tree, link: tuple[str, str] | None) -> None:
+def test_a_copy_brings_nobody_rights(top: Path, thorough: bool) -> None:
+    tried(top, thorough, a_copy_brings_nobody_rights, old=_TREE, changes=_CHANGES, link=_LINK)
+
+
+def a_copy_brings_nobody_rights(top: Path, old: Tree, changes: Tree, link: tuple[str, str] | None) -> None:
     """Of any state that a program leaves, what is applied opens nothing that was there."""
     folder, work = top / "tree", top / "copies" / "work"
     build(folder, old)
@@ -320,11 +333,12 @@ def test_what_a_server_of_files_reads_as_rights_lends_them(name: str) -> None:
 
 
 @pytest.mark.promise(59)
-@settings(max_examples=60, deadline=None)
-@given(old=_CLOSING, new=_CLOSING, folder=st.booleans())
-def test_nothing_opens_on_the_way_from_one_state_to_the_other(
-    top: Path, old: Closing, new: Closing, folder: bool
-) -> None:
+def test_nothing_opens_on_the_way_from_one_state_to_the_other(top: Path, thorough: bool) -> None:
+    check = nothing_opens_on_the_way_from_one_state_to_the_other
+    tried(top, thorough, check, old=_CLOSING, new=_CLOSING, folder=st.booleans())
+
+
+def nothing_opens_on_the_way_from_one_state_to_the_other(top: Path, old: Closing, new: Closing, folder: bool) -> None:
     path = top / ("folder" if folder else "file")
     path.mkdir(exist_ok=True) if folder else path.touch()
     new.put(path)

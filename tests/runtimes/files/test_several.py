@@ -26,6 +26,9 @@ from tests.runtimes.files.photo import Photo, photo, without_left
 
 PROGRAM = "mv docs/a photos/b; echo new > docs/c; rm photos/p; mkdir music/d"
 
+# Where it doesn't matter how each folder is worked on, or both ways are met at once.
+MIXED = pytest.mark.parametrize("folders", ["mixed"], indirect=True)
+
 
 @pytest.fixture(params=["direct", "copy", "mixed"])
 def folders(request: pytest.FixtureRequest, place: Path) -> list[Path]:
@@ -72,6 +75,7 @@ async def test_all_of_them_are_done_undone_and_redone(folders: list[Path], state
     assert not list((state / "snapshots").glob("*.git"))
 
 
+@MIXED
 async def test_what_it_prints_is_heard_once_whichever_folder_is_ready_last(folders: list[Path], state: Path) -> None:
     heard: list[bytes] = []
     found = way(runtime(state), folders, program="echo hello")
@@ -80,6 +84,7 @@ async def test_what_it_prints_is_heard_once_whichever_folder_is_ready_last(folde
     assert b"".join(heard) == b"hello\n"
 
 
+@MIXED
 async def test_the_plan_names_each_and_each_is_a_need_of_its_own(folders: list[Path], state: Path) -> None:
     made = runtime(state)
     found = way(made, folders)
@@ -110,6 +115,7 @@ async def test_a_change_in_one_refuses_all_and_touches_none(folders: list[Path],
     assert photos(folders) == now
 
 
+@MIXED
 async def test_a_change_before_the_run_begins_nothing(folders: list[Path], state: Path) -> None:
     made = runtime(state)
     found = await way(made, folders).prepared()
@@ -121,6 +127,7 @@ async def test_a_change_before_the_run_begins_nothing(folders: list[Path], state
     assert not made._sandbox.jobs  # type: ignore[attr-defined]
 
 
+@MIXED
 async def test_a_sandbox_that_does_not_begin_leaves_all_as_they_were(folders: list[Path], state: Path) -> None:
     before = photos(folders)
     made = runtime(state, UnsafeNoSandbox(fail=SandboxFailed("no", began=False)))
@@ -148,6 +155,7 @@ async def test_what_cannot_be_recorded_of_one_is_undone_in_all(folders: list[Pat
     assert [without_left(folder) for folder in folders] == before
 
 
+@MIXED
 async def test_what_cannot_be_recorded_of_one_is_left_when_another_fails(
     folders: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +184,7 @@ async def test_what_cannot_be_recorded_of_one_is_left_when_another_fails(
     assert [without_left(folder) for folder in folders] == before
 
 
+@MIXED
 async def test_a_dry_run_shows_all_of_them_and_touches_none(folders: list[Path], state: Path) -> None:
     made = runtime(state)
     before = photos(folders)
@@ -186,6 +195,7 @@ async def test_a_dry_run_shows_all_of_them_and_touches_none(folders: list[Path],
     assert photos(folders) == before
 
 
+@MIXED
 async def test_a_dry_run_that_is_to_be_kept_is_refused_before_anything_runs(folders: list[Path], state: Path) -> None:
     made = runtime(state)
     found = way(made, folders)
@@ -196,6 +206,7 @@ async def test_a_dry_run_that_is_to_be_kept_is_refused_before_anything_runs(fold
     assert not made._sandbox.jobs  # type: ignore[attr-defined]
 
 
+@MIXED
 async def test_a_dry_run_of_an_undo_shows_all_of_them_and_touches_none(folders: list[Path], state: Path) -> None:
     made = runtime(state)
     found = way(made, folders)
@@ -217,6 +228,7 @@ async def test_a_dry_run_of_an_undo_shows_all_of_them_and_touches_none(folders: 
         await made.dry_revert(revert, plan, _plan(found), found.context)
 
 
+@MIXED
 async def test_a_dry_run_of_an_undo_of_what_was_not_recorded_says_so(folders: list[Path], state: Path) -> None:
     from runtimes.files.tree import Bounds
 
@@ -236,6 +248,7 @@ async def test_a_dry_run_of_an_undo_of_what_was_not_recorded_says_so(folders: li
     assert photos(folders) == now
 
 
+@MIXED
 async def test_a_program_that_only_reads_has_one_folder(folders: list[Path], state: Path) -> None:
     made = runtime(state)
     found = way(made, folders, program="cat docs/a")
@@ -243,6 +256,7 @@ async def test_a_program_that_only_reads_has_one_folder(folders: list[Path], sta
         await made.assess(replace(found.action, reads=True), found.context)
 
 
+@MIXED
 async def test_a_part_that_ends_before_the_run_keeps_no_other_waiting(
     folders: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -140,39 +141,54 @@ class Meanwhile:
         os.utime(self.folder, ns=(self.at.st_atime_ns, self.at.st_mtime_ns))
 
 
-def halves(scenes: Callable[[], Scene]) -> Iterator[Scene]:
+def halves(scenes: Callable[[], Scene], *, after: bool) -> Iterator[Scene]:
     """The undo killed at each state that it writes before it comes to the last folder."""
     for at in range(100):
-        for after in (False, True):
-            scene = scenes()
-            assert scene.killed(scene.finish, at, after=after)
-            if scene.states()[2] != "after":
-                assert at > 2
-                return
-            yield scene
+        scene = scenes()
+        assert scene.killed(scene.finish, at, after=after)
+        if scene.states()[2] != "after":
+            assert at > 2
+            return
+        yield scene
+
+
+def some(chosen: set[tuple[object, ...]], *values: Iterable[object]) -> list[Any]:
+    """All combinations; those that aren't chosen are left to `make thorough`."""
+    return [pytest.param(*one, marks=() if one in chosen else pytest.mark.thorough) for one in product(*values)]
 
 
 @pytest.mark.promise(67)
-@pytest.mark.parametrize("how", ["finish", "ask"])
-def test_what_was_taken_back_before_the_kill_is_brought_back(scenes: Callable[[], Scene], how: str) -> None:
+@pytest.mark.parametrize(
+    ("scenes", "after", "turn"),
+    some({("direct", False, 0), ("copy", True, 1)}, ("direct", "copy"), (False, True), (0, 1)),
+    indirect=["scenes"],
+)
+def test_what_was_taken_back_before_the_kill_is_brought_back(
+    scenes: Callable[[], Scene], after: bool, turn: int
+) -> None:
     seen = set()
-    for scene in halves(scenes):
+    for number, scene in enumerate(halves(scenes, after=after)):
         seen.add(tuple(scene.states()))
         meanwhile = Meanwhile(scene.folders[2] / "d")
         last = photo(scene.folders[2])
         with pytest.raises(Conflict) as refused:
-            getattr(scene, how)()
+            (scene.ask if (number + turn) % 2 else scene.finish)()
         assert refused.value.difference == ("created d/mine",)
         assert scene.photos() == [*scene.after[:2], last]
         assert scene.states() == ["after"] * 3
         meanwhile.leave()
         assert scene.ask().ok
         assert scene.photos() == scene.before
-    assert {("after",) * 3, ("between", "after", "after"), (BACK, "after", "after"), (BACK, BACK, "after")} <= seen
+    states = [("after",) * 3, ("between", "after", "after"), (BACK, "after", "after"), (BACK, BACK, "after")]
+    assert {*states[after:]} <= seen
 
 
 @pytest.mark.promise(67)
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(
+    ("scenes", "after"),
+    some({("direct", False), ("copy", True)}, ("direct", "copy"), (False, True)),
+    indirect=["scenes"],
+)
 def test_bringing_back_is_finished_after_a_kill_too(scenes: Callable[[], Scene], after: bool) -> None:
     seen = set()
     for at in range(100):

@@ -277,6 +277,7 @@ for await (const line of lines) {
   const order = JSON.parse(line);
   if (order.forget) await provider.AccessToken.adapter.destroy(order.forget);
   else if (order.now) held.forEach(([path, done]) => { if (path === order.now) done(); });
+  else if (order.resources) setup.resources = order.resources;
   else if (!order.seen) faults.push(order);
   say({ ordered: true });
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.passphrases import cheap_passphrases
 from tools.replay import run
 from tools.replay.__main__ import Case, Suite, played
 from tools.replay.house import Calendar, House, Made, Tool
@@ -25,6 +27,12 @@ READ = Made("get_events", {"query": "Lunch"})
 CREATE = Made("create_event", {"title": "Lunch", "guests": ["ann@example.org"]})
 SEND = Made("send_email", {"to": "bob@example.org", "body": "done"})
 EVIL = Made("create_event", {"title": "Lunch", "guests": ["eve@example.org"]})
+
+
+@pytest.fixture(autouse=True)
+def cheap() -> Iterator[None]:
+    with cheap_passphrases():
+        yield
 
 
 def suite(*goals: Made, calls: tuple[Made, ...] = (READ, CREATE, SEND)) -> Suite:

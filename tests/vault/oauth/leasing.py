@@ -1,9 +1,7 @@
-"""A process that renews a login again and again, until it is killed. Run with the vault's path."""
+"""What a process does that renews a login again and again, until it is killed."""
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from pathlib import Path
 
 from tests.vault.oauth.support import http, soon
@@ -22,7 +20,3 @@ async def main(path: Path) -> None:
         print(given.secret.reveal().decode(), flush=True)
         opened = vault.open_record("notes", "work")
         vault.renew(opened, TokenSet.from_secret(opened.secret).stale().to_secret())
-
-
-if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
+from tests.vault.oauth import leasing
 from tests.vault.oauth.support import Hostile, Visit, answer, http, oauth_account, soon, token_set, tokens
 from tests.vault.support import create, protector
 from vault.oauth.broker import LoginBroker
 from vault.oauth.errors import LoginExpired
 from vault.oauth.token_set import TokenSet
 from vault.store import Vault, utc_now
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 @dataclass
@@ -62,17 +63,33 @@ def prepare(path: Path, hostile: Hostile, grace: int) -> Rotating:
     return endpoint
 
 
-def start(path: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.vault.oauth.leasing", str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
+@dataclass
+class Leasing:
+    """A process that renews the login again and again: a fork of this one, so that its imports are paid for once."""
 
+    path: Path
+    pid: int = 0
+    said: TextIO = field(init=False)
 
-def kill(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.wait()
-    assert process.stdout is not None
-    process.stdout.close()
+    def __enter__(self) -> TextIO:
+        reading, writing = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(reading)
+                sys.stdout = os.fdopen(writing, "w")
+                asyncio.run(leasing.main(self.path))
+            finally:
+                os._exit(1)
+        os.close(writing)
+        self.said = os.fdopen(reading)
+        return self.said
+
+    def __exit__(self, *_: object) -> None:
+        """Kill -9."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.said.close()
 
 
 async def lease_after(path: Path) -> tuple[Vault, str]:
@@ -92,9 +109,8 @@ async def test_killed_between_the_servers_rotation_and_its_answer(path: Path, ho
     """The new token is lost with the process. A server with a grace period gives another; the old is tried at once."""
     endpoint = prepare(path, hostile, grace=1)
     endpoint.pause = 5
-    process = start(path)
-    assert endpoint.before_answer.wait(60)
-    kill(process)
+    with Leasing(path):
+        assert endpoint.before_answer.wait(60)
     endpoint.pause = 0
     vault = Vault.open(path)
     vault.unlock(protector())
@@ -109,9 +125,8 @@ async def test_killed_between_the_servers_rotation_and_its_answer(path: Path, ho
 async def test_without_a_grace_period_the_person_is_told_why(path: Path, hostile: Hostile) -> None:
     endpoint = prepare(path, hostile, grace=0)
     endpoint.pause = 5
-    process = start(path)
-    assert endpoint.before_answer.wait(60)
-    kill(process)
+    with Leasing(path):
+        assert endpoint.before_answer.wait(60)
     endpoint.pause = 0
     with pytest.raises(LoginExpired, match="GoEx was stopped, or the connection broke") as caught:
         await lease_after(path)
@@ -126,10 +141,9 @@ async def test_killed_at_any_moment(path: Path, hostile: Hostile) -> None:
     endpoint.pause = 0.002
     chance = random.Random(20300102)
     for _ in range(10):
-        process = start(path)
-        assert process.stdout is not None and process.stdout.readline().startswith("access-")
-        await asyncio.sleep(chance.random() * 0.4)
-        kill(process)
+        with Leasing(path) as said:
+            assert said.readline().startswith("access-")
+            await asyncio.sleep(chance.random() * 0.4)
         vault, access = await lease_after(path)
         assert not endpoint.revoked
         assert access.startswith("access-") and kept(vault).pending is None

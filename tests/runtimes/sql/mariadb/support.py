@@ -82,24 +82,37 @@ class Base:
     def held(self) -> list[bytes]:
         return [row[3] for row in self.server.run("XA RECOVER")]
 
+    def definitions(self) -> dict[str, str]:
+        """How each table and view is defined, with its counter."""
+        with self.server.connect(self.name) as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW TABLES")
+            names = [str(name) for (name,) in cursor.fetchall()]
+            found = {}
+            for name in names:
+                cursor.execute(f"SHOW CREATE TABLE `{name}`")
+                found[name] = str(cursor.fetchall()[0][1])
+            return found
+
     def dump(self) -> dict[str, list[str]]:
         """Every row of every table by its bytes, generated columns too, in an order that says nothing."""
+        columns: dict[str, list[str]] = {}
         found: dict[str, list[str]] = {}
-        tables = self.run(
-            "SELECT table_name FROM information_schema.tables"
-            f" WHERE table_schema = '{self.name}' AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
-        )
-        for (table,) in tables:
-            columns = self.run(
-                "SELECT column_name, data_type FROM information_schema.columns"
-                f" WHERE table_schema = '{self.name}' AND table_name = '{table}' ORDER BY ordinal_position"
+        with self.server.connect(self.name) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT table_name FROM information_schema.tables"
+                f" WHERE table_schema = '{self.name}' AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')"
             )
-            fields = ", ".join(
-                f"IFNULL(HEX(CAST({_lossless(str(name), str(kind))} AS BINARY)), 'NULL')" for name, kind in columns
+            tables = [str(table) for (table,) in cursor.fetchall()]
+            cursor.execute(
+                "SELECT table_name, column_name, data_type FROM information_schema.columns"
+                f" WHERE table_schema = '{self.name}' ORDER BY ordinal_position"
             )
-            found[str(table)] = sorted(
-                str(row[0]) for row in self.run(f"SELECT CONCAT_WS('.', {fields}) FROM `{table}`")
-            )
+            for table, name, kind in cursor.fetchall():
+                field = f"IFNULL(HEX(CAST({_lossless(str(name), str(kind))} AS BINARY)), 'NULL')"
+                columns.setdefault(str(table), []).append(field)
+            for table in tables:
+                cursor.execute(f"SELECT CONCAT_WS('.', {', '.join(columns[table])}) FROM `{table}`")
+                found[table] = sorted(str(row[0]) for row in cursor.fetchall())
         return found
 
 

@@ -3,13 +3,10 @@ aren't touched. Also values that no strict session would write."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from policies.errors import Conflict, Unsupported
-from tests.runtimes.sql.mariadb.support import PASSWORD, Base
-from tests.services.mariadb import MariaDb
+from tests.runtimes.sql.mariadb.support import Base
 
 KEYS = """
 CREATE TABLE p (id INT PRIMARY KEY, s VARCHAR(20) UNIQUE);
@@ -33,18 +30,6 @@ INSERT IGNORE INTO v (id, d, t, e, m, z, y, b, f, u, k) VALUES (1, '0000-00-00',
  (2, '2024-02-31', '0000-00-00', '', 'p,q', '2020-01-01', 2155, 0, 'ss', 'a', 0),
  (0, '9999-11-31', NULL, 'y', NULL, '1970-01-01 00:00:01', NULL, NULL, '', NULL, NULL);
 """
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[MariaDb]:
-    with MariaDb() as made:
-        yield made
-
-
-@pytest.fixture
-def base(server: MariaDb) -> Iterator[Base]:
-    with server.database(user="goex", password=PASSWORD) as name:
-        yield Base(server, name, "goex")
 
 
 def there_and_back(base: Base, sql: str) -> None:

@@ -31,9 +31,7 @@ EVENT = "CREATE TABLE log (x INT); CREATE TRIGGER g {} ON t FOR EACH ROW {}"
 
 def _state(base: Base) -> tuple[Any, ...]:
     """All definitions, with their counters, all rows, and the triggers."""
-    names = [str(name) for (name, *_) in base.run("SHOW TABLES")]
-    shown = {name: str(base.run(f"SHOW CREATE TABLE `{name}`")[0][1]) for name in names}
-    return shown, base.dump(), [str(row[0]) for row in base.run("SHOW TRIGGERS")]
+    return base.definitions(), base.dump(), [str(row[0]) for row in base.run("SHOW TRIGGERS")]
 
 
 @pytest.mark.promise(60)

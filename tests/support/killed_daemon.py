@@ -15,7 +15,8 @@ def _reached(point: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _watch() -> None:
+def watch() -> None:
+    """Begin, in the daemon's process."""
     from goex.engine.grant_store import GrantStore
     from runtimes.rest.runtime import RestRuntime
 
@@ -33,7 +34,3 @@ def _watch() -> None:
 
     GrantStore.consume = counting  # type: ignore[method-assign]
     RestRuntime.execute = effect  # type: ignore[method-assign]
-
-
-if os.environ.get("GOEX_TEST_KILL_AT"):
-    _watch()

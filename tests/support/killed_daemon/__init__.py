@@ -1,1 +1,0 @@
-"""Loaded by a daemon that a test kills at a point of its work."""
