@@ -17,9 +17,9 @@ demo: ## Set up what it needs, and show an action asked for, approved, run and u
 	@$(SIGNALS) .ci/demo $(ARGS)
 
 .PHONY: test
-test: services ## Run the tests, six files at a time (ARGS="-k name" for some of them)
+test: services ## Run the tests, four files at a time (ARGS="-k name" for some of them)
 	@base=$$(mktemp -d /tmp/goXXXX) && trap 'rm -rf "$$base"' EXIT && \
-	    $(SIGNALS) $(BIN)/pytest -n 6 --dist loadfile --no-loadscope-reorder --basetemp="$$base" $(ARGS) # sockets want short paths
+	    $(SIGNALS) $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder --basetemp="$$base" $(ARGS) # sockets want short paths
 
 .PHONY: unit
 unit: setup ## Run the tests that need no Docker and no server (at most 90 seconds on two cores)

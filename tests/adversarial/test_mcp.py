@@ -296,15 +296,17 @@ async def _orphaned(daemon: Daemon, token: str) -> tuple[str, str]:
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
     ]
-    process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
-    await process.stdin.drain()
-    answer: dict[str, Any] = {}
-    while answer.get("id") != 2:
-        answer = json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
-    action = answer["result"]["structuredContent"]["action"]
-    lives = await asyncio.to_thread(daemon.person_action, action)
-    process.kill()
-    await process.wait()
+    try:
+        process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in messages))
+        await process.stdin.drain()
+        answer: dict[str, Any] = {}
+        while answer.get("id") != 2:
+            answer = json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
+        action = answer["result"]["structuredContent"]["action"]
+        lives = await asyncio.to_thread(daemon.person_action, action)
+    finally:
+        process.kill()
+        await process.wait()
     await asyncio.to_thread(_until_settled, daemon)
     return lives, await asyncio.to_thread(daemon.person_action, action)
 

@@ -80,6 +80,10 @@ class Prepared(DockerSandbox):
         return await super().run(job, profile, output)
 
 
+# What is refused before it is given to any container.
+COLD = pytest.mark.parametrize("sandbox", ["cold", pytest.param("warm", marks=pytest.mark.thorough)], indirect=True)
+
+
 @pytest.fixture(params=["cold", "warm"])
 async def sandbox(
     request: pytest.FixtureRequest, sandbox_image: str, state_id: str, tmp_path: Path
@@ -201,14 +205,14 @@ async def test_who_it_runs_as(sandbox: Sandbox, profile: Profile) -> None:
         assert (facts["NoNewPrivs"], facts["Seccomp"]) == ("1", "2")
 
 
-@pytest.mark.parametrize("sandbox", ["cold"], indirect=True)  # it is refused before it is given to any
+@COLD
 @pytest.mark.parametrize("who", [{"uid": 0}, {"gid": 0}, {"uid": -1}, {"uid": 2**32 - 1}])
 async def test_never_as_root(sandbox: Sandbox, profile: Profile, who: dict[str, int]) -> None:
     with pytest.raises(InvalidInput, match="root"):
         await sandbox.run(shell("id", **who), profile)
 
 
-@pytest.mark.parametrize("sandbox", ["cold"], indirect=True)
+@COLD
 @pytest.mark.parametrize(
     "fields",
     [

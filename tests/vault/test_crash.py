@@ -59,12 +59,12 @@ def churn(path: Path, begin: int) -> Callable[[int], None]:
     return work
 
 
-def test_kill_9_at_random_points(path: Path) -> None:
+def test_kill_9_at_random_points(path: Path, thorough: bool) -> None:
     create(path).seal()
     chance = random.Random(20300102)
     reached = 0
     acknowledged: dict[str, int] = {}
-    for _ in range(16):
+    for _ in range(100 if thorough else 16):
         pid, reading = in_child(churn(path, reached))
         told = b""
         while told.count(b"\n") < 1 + chance.randrange(4):  # slow machine or fast: some steps, then a moment
@@ -91,7 +91,7 @@ def test_kill_9_at_random_points(path: Path) -> None:
         if acknowledged.get(f"n{reached % 5}") == reached:
             reached += 1
         vault.seal()
-    assert reached > 8, "too few steps were made for the kills to mean anything"
+    assert reached > (50 if thorough else 8), "too few steps were made for the kills to mean anything"
     assert [each.name for each in path.parent.iterdir() if each.suffix != ".db-journal"] == ["vault.db"]
 
 

@@ -12,9 +12,10 @@ import pytest
 from goex.cli import catalog
 from goex.cli.output import Output
 from goex.paths import Paths
-from tests.goex.cli.conftest import Goex, Inside, Ran
+from tests.goex.cli.conftest import GOEX, Goex, Inside, Ran
 from tests.goex.cli.fake import Fake
 from tests.mapper.importing.documents import FULL, READ, discovery, method, things, write
+from tests.support.terminal import Terminal
 
 TRICK = "x\x1b[2J\x9b1m\u202ey\r\x07\u200b[bold]z"
 
@@ -137,6 +138,20 @@ def test_the_person_is_told_where_an_imported_services_credential_goes(
     ran = inside("vault", "put", "things", stdin=b"token")
     assert "sent to https://things.googleapis.com and nowhere else" in ran.err
     assert "imported" not in inside("vault", "put", "slack", stdin=b"token").err
+
+
+@pytest.mark.thorough
+def test_progress_is_seen_on_a_terminal(goex: Goex, paths: Paths) -> None:
+    folder = Path(goex.env["HOME"]) / "documents"
+    folder.mkdir()
+    fields = {f"p{number}": {"type": "string"} for number in range(40)}
+    schemas = {f"S{number}": {"type": "object", "properties": fields} for number in range(400)}
+    for number in range(8):
+        write(folder, discovery(f"many{number}", schemas=schemas))
+    command = [*GOEX, "catalog", "import", "google", "--from", "documents"]
+    with Terminal(command, env={**goex.env, "TERM": "xterm"}, cwd=Path(goex.env["HOME"])) as terminal:
+        terminal.expect("of 8: many")
+        assert terminal.wait() == 0
 
 
 @pytest.mark.parametrize(("terminal", "seconds"), [(True, 0.5), (False, 10.0)])

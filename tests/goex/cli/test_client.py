@@ -20,6 +20,7 @@ from goex.paths import Paths, UnsafePlace
 from goex.rpc import goex_pb2 as pb
 from policies.errors import ExitStatus, GoexError
 from tests.goex.cli.fake import Fake, finished, serve, state
+from tests.support.waiting import until
 
 
 def test_the_daemons_own_words_arrive(paths: Paths, fake: Fake) -> None:
@@ -172,12 +173,9 @@ time.sleep(20)
 def test_the_daemon_is_started_detached(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, ACCEPT.format(path=str(paths.user_socket)))
     said: list[str] = []
-    pid = start_daemon(paths, progress=said.append, seconds=10)
+    pid = start_daemon(paths, progress=said.append, seconds=60)
     try:
-        for _ in range(100):
-            if paths.log_file.read_text():
-                break
-            threading.Event().wait(0.05)
+        until(paths.log_file.read_text, "a line")
         assert paths.log_file.read_text() == "True / 0o77 False\n"
         assert stat.S_IMODE(paths.log_file.stat().st_mode) == 0o600
         assert said[0] == "Starting the daemon."
@@ -191,7 +189,7 @@ def test_one_that_fails_shows_the_end_of_its_log(paths: Paths, monkeypatch: pyte
     paths.log_file.chmod(0o600)
     stand_in(monkeypatch, "print('the disk is full', flush=True); raise SystemExit(8)")
     with pytest.raises(NotRunning, match="exit status 8") as caught:
-        start_daemon(paths, seconds=10)
+        start_daemon(paths, seconds=60)
     assert caught.value.details == ("the disk is full",)
     assert str(paths.log_file) in caught.value.next_step
 
@@ -205,7 +203,7 @@ def test_one_that_lost_the_race_to_another_is_as_good(paths: Paths, monkeypatch:
             other.listen()
 
         threading.Timer(0.5, come).start()
-        assert start_daemon(paths, seconds=10)
+        assert start_daemon(paths, seconds=60)
 
 
 def test_one_that_never_comes_up_is_an_error_and_says_that_it_waits(

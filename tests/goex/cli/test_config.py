@@ -220,3 +220,8 @@ def test_a_confinement_that_says_nothing_clear_is_an_error(text: str) -> None:
 def test_the_breaker_is_in_minutes() -> None:
     found = parse(tomllib.loads("[breaker]\ndenials = 3\nminutes = 2\nrest_minutes = 5\n")).breaker
     assert (found.denials, found.seconds, found.rest_seconds) == (3, 120, 300)
+
+
+def test_containers_wait_by_default() -> None:
+    for made in (Config(), parse({})):
+        assert (made.sandbox.bounds().least, made.sandbox.bounds().most) == (2, 16)

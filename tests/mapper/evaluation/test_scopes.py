@@ -205,6 +205,20 @@ def test_a_catalog_that_is_read_is_not_removed(cache: Path, tmp_path: Path) -> N
         assert not other.exists()
 
 
+@pytest.mark.thorough
+@pytest.mark.timeout(3600)
+def test_the_catalog_of_these_tests_is_the_one_that_is_built(alone: Alone, tmp_path: Path) -> None:
+    """`tests.google` makes it of an import that other tests need, too."""
+    folder = tmp_path / "goex"
+    folder.mkdir(mode=0o700)
+    with catalogs.of_package(folder) as built:
+        assert set(built.catalog.services) == set(alone.catalog.services)
+        for table in ("family", "method", "ask", "term", "array"):
+            asked = f"SELECT * FROM rank_{table} ORDER BY 1"
+            mine, theirs = (each.index._reader._db.execute(asked).fetchall() for each in (alone, built))
+            assert mine == theirs, table
+
+
 def test_one_is_built_of_the_package_and_any_catalogs_file_will_do_and_is_not_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -157,7 +157,7 @@ def test_a_row_that_cant_be_read_disables_its_service_alone(two_services: Path, 
     assert proposed.readings[0].method.id == "kennel.addPet"
     assert "kennel.addPet" in [one.id for one in search(catalog, "add a pet to the kennel")]
     assert [one.name for one in lint(catalog) if one.kind == "unreadable"] in (["svc"], [])
-    assert remove(tmp_path / "catalog.db", "svc", index=False) == ("svc",)
+    assert remove(tmp_path / "catalog.db", "svc", index=edit == EDITS["a schema"]) == ("svc",)  # it takes a moment
     assert "svc" not in Catalog.open(tmp_path / "catalog.db").services
 
 

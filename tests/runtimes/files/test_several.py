@@ -27,7 +27,9 @@ from tests.runtimes.files.photo import Photo, photo, without_left
 PROGRAM = "mv docs/a photos/b; echo new > docs/c; rm photos/p; mkdir music/d"
 
 # Where it doesn't matter how each folder is worked on, or both ways are met at once.
-MIXED = pytest.mark.parametrize("folders", ["mixed"], indirect=True)
+MIXED = pytest.mark.parametrize(
+    "folders", ["mixed", *(pytest.param(way, marks=pytest.mark.thorough) for way in ("direct", "copy"))], indirect=True
+)
 
 
 @pytest.fixture(params=["direct", "copy", "mixed"])

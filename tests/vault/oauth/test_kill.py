@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import select
 import signal
 import socket
 import sys
 import threading
 import time
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
@@ -79,6 +81,8 @@ class Leasing:
                 os.close(reading)
                 sys.stdout = os.fdopen(writing, "w")
                 asyncio.run(leasing.main(self.path))
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(1)
         os.close(writing)
@@ -142,6 +146,7 @@ async def test_killed_at_any_moment(path: Path, hostile: Hostile) -> None:
     chance = random.Random(20300102)
     for _ in range(10):
         with Leasing(path) as said:
+            assert select.select([said], [], [], 60)[0], "it says nothing"
             assert said.readline().startswith("access-")
             await asyncio.sleep(chance.random() * 0.4)
         vault, access = await lease_after(path)
