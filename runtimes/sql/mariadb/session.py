@@ -177,7 +177,7 @@ class MariaDbSession:
             self._wire.calm()
             self._wire.run(f"XA COMMIT {xid.sql}")
             note.now("committed", job.records)
-        except (ServerError, GoexError):
+        except (ServerError, GoexError, OSError):
             self._wire.drop()
             raise errors.doubtful() from None
 
@@ -320,7 +320,7 @@ class MariaDbSession:
                 wire.calm()
                 wire.run("COMMIT")
                 replace(note, ended=True).put(job.records)
-            except GoexError:
+            except (GoexError, OSError):
                 wire.drop()
                 raise errors.doubtful() from None
         return Ran(reached=restore.reached(image), sample=restore.sample(image))
@@ -364,7 +364,7 @@ class MariaDbSession:
             if not self._decide(xid, "COMMIT"):
                 note.put(job.records)  # or the next look would take it for committed
                 raise _not_held()
-            with contextlib.suppress(GoexError):  # what isn't listed any more was committed
+            with contextlib.suppress(GoexError, OSError):  # what isn't listed any more was committed
                 note.now("committed", job.records)
 
     def roll_back(self, job: Job) -> Settled:
