@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+import anyio.lowlevel
 import grpc
 from google.protobuf.message import Message
 
@@ -65,6 +66,11 @@ class DaemonLink:
             answer: Reply = await call(request, timeout=_UNARY_SECONDS, metadata=_metadata(caller))
         except grpc.RpcError as error:
             raise translate(error) from error
+        except asyncio.CancelledError:
+            # gRPC raises one of its own, which isn't known to the scope of the call that a client cancelled: it would
+            # leave that, and end the server.
+            await anyio.lowlevel.checkpoint_if_cancelled()
+            raise
         return answer
 
     async def begin(self, request: pb.ExecuteRequest | pb.RevertRequest, caller: Caller) -> str:

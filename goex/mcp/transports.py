@@ -71,7 +71,7 @@ async def stdio(socket_path: Path, token: str, services: list[str]) -> None:
 
 async def _read(incoming: Any, passed: Any, outgoing: Any) -> None:
     """Pass on what is a message, and answer what isn't one: nobody knows its id."""
-    async with passed:
+    async with passed, incoming:  # so that whoever reads standard input ends with this
         async for read in incoming:
             if isinstance(read, Exception):
                 await outgoing.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=_unread(read))))
