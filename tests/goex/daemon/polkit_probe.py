@@ -76,13 +76,11 @@ def authority(folder: Path, rule: str) -> Iterator[None]:
     if rule in ("YES", "NO", "AUTH_SELF"):
         rules.write_text(RULE % f"polkit.Result.{rule}")
     processes: list[subprocess.Popen[bytes]] = []
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     if rule != "no bus":
-        command = ["dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--nopidfile"]
-        processes.append(subprocess.Popen(command, **quiet))  # type: ignore[call-overload]
+        processes.append(quietly("dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--nopidfile"))
         until(BUS.exists)
         if rule != "no polkit":
-            processes.append(subprocess.Popen([POLKITD, "--no-debug"], **quiet))  # type: ignore[call-overload]
+            processes.append(quietly(POLKITD, "--no-debug"))
             until(lambda: b"PolicyKit1" in names())
     try:
         yield
@@ -92,6 +90,10 @@ def authority(folder: Path, rule: str) -> Iterator[None]:
             process.wait()
         for file in (BUS, policy, rules):
             file.unlink(missing_ok=True)
+
+
+def quietly(*command: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def names() -> bytes:
