@@ -114,6 +114,11 @@ def claim(folder: Path, action: str) -> bool:
     return True
 
 
+def is_claimed(folder: Path) -> bool:
+    """Whether somebody has noted that it is theirs."""
+    return (folder / ACTION).is_symlink()
+
+
 def bound(folders: Path) -> dict[str, str]:
     """The action that each container was given to, by the container's name; `folders` holds those of all instances.
     One that still waits isn't among them."""

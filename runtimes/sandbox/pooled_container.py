@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from policies.actions import Ended
+from policies.errors import Unavailable
 from runtimes.sandbox import container_pool, control, engine, memory, spec
 from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
@@ -91,7 +92,12 @@ class ContainerMaker:
             if kind.folder is not None and said != b"%d:%d" % kind.folder.id:
                 raise SandboxFailed("Another folder was put in the place of the one that a container was made for.")
         except BaseException as error:
+            elsewhere = container_pool.is_claimed(folder)
             await uninterrupted(self._clear(name, step, place, stream))
+            if elsewhere and isinstance(error, Exception):
+                raise Unavailable(
+                    f"The image {kind.profile.image!r} is being removed.", next_step=engine.DOCTOR
+                ) from error
             if isinstance(error, TimeoutError):
                 raise SandboxFailed("A container didn't come up in time.", next_step=engine.DOCTOR) from error
             raise

@@ -7,15 +7,17 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policies.actions import Ended
 from policies.errors import Unavailable
-from runtimes.sandbox import image_removal, images
+from runtimes.sandbox import engine, image_removal, images
 from runtimes.sandbox.container_pool import Kind
 from runtimes.sandbox.contract import Job, Profile, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.docker_sdk import APIClient
 from runtimes.sandbox.pool_bounds import PoolBounds
 from tests.runtimes.sandbox.waiting import PROFILE
 from tests.support.waiting import until_async
@@ -79,6 +81,26 @@ async def test_it_goes_with_what_waits_in_it(
     assert (ran.ended, ran.stdout) == (Ended.EXITED, b"well\n")
     removed = await asyncio.to_thread(image_removal.forget, two.image, tmp_path / "waiting")
     assert removed == image_removal.Removed(1) and not there(two)
+
+
+async def test_what_is_being_made_to_wait_is_not_made_over_and_over(
+    both: DockerSandbox, profiles: tuple[Profile, Profile], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a slow engine the next one would be there before the image could go, each time."""
+    one, _ = profiles
+    waits = both._pool.take(Kind(one), None)
+    assert waits is not None
+    create = engine.create
+
+    def gone_at_once(client: APIClient, name: str, config: dict[str, Any]) -> None:
+        create(client, name, config)
+        image_removal._remove_waiting(client, one.image, waits.image_id, tmp_path / "waiting")
+
+    monkeypatch.setattr(engine, "create", gone_at_once)
+    both._pool._wake.set()
+    await until_async(lambda: not both._pool.serves(Kind(one)), "that the pool gives it up")
+    assert there(one)
+    await both._maker.drop(waits)
 
 
 async def test_one_that_a_job_runs_in_stays(
