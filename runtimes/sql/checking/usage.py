@@ -249,6 +249,8 @@ class Reads:
                 self._add(scope, name or self.fold(node.this), Source(named or source.columns))
             else:
                 own = self.fold(node.this)
+                if own in ctes and self.dialect is not Dialect.POSTGRESQL:  # without its database it would be that one
+                    raise refused(f"The table {own[:60]}, whose name WITH gives away,", "Choose another name in WITH.")
                 table = self.table(node)
                 self.columns.setdefault(table.name, set())
                 columns = tuple(self.fold_column(column.name) for column in table.columns)

@@ -16,6 +16,7 @@ from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsu
 from runtimes.sql.contract import FOREIGN_KEY
 
 _UNTOUCHED = "Nothing was touched."
+_MEND = "Mend the statement, or the rows."
 # Where the server itself finds that a lock, a time or another transaction is in the way: RAISE stands elsewhere.
 _WAITS = {"ProcessInterrupts", "DeadLockReport", "ExecUpdate", "ExecDelete", "ExecLockRows", "heap_lock_tuple"}
 # These say who may not do what with which table, or name its policy.
@@ -48,6 +49,10 @@ class Lost(Unavailable):
 
 class Again(Conflict):
     """Somebody else's change came in between; the same transaction may do the next time."""
+
+
+class Misfit(Conflict):
+    """A value that its type doesn't take, or that breaks a constraint."""
 
 
 class Locked(Conflict):
@@ -101,10 +106,11 @@ def translate(error: psycopg.Error, *, prepares: bool = False) -> GoexError:
         return Conflict(f"One of its rows fits no partition{where}. {_UNTOUCHED}", next_step=step)
     if code[:2] == "23":
         kinds = {"23505": "a unique", "23503": "a foreign key", "23502": "a NOT NULL", "23514": "a CHECK"}
-        step = FOREIGN_KEY if code == "23503" else "Mend the statement, or the rows."
-        return Conflict(f"It breaks {kinds.get(code, 'a')} constraint{where}. {_UNTOUCHED}", next_step=step)
+        step = FOREIGN_KEY if code == "23503" else _MEND
+        return Misfit(f"It breaks {kinds.get(code, 'a')} constraint{where}. {_UNTOUCHED}", next_step=step)
     if code[:2] == "22":
-        return Conflict(f"A value doesn't fit its type, or can't be computed{where}. {_UNTOUCHED}")
+        said = f"A value doesn't fit its type, or can't be computed{where}. {_UNTOUCHED}"
+        return Misfit(said, next_step=_MEND)
     if code[:2] in ("P0", "09", "27", "38", "39"):
         return Conflict(f"A trigger or a function of the database refused it{where}. {_UNTOUCHED}")
     if code[:2] == "44":

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from runtimes.sql.contract import Program, Verb
+from runtimes.sql.postgres.helpers import Function
 from runtimes.sql.postgres.relations import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Trigger, quoted
 from runtimes.sql.reads_through import ANY
 
@@ -102,9 +103,10 @@ def _cascades(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
 
 def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Iterator[str]:
     """The tables that are named by what runs where rows are written (triggers, rules, defaults, CHECKs, and what these
-    call), or that row security reads; ANY where such a text makes others that run."""
+    call), by casts and domains, or by the row security of what is read; ANY where that can't be seen."""
     heads: dict[str, None] = {}
     bodies: dict[str, None] = {}
+    hidden = list(catalog.converts)  # functions that run with what is only read, too
     for reach in reaches:
         relation = catalog.relations.get(reach.table)
         if relation is None:
@@ -116,17 +118,41 @@ def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Itera
         for one in catalog.members(relation):
             computes = one.computes if reach.verb in ("insert", "update") else ()
             bodies |= dict.fromkeys((*one.rules, *(each.source for each in computes)))
-    text = "\n".join((*heads, *bodies))
-    words = {*_WORD.findall(text.lower()), *_DOLLARS.findall(text.lower())}
     names = {use.table for one in program.statements for use in one.uses}
-    used = [catalog.relations[name] for name in names & catalog.relations.keys()]
-    used += [catalog.by_oid[oid] for one in used for oid in one.stands_on if oid in catalog.by_oid]
-    guards = {name for one in used if one.row_security for name in one.guards}
-    written = {reach.table for reach in reaches}
-    named = {
-        name for name, one in catalog.relations.items() if one.plain in words or quoted(one.plain) in text
-    } - written
-    yield from sorted(guards | named | ({ANY} if any(map(_MAKES_TEXTS.search, bodies)) else set()))
+    waiting, seen, found = list(names), set[str](), set[str]()
+    while True:
+        while waiting:
+            name = waiting.pop()
+            relation = catalog.relations.get(name)
+            if relation is None or name in seen:
+                continue
+            seen.add(name)
+            waiting += [catalog.by_oid[oid].name for oid in relation.stands_on if oid in catalog.by_oid]
+            if relation.row_security or name not in names:  # a view reads as its owner, whom other policies may hold
+                found.update(relation.guards)
+                waiting += relation.guards
+                hidden += relation.judges
+        bodies |= dict.fromkeys(each.source for each in hidden)
+        named = _named(catalog, "\n".join((*heads, *bodies)))
+        waiting += named - seen
+        if not waiting:
+            break
+    found |= named - {reach.table for reach in reaches}
+    if any(map(_MAKES_TEXTS.search, bodies)) or any(map(_opaque, hidden)):
+        found.add(ANY)
+    yield from sorted(found)
+
+
+def _named(catalog: Catalog, text: str) -> set[str]:
+    words = {*_WORD.findall(text.lower()), *_DOLLARS.findall(text.lower())}
+    return {name for name, one in catalog.relations.items() if one.plain in words or quoted(one.plain) in text}
+
+
+def _opaque(function: Function) -> bool:
+    """Whether its text doesn't say what it reads."""
+    return function.language not in ("plpgsql", "sql", "internal") and not (
+        function.extension and function.volatility == "i"
+    )
 
 
 def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:

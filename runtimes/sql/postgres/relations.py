@@ -85,6 +85,8 @@ class Relation:
     inherited: bool  # others inherit from it (of a partitioned table: its partitions)
     row_security: bool
     guards: tuple[str, ...]  # what its row security policies read
+    judges: tuple[Function, ...]  # that these call, and they call
+    recast: bool  # somebody made a cast of its row type
     owned: bool
     privileges: frozenset[str]
     seen: bool
@@ -97,7 +99,7 @@ class Relation:
     others_unique: bool  # a unique index beside the key whose columns aren't all listed in `unique`
     triggers: tuple[Trigger, ...]
     checks: tuple[Check, ...]
-    computes: tuple[Function, ...]  # that its defaults, computed columns and CHECKs call, and they call
+    computes: tuple[Function, ...]  # that its defaults, computed columns, CHECKs and indexes call, and they call
     composites: str  # a digest of the fields of row types that its columns hold; "": none do
     judged: bool  # a column's type (a domain, a row type) may have conditions of its own
     definition: str  # a digest of columns, constraints, indexes, triggers and rules
@@ -148,6 +150,8 @@ class Catalog:
     far: frozenset[str]  # names of tables that other servers keep, also of those that GoEx's user can't see
     shadows: frozenset[str]  # functions in `public` that have the name of one of the server's own
     operators: frozenset[str]  # operators that somebody made there
+    # That casts and domains call, which any expression may hold unseen, and they call; what extensions compute isn't.
+    converts: tuple[Function, ...]
 
     def root(self, relation: Relation) -> Relation:
         """The partitioned table that a partition is of; else the table itself."""

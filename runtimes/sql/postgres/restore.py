@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Column, Ran, Reached, RowChange
 from runtimes.sql.postgres.capture import Books, Counts
+from runtimes.sql.postgres.errors import Misfit
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.relations import Catalog, Relation, literal, quoted
 from runtimes.sql.postgres.rows import SHOWN, Sample, values
@@ -24,6 +25,7 @@ from runtimes.sql.postgres.scratch import Queries, Scratch, Temporary
 
 Loose = tuple[str, str, str]  # table, name and definition of a CHECK
 _DIFFERENCES = 20  # that are listed
+_UNTOUCHED = "Nothing was touched."
 
 
 @dataclass
@@ -53,7 +55,12 @@ class Restoring:
         self._scratch.load(image, 1 if self.undo else -1)
         self._live = [int(row[0]) for row in self._scratch.ask("SELECT DISTINCT k FROM pg_temp.goex_net ORDER BY k")]
         for k in self._live:
-            self._table(k)
+            try:
+                self._table(k)
+            except Misfit:
+                said = f"Recorded rows don't fit the types of {self.relations[k].name} as they are now. {_UNTOUCHED}"
+                step = "Set those types back (an enum's labels, a domain's CHECK), then try again."
+                raise Conflict(said, next_step=step) from None
 
     def written_by(self, xid: int) -> bool:
         """Whether some row is as recorded and carries the number of that transaction."""
@@ -88,9 +95,7 @@ class Restoring:
         more = len(differences) - _DIFFERENCES
         listed = tuple(differences[:_DIFFERENCES]) + ((f"and {more} more",) if more > 0 else ())
         raise Conflict(
-            "Rows aren't as this action left them. Nothing was touched."
-            if self.undo
-            else "Rows aren't as they were before this action. Nothing was touched.",
+            f"Rows aren't as {'this action left them' if self.undo else 'they were before this action'}. {_UNTOUCHED}",
             next_step="Look at what changed since, and set it right by an action of its own.",
             difference=listed,
         )
@@ -303,16 +308,15 @@ class Restoring:
         return self._differing[k]
 
     def _compared(self, k: int) -> list[str]:
-        relation = self.relations[k]
-        names = [column.name for column in relation.columns if not column.generated]
-        tests = ", ".join(
-            # By every byte: a collation of the column's own may call different texts the same.
-            f'coalesce(pg_catalog.bool_or({_field("s.r", name)}::pg_catalog.text COLLATE "C" IS DISTINCT FROM '
-            f'{_field("s.was", name)}::pg_catalog.text COLLATE "C"), false)'
-            for name in names
-        )
+        names = [column.name for column in self.relations[k].columns if not column.generated]
         if not names:
             return []
+        tests = ", ".join(
+            # By every byte: a collation of the column's own, or a cast of its type, may call different values the same.
+            f'coalesce(pg_catalog.bool_or(ROW({_field("s.r", name)})::pg_catalog.text COLLATE "C" IS DISTINCT FROM '
+            f'ROW({_field("s.was", name)})::pg_catalog.text COLLATE "C"), false)'
+            for name in names
+        )
         found = self._scratch.ask(f"SELECT {tests} FROM pg_temp.goex_set_{k} s")[0]
         return [name for name, differs in zip(names, found, strict=True) if differs]
 
@@ -439,7 +443,8 @@ class Restoring:
             lines = list(self._differences(k, "goal") if self.relations[k].key else self._other_numbers(k))
             if lines:
                 raise Conflict(
-                    "The rows couldn't be set exactly as they were recorded. Nothing was touched.",
+                    f"The rows couldn't be set exactly as they were recorded. {_UNTOUCHED}",
+                    next_step="Look at what computes or rounds their values now, and set them by an action of its own.",
                     difference=tuple(lines[:_DIFFERENCES]),
                 )
 
@@ -477,12 +482,14 @@ def prepared_for(
         else:
             found.append(relation)
     if lines:
-        raise Conflict("Tables were changed since. Nothing was touched.", difference=tuple(lines))
+        step = "Define them as they were, then try again."
+        raise Conflict(f"Tables were changed since. {_UNTOUCHED}", next_step=step, difference=tuple(lines))
     for relation in found:
         firing = catalog.firing(relation)
-        if relation.rules or relation.row_security or any(not one.owned for one, _ in firing):
+        if relation.rules or relation.row_security or relation.recast or any(not one.owned for one, _ in firing):
             raise Unsupported(
-                f"{relation.name} has rules, triggers or policies now that don't let its rows be set back."
+                f"{relation.name} has rules, triggers, policies or casts now that don't let its rows be set back.",
+                next_step="Take them off it, then try again.",
             )
         if firing and catalog.events:
             raise Unsupported("Event triggers watch this database now: triggers can't be kept off.")

@@ -18,13 +18,18 @@ from runtimes.sql.reads_through import ANY, closure
 
 _SEEN = """rel AS (
   SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relispartition, c.relowner,
-    c.relhasrules, c.reltoastrelid, c.relacl, c.reloptions
+    c.relhasrules, c.reltoastrelid, c.relacl, c.reloptions, c.relrowsecurity
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
     AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
 )"""
 _QUERY = f"""
-WITH {_SEEN}
+WITH {_SEEN}, calls AS (  -- functions, also behind operators
+  SELECT d.classid, d.objid, coalesce(o.oprcode::pg_catalog.oid, d.refobjid)::pg_catalog.int8 AS function
+  FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_operator o
+    ON d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = d.refobjid
+  WHERE d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass OR o.oid IS NOT NULL
+)
 SELECT pg_catalog.json_build_object(
  'version', pg_catalog.current_setting('server_version'),
  'track', pg_catalog.current_setting('track_counts'),
@@ -119,13 +124,24 @@ SELECT pg_catalog.json_build_object(
               AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND p.provolatile <> 'i'))))),
  'guards', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
     p.polrelid::pg_catalog.int8, n.nspname, c.relname))
-    FROM pg_catalog.pg_policy p JOIN rel ON rel.oid = p.polrelid
+    FROM pg_catalog.pg_policy p JOIN rel ON rel.oid = p.polrelid AND rel.relrowsecurity
     JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass AND d.objid = p.oid
     JOIN pg_catalog.pg_class c ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND c.oid = d.refobjid
     JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid <> p.polrelid),
+ 'judges', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
+    p.polrelid::pg_catalog.int8, calls.function))
+    FROM pg_catalog.pg_policy p JOIN rel ON rel.oid = p.polrelid AND rel.relrowsecurity
+    JOIN calls ON calls.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass AND calls.objid = p.oid),
+ 'casts', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
+    t.typrelid::pg_catalog.int8, x.castfunc::pg_catalog.int8))
+    FROM pg_catalog.pg_cast x JOIN pg_catalog.pg_type t ON t.oid IN (x.castsource, x.casttarget)
+    WHERE x.oid::pg_catalog.int8 >= 16384),  -- what came with the server has smaller numbers
+ 'domains', (SELECT pg_catalog.json_agg(DISTINCT calls.function) FROM pg_catalog.pg_constraint f
+    JOIN calls ON calls.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND calls.objid = f.oid
+    WHERE f.contypid <> 0),
  'far', (SELECT pg_catalog.json_agg(DISTINCT c.relname) FROM pg_catalog.pg_class c WHERE c.relkind = 'f'),
  'computes', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
-    made.relation::pg_catalog.int8, d.refobjid::pg_catalog.int8))
+    made.relation::pg_catalog.int8, calls.function))
     FROM (SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass AS of, a.oid, a.adrelid AS relation
         FROM pg_catalog.pg_attrdef a
       UNION ALL SELECT 'pg_catalog.pg_constraint'::pg_catalog.regclass, f.oid, f.conrelid
@@ -135,10 +151,10 @@ SELECT pg_catalog.json_build_object(
         WHERE f.contypid <> 0 AND NOT a.attisdropped
       UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid, a.attrelid
         FROM pg_catalog.pg_type t JOIN pg_catalog.pg_attribute a ON a.atttypid = t.oid
-        WHERE t.typtype = 'd' AND NOT a.attisdropped) made
-    JOIN rel ON rel.oid = made.relation
-    JOIN pg_catalog.pg_depend d ON d.classid = made.of AND d.objid = made.oid
-    WHERE d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass),
+        WHERE t.typtype = 'd' AND NOT a.attisdropped
+      UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, x.indexrelid, x.indrelid
+        FROM pg_catalog.pg_index x WHERE x.indexprs IS NOT NULL OR x.indpred IS NOT NULL) made
+    JOIN rel ON rel.oid = made.relation JOIN calls ON calls.classid = made.of AND calls.objid = made.oid),
  'triggers', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     t.tgrelid::pg_catalog.int8, t.tgname, t.tgtype, t.tgenabled, pg_catalog.pg_get_triggerdef(t.oid), l.lanname,
     f.proname, f.prosrc, f.prosecdef, t.tgparentid <> 0)
@@ -183,6 +199,8 @@ class _Parts:
     computes: tuple[Function, ...] = ()
     judged: bool = False
     guards: list[str] = field(default_factory=list)
+    judges: tuple[Function, ...] = ()
+    recast: bool = False
     composites: list[JsonValue] = field(default_factory=list)
 
 
@@ -238,20 +256,28 @@ def load(link: Link) -> Catalog:
             )
     triggers = found["triggers"] or []
     computes: dict[int, list[int]] = {}
-    for oid, function in found["computes"] or []:
-        computes.setdefault(oid, []).append(function)
+    judges: dict[int, list[int]] = {}
+    for some, pairs in ((computes, found["computes"]), (judges, found["judges"])):
+        for oid, function in pairs or []:
+            some.setdefault(oid, []).append(function)
+    converts = {function for _, function in found["casts"] or () if function} | {*(found["domains"] or ())}
+    for oid, _ in found["casts"] or ():
+        if oid in parts:
+            parts[oid].recast = True
     functions = helpers.read(
         link,
         int(re.match(r"\d+", found["version"])[0]),  # type: ignore[index]
         [text for row in triggers for text in (_condition(row[4]), row[7])],
-        sorted({function for some in computes.values() for function in some}),
+        sorted({function for one in (*computes.values(), *judges.values()) for function in one} | converts),
     )
     for oid, name, bits, enabled, text, language, function, source, _definer, inherited in triggers:
         called_ = functions.reached((_condition(text), source))
         parts[oid].texts.append(f"{text} {enabled} {hashlib.sha256(source.encode()).hexdigest()}")
         parts[oid].triggers.append(Trigger(name, bits, enabled, text, language, function, source, inherited, called_))
-    for oid, some in computes.items():
-        parts[oid].computes = functions.reached(oids=some)
+    for oid, oids in computes.items():
+        parts[oid].computes = functions.reached(oids=oids)
+    for oid, oids in judges.items():
+        parts[oid].judges = functions.reached(oids=oids)
     made = [_relation(row, names[row[0]], parts[row[0]]) for row in relations]
     by_name = {each.name: each for each in made}
     stands_on = _stands_on(found["beneath"] or [], found["opaque"] or [])
@@ -284,6 +310,9 @@ def load(link: Link) -> Catalog:
         far=frozenset(found["far"] or ()),
         shadows=frozenset(found["shadows"] or ()),
         operators=frozenset(found["operators"] or ()),
+        converts=tuple(
+            one for one in functions.reached(oids=sorted(converts)) if not (one.extension and one.volatility == "i")
+        ),
     )
 
 
@@ -356,7 +385,7 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
     )
     own_rules = tuple(rule for rule in rules or () if kind not in "vm" or " AS\n    ON SELECT " not in rule)
     about = [kind, persistence, partition, children, row_security, raw, rules, sorted(parts.texts)]
-    text = canonical([*about, sorted(parts.guards)] if parts.guards else about)
+    about += [*([sorted(parts.guards)] if parts.guards else []), *(["cast"] if parts.recast else [])]
     return Relation(
         oid=oid,
         schema=schema,
@@ -370,6 +399,8 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         inherited=children,
         row_security=row_security,
         guards=tuple(parts.guards),
+        judges=parts.judges,
+        recast=parts.recast,
         owned=owned,
         privileges=frozenset((privileges or "").split(",")) - {""},
         seen=bool(privileges) or some or owned,
@@ -385,7 +416,7 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         computes=parts.computes,
         judged=parts.judged,
         composites=hashlib.sha256(canonical(parts.composites)).hexdigest() if parts.composites else "",
-        definition=hashlib.sha256(text).hexdigest(),
+        definition=hashlib.sha256(canonical(about)).hexdigest(),
     )
 
 

@@ -406,16 +406,28 @@ class PostgresSession:
         relation = catalog.relations.get(state.made)
         if verb == "redo":
             if relation is not None:
-                raise Conflict(f"{state.made} is there. Nothing was touched.", difference=(f"{state.made}: is there",))
+                raise Conflict(
+                    f"{state.made} is there. Nothing was touched.",
+                    next_step="Rename or drop that table first.",
+                    difference=(f"{state.made}: is there",),
+                )
             return
         if relation is None or relation.definition != state.definition:
-            how = "is gone" if relation is None else "isn't defined as it was made"
-            raise Conflict("The table was changed since. Nothing was touched.", difference=(f"{state.made}: {how}",))
-        if state.belongings and belongings.digest(self._link, relation) != state.belongings:
-            said = f"{state.made}: was granted, commented, or given policies, options or statistics since"
-            raise Conflict("What belongs to the table changed since. Nothing was touched.", difference=(said,))
-        if self._link.ask(f"SELECT 1 FROM {relation.sql} LIMIT 1"):
-            raise Conflict("The table has rows now. Nothing was touched.", difference=(f"{state.made}: has rows",))
+            said, how = "The table was changed", "is gone" if relation is None else "isn't defined as it was made"
+        elif state.belongings and belongings.digest(self._link, relation) != state.belongings:
+            said = "What belongs to the table changed"
+            how = "was granted, commented, or given policies, options or statistics since"
+        elif self._link.ask(f"SELECT 1 FROM {relation.sql} LIMIT 1"):
+            said, how = "The table got rows", "has rows"
+        else:
+            return
+        raise Conflict(
+            f"{said} since. Nothing was touched.",
+            next_step="If it is to go all the same, drop it by an action of its own."
+            if relation is not None
+            else "Nothing is left of it to take back.",
+            difference=(f"{state.made}: {how}",),
+        )
 
     def _revert_table(self, job: Job, state: records.State, verb: Literal["undo", "redo"]) -> Ran:
         relation = schema.load(self._link).relations.get(state.made)

@@ -84,7 +84,7 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
         _known(catalog, table, trigger)
     computing = _computing(catalog, reaches)
     for table, function in computing:
-        _harmless(catalog, f"A default or a CHECK of {table}", function)
+        _harmless(catalog, f"A default, a CHECK or an index of {table}", function)
     counters = _counters(catalog, program, reaches)
     if policy == "versioning":
         method = _held(catalog, program, reaches, tables, firing, definitions)
@@ -102,7 +102,9 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     if any(_notifies(trigger) for _, trigger in firing):
         notes.append("A trigger notifies listeners when this is committed; that can't be taken back.")
     if any(_NOTIFIES.search(function.source) for _, function in computing):
-        notes.append("A default or a CHECK notifies listeners when this is committed; that can't be taken back.")
+        notes.append(
+            "A default, a CHECK or an index notifies listeners when this is committed; that can't be taken back."
+        )
     return Strategy(method, reaches, tables, False, bool(firing), tuple(notes), counters)
 
 
@@ -260,6 +262,8 @@ def _restorable(catalog: Catalog, relation: Relation, verbs: set[Verb]) -> None:
         )
     if relation.rules:
         raise Unsupported(f"{name} has rules that rewrite what is done to it.", next_step=_HOLD)
+    if relation.recast:
+        raise Unsupported(f"{name} has casts of its rows, which stand for how the server writes them.", next_step=_HOLD)
     if any(column.type.startswith("xml") for column in relation.columns):
         raise Unsupported(f"{name} has xml, which PostgreSQL doesn't write out as it is kept.", next_step=_HOLD)
     wanted = {"SELECT"} | {"UPDATE" for verb in verbs if verb == "update"}

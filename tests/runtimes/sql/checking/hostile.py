@@ -383,6 +383,7 @@ DESCRIBE orders
 """
 
 MARIADB = """
+WITH users AS (SELECT 1 AS id) SELECT * FROM shop.users
 ANALYZE orders
 SELECT LOAD_FILE('/etc/passwd')
 SELECT `LOAD_FILE`('/etc/passwd')
@@ -585,6 +586,7 @@ WITH d AS (UPDATE users SET name = 'x' RETURNING id) DELETE FROM orders WHERE id
 """
 
 SQLITE = """
+WITH users AS (SELECT 1 AS id) SELECT * FROM main.users
 ATTACH '/etc/passwd' AS x
 ATTACH DATABASE 'x' AS y
 DETACH x

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from policies.errors import Conflict
-from tests.runtimes.sql.postgres.support import job, session
+from policies.errors import Conflict, Unsupported
+from runtimes.sql.checking.check import check
+from runtimes.sql.reads_through import ANY
+from tests.runtimes.sql.postgres.support import LIMITS, job, session
 from tests.services.postgres import Postgres
 from tests.support.databases import PostgresGround
 
@@ -198,3 +200,129 @@ def test_what_others_made_of_a_table_is_told_as_that(ground: PostgresGround) -> 
         with pytest.raises(Conflict) as caught:
             on.compare(work, "undo")
         assert caught.value.difference == ("plain: isn't a table any more",)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "back"),
+    [
+        ("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'", "ALTER TYPE mood RENAME VALUE 'blue' TO 'sad'"),
+        ("ALTER DOMAIN price ADD CONSTRAINT more CHECK (VALUE > 5)", "ALTER DOMAIN price DROP CONSTRAINT more"),
+    ],
+    ids=["label", "domain"],
+)
+def test_a_type_that_takes_a_recorded_row_no_more_is_told_as_that(
+    ground: PostgresGround, theirs: str, back: str
+) -> None:
+    ground.execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE DOMAIN price AS int",
+        "CREATE TABLE t (id int PRIMARY KEY, m mood, p price)",
+        "INSERT INTO t VALUES (1, 'sad', 3)",
+    )
+    before = ground.dump()
+    with session(ground.made) as on:
+        work = job(on, "DELETE FROM t WHERE id = 1")
+        on.run(work)
+        ground.execute(theirs)
+        with pytest.raises(Conflict, match="don't fit the types of t ") as caught:
+            on.compare(work, "undo")
+        assert "Set those types back" in caught.value.next_step
+        ground.execute(back)
+        on.revert(work, "undo")
+        assert ground.dump() == before
+
+
+LABEL = "CREATE FUNCTION label(t) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1.name'"
+
+
+def test_a_cast_of_a_tables_rows_stands_for_no_row(ground: PostgresGround) -> None:
+    """Two rows of one label would count as the same: an UPDATE of the rest as nothing."""
+    ground.execute("CREATE TABLE t (id int PRIMARY KEY, name text, n int)", "INSERT INTO t VALUES (1, 'a', 5)", LABEL)
+    with session(ground.made) as on:
+        work = job(on, "UPDATE t SET n = 9")
+        on.run(work)
+        ground.execute("CREATE CAST (t AS text) WITH FUNCTION label(t)")
+        with pytest.raises(Unsupported, match="casts now") as caught:
+            on.revert(work, "undo")
+        assert caught.value.next_step
+        with pytest.raises(Unsupported, match="casts of its rows") as caught:
+            job(on, "UPDATE t SET n = 10")
+        assert "versioning" in caught.value.next_step
+        ground.execute("DROP CAST (t AS text)")
+        on.revert(work, "undo")
+    assert ground.rows("SELECT n FROM t") == [(5,)]
+
+
+def test_a_cast_of_a_columns_type_hides_no_change(ground: PostgresGround) -> None:
+    ground.execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE TABLE t (id int PRIMARY KEY, m mood)",
+        "INSERT INTO t VALUES (1, 'sad')",
+        "CREATE FUNCTION same(mood) RETURNS text IMMUTABLE LANGUAGE sql AS $$SELECT 'x'$$",
+        "CREATE CAST (mood AS text) WITH FUNCTION same(mood)",
+    )
+    with session(ground.made) as on:
+        work = job(on, "UPDATE t SET m = 'glad'")
+        on.run(work)
+        on.revert(work, "undo")
+    assert ground.rows("SELECT m = 'sad' FROM t") == [(True,)]
+
+
+def _policy(table: str, using: str) -> tuple[str, ...]:
+    held = "ENABLE", "FORCE"
+    return (
+        *(f"ALTER TABLE {table} {how} ROW LEVEL SECURITY" for how in held),
+        f"CREATE POLICY {table} ON {table} USING ({using})",
+    )
+
+
+SECRET = "EXISTS (SELECT 1 FROM secret WHERE n = 1)"
+TOLD = f"CREATE FUNCTION told(int) RETURNS bool STABLE LANGUAGE sql AS 'SELECT {SECRET}'"
+
+
+@pytest.mark.parametrize(
+    ("statements", "sql"),
+    [
+        ((TOLD, *_policy("t", "told(id)")), "SELECT id FROM t"),
+        (
+            (TOLD, "CREATE OPERATOR =? (RIGHTARG = int, FUNCTION = told)", *_policy("t", "=? id")),
+            "SELECT id FROM t",
+        ),
+        ((*_policy("t", "EXISTS (SELECT 1 FROM other)"), *_policy("other", SECRET)), "SELECT id FROM t"),
+        ((TOLD, *_policy("t", "EXISTS (SELECT 1 FROM other)"), *_policy("other", "told(n)")), "SELECT id FROM t"),
+        (
+            (*_policy("t", SECRET), "CREATE VIEW v AS SELECT id FROM t", "CREATE VIEW w AS SELECT id FROM v"),
+            "SELECT id FROM w",
+        ),
+        ((TOLD, "CREATE DOMAIN guess AS int CHECK (told(VALUE))", "ALTER TABLE other ADD g guess"), "SELECT 1::guess"),
+        (
+            (TOLD, "CREATE TYPE m AS ENUM ('a')", "CREATE FUNCTION f(m) RETURNS int STABLE LANGUAGE sql AS"
+             " 'SELECT told(1)::int'", "CREATE CAST (m AS int) WITH FUNCTION f(m)", "ALTER TABLE t ADD m m"),
+            "SELECT m::int FROM t",
+        ),
+        (
+            (TOLD.replace("STABLE", "IMMUTABLE"), "CREATE INDEX ON t ((told(id)))"),
+            "UPDATE t SET id = 2",
+        ),
+    ],
+    ids=["function", "operator", "chain", "chain of functions", "views", "domain", "cast", "index"],
+)  # fmt: skip
+def test_what_is_read_unseen_is_found(ground: PostgresGround, statements: tuple[str, ...], sql: str) -> None:
+    ground.execute("CREATE TABLE secret (n int)", "CREATE TABLE other (n int)", "CREATE TABLE t (id int)", *statements)
+    with session(ground.made) as on:
+        program = check(sql, on.schema(), database="")
+        found = on.survey(program, "versioning" if "UPDATE" in sql else "reversal", LIMITS).reads
+    assert "secret" in found and ANY not in found
+
+
+def test_what_isnt_read_isnt_found(ground: PostgresGround) -> None:
+    ground.execute(
+        "CREATE TABLE secret (n int)",
+        "CREATE TABLE t (id int)",
+        TOLD,
+        *_policy("secret", "told(n)"),
+        "ALTER TABLE t ADD n int DEFAULT 1 CHECK (n > 0)",
+    )
+    with session(ground.made) as on:
+        program = check("SELECT id FROM t", on.schema(), database="")
+        assert on.survey(program, "reversal", LIMITS).reads == ()
