@@ -192,6 +192,7 @@ class ActionFolder:
                 lambda: restore.stage(todo),
                 saying="Restoring contents beside the folder's own…",
                 progress=self.progress,
+                writes=self.folder.path,
             )
         except GoexError as error:
             with suppress(GoexError):
@@ -216,7 +217,8 @@ class ActionFolder:
             )
 
         try:
-            strange = await in_thread(apply_and_look, saying="Putting everything into place…", progress=self.progress)
+            saying = "Putting everything into place…"
+            strange = await in_thread(apply_and_look, saying=saying, progress=self.progress, writes=self.folder.path)
         except GoexError as error:
             raise Halted(error) from error
         if strange:
@@ -307,4 +309,4 @@ def stopped(outcome: str, cause: GoexError) -> Outcome:
     """The outcome of a restore that stopped half way."""
     paths = ["the folder itself" if each == "." else each for each in getattr(cause, "difference", ())[:3]]
     detail = f" ({'; '.join(paths)})" if paths else ""
-    return Outcome(ok=False, summary=f"{outcome} {cause.message}{detail}", touched=True)
+    return Outcome(ok=False, summary=f"{outcome} {cause.message}{detail} {cause.next_step}".rstrip(), touched=True)

@@ -109,7 +109,7 @@ async def put_back(action_folder: ActionFolder, before: Manifest, mark: str) -> 
             _Aside(action_folder.root, left_folder(name).encode("ascii")).move(at_first.aside)
         now = _look(action_folder, before, name)
         then = steps(now.now, before)
-        if now.aside or (then.stage, then.links) != (todo.stage, todo.links):
+        if now.aside or (then.folders, then.stage, then.links) != (todo.folders, todo.stage, todo.links):
             raise _interfered(now)
         replace(restore, now=now.now).apply(then)
         sync(action_folder.root)
@@ -131,7 +131,12 @@ async def put_back(action_folder: ActionFolder, before: Manifest, mark: str) -> 
         was = state.was if resumed else state.at
         records.write_state(action_folder.records, records.State(at="between", name=name, was=was))
         try:
-            await in_thread(lambda: restore.stage(todo), saying="Restoring contents…", progress=action_folder.progress)
+            await in_thread(
+                lambda: restore.stage(todo),
+                saying="Restoring contents…",
+                progress=action_folder.progress,
+                writes=action_folder.folder.path,
+            )
         except GoexError:
             with suppress(GoexError):  # else it stays noted that an undo was cut off
                 await in_thread(restore.unstage)
@@ -139,7 +144,12 @@ async def put_back(action_folder: ActionFolder, before: Manifest, mark: str) -> 
                     records.write_state(action_folder.records, state)
             raise
         try:
-            await in_thread(move, saying="Putting everything into place…", progress=action_folder.progress)
+            await in_thread(
+                move,
+                saying="Putting everything into place…",
+                progress=action_folder.progress,
+                writes=action_folder.folder.path,
+            )
             records.write_state(action_folder.records, records.State(at="before"))
         except GoexError as error:
             raise Halted(error) from error

@@ -85,7 +85,8 @@ class Dry:
             workcopy.lay_out(self.work, handed, original.contents, clone=original.clone)
             return before, handed
 
-        return await in_thread(copy, saying="Copying the folder…", progress=self.context.progress)
+        kept = str(self.repository.path.parent)
+        return await in_thread(copy, saying="Copying the folder…", progress=self.context.progress, writes=kept)
 
     async def run(self, *, undo: bool = False) -> tuple[Result, str]:
         """Run the program, or its proposed undo, on the copy. Returns how it ended, and why it was ended by us ("": it

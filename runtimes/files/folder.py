@@ -16,6 +16,7 @@ Rules:
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import re
@@ -58,6 +59,7 @@ _MODELESS = frozenset(
 )
 _MADE_UP = re.compile(r"(?:^|,)(?:fmask|dmask|file_mode|dir_mode)=|aname=drvfs")
 _UPPER = re.compile(r"(?:^|,)upperdir=((?:[^,\\]|\\.)*)")
+_OF_THE_PATH = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ def resolve(asked: str, *, protected: Sequence[Path] = (), closed: bool = False)
 
 def open_pinned(path: str, device: int, inode: int, *, closed: bool = False) -> int:
     """Open the folder that was assessed, and no other; where `closed` and its mode keeps its own user out, by O_PATH.
-    Raises Conflict when it isn't there any more."""
+    Raises Conflict when it isn't there any more, OSError for what isn't the path's fault."""
     try:
         fd = _open(path, closed=closed)
     except InvalidInput as error:
@@ -173,6 +175,8 @@ def _resolved(asked: str) -> str:
         path = f"{parent.rstrip('/')}/{name}"
         at = os.lstat(path)
     except OSError as error:
+        if error.errno not in _OF_THE_PATH:
+            raise
         raise InvalidInput(f"{asked[:200]!r} can't be found: {error.strerror}.", next_step="Check the name.") from error
     if stat.S_ISLNK(at.st_mode):
         real = os.path.realpath(path)
@@ -183,7 +187,8 @@ def _resolved(asked: str) -> str:
 
 
 def _open(path: str, *, closed: bool) -> int:
-    """Open a resolved path, one part after another, following nothing."""
+    """Open a resolved path, one part after another, following nothing. Raises InvalidInput where it isn't there, or
+    closed, OSError for what isn't the path's fault."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open("/", flags)
     try:
@@ -200,6 +205,8 @@ def _open(path: str, *, closed: bool) -> int:
             fd = inner
     except OSError as error:
         os.close(fd)
+        if error.errno not in _OF_THE_PATH:
+            raise
         raise InvalidInput(f"{path[:200]!r} can't be opened: {error.strerror}.", next_step="Check its mode.") from error
     return fd
 

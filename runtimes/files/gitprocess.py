@@ -61,7 +61,7 @@ class Git:
         text = refused.decode("utf-8", "replace")
         at = os.statvfs(self.path.parent)
         if "No space left" in text or "Disk quota" in text or at.f_bavail * at.f_frsize < _LITTLE or not at.f_favail:
-            return translated(OSError(errno.ENOSPC, "No space left on device"))
+            return translated(OSError(errno.ENOSPC, "No space left on device"), str(self.path.parent))
         return Unavailable(f"git {command} failed: {text.strip()[-300:]}")
 
     def start(self, *arguments: str, here: bool = True) -> subprocess.Popen[bytes]:

@@ -18,7 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from policies.errors import Conflict
+from policies.display_text import counted
+from policies.errors import Conflict, Unavailable
 from runtimes.files.descriptors import PROC, beside, opened
 from runtimes.files.path_text import shown
 from runtimes.files.rights import ACCESS
@@ -26,6 +27,8 @@ from runtimes.files.tree import KINDS, UNLISTED, Entry, read_xattrs
 from runtimes.open_files import OPEN_FILES, files_of
 
 _libc = ctypes.CDLL(None, use_errno=True)
+# What an attribute is refused with that doesn't fit: the kernel says so also where there is much free space.
+_NO_PLACE = (errno.ENOSPC, errno.E2BIG, errno.ERANGE, errno.EOPNOTSUPP)
 
 
 class Moved(Conflict):
@@ -194,7 +197,16 @@ def _set_xattrs(path: str | bytes, goal: Entry, *, follow: bool) -> None:
         os.removexattr(path, name, follow_symlinks=follow)
     for name, value in wanted.items():
         if there.get(name) != value:
-            os.setxattr(path, name, value, follow_symlinks=follow)
+            try:
+                os.setxattr(path, name, value, follow_symlinks=follow)
+            except OSError as error:
+                if error.errno not in _NO_PLACE:
+                    raise
+                raise Unavailable(
+                    f"The attribute {name} ({counted(len(value), 'byte')}) can't be kept: {error.strerror}.",
+                    next_step="The disk is full, or its file system doesn't take this attribute: free some space, or "
+                    "take it off (setfattr -x NAME FILE), then try again.",
+                ) from error
 
 
 def sync(fd: int) -> None:
@@ -296,8 +308,8 @@ def check_own(fd: int, name: bytes, above: int) -> None:
 
 
 def remove_flat(root: int, name: bytes) -> bool:
-    """Remove a folder of GoEx's own that holds no folders. Returns False when it wasn't there. Raises Moved when it is
-    another user's, or others may have put in what it holds."""
+    """Remove a folder of GoEx's own whose folders are empty. Returns False when it wasn't there. Raises Moved when it
+    is another user's, or others may have put in what it holds."""
     try:
         with opened(root, name, os.O_RDONLY | os.O_DIRECTORY) as fd:
             listed = os.listdir(fd)
@@ -305,7 +317,10 @@ def remove_flat(root: int, name: bytes) -> bool:
                 check_own(fd, name, root)
             for inner in listed:
                 with suppress(FileNotFoundError):
-                    os.unlink(inner, dir_fd=fd)
+                    try:
+                        os.unlink(inner, dir_fd=fd)
+                    except IsADirectoryError:
+                        os.rmdir(inner, dir_fd=fd)
     except FileNotFoundError:
         return False
     os.rmdir(name, dir_fd=root)

@@ -81,7 +81,7 @@ def change(path: bytes, old: Entry | None, new: Entry | None) -> str:
     if old.kind == "l" and old.target != new.target:
         return f"changed {name} → {shown(new.target)} (was → {shown(old.target)})"
     if old.body != new.body:
-        return f"changed {name}{_mode(old, new)}"
+        return f"changed {name}{_mode(old, new)}{_attributes(old, new)}"
     if old.mode != new.mode:
         return f"mode {name} {old.mode:o}→{new.mode:o}{_attributes(old, new)}"
     if (old.uid, old.gid) != (new.uid, new.gid):

@@ -29,7 +29,10 @@ _PATHS_SHOWN = 8
 
 GRANTED = " It granted rights to others."
 _ONLY_READS = "It only reads: there is nothing to take back."
-_NOT_RESTORED = "Not restored: inode numbers, access, change and birth times, chattr flags, where a file has holes."
+_NOT_RESTORED = (
+    "Not restored: inode numbers, access, change and birth times, chattr flags, where a file has holes, hard links "
+    "with names outside the folder."
+)
 
 
 def check_program(action: Files) -> None:

@@ -2,9 +2,9 @@
 
 Rules:
 
-* New contents are made whole first, in a staging folder inside the root whose name nobody can guess, and brought to
-  the disk; only then does anything of the person's move. A full disk therefore touches nothing.
-* Then: remove what is too much, deepest first; make folders; rename the staged into place; set mode, owner, times.
+* New contents and folders are made first, in a staging folder inside the root whose name nobody can guess, and
+  brought to the disk; only then does anything of the person's move. A full disk therefore touches nothing.
+* Then: remove what is too much, deepest first; rename the staged into place, folders first; set mode, owner, times.
 * Before a name is replaced or removed it is looked at once more; if it isn't what the walk saw, everything stops.
 * Each step leaves a name in its old or its new state, so a restore that was cut off is finished by running it again.
 * An inode that is also linked from elsewhere is never written to: it is replaced. So is one that would get another
@@ -13,6 +13,7 @@ Rules:
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -32,8 +33,10 @@ Copy = Callable[[str, Callable[[bytes], object]], None]
 _BLOCK = 1 << 16
 _ZEROS = bytes(_BLOCK)
 _OPEN = {"d": 0o700, "f": 0o400}
+_FOLDER = b"folder-%d"  # in the staging folder, where other contents have their numbers
 _FS_IOC_GETFLAGS = 0x80086601  # linux/fs.h
 FIXED = 0x10 | 0x20  # immutable, append only
+_CHANGED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT)  # of a folder that somebody put something into
 _FEW = 40  # names that are brought to the disk one by one, and looked at once more alone
 
 
@@ -211,6 +214,8 @@ class Restore:
             os.mkdir(self.name, 0o700, dir_fd=handles.folder(b""))
             folder = handles.folder(self.name)
             check_own(folder, self.name, self.root)  # from here on nobody else can put anything into it
+            for number in range(len(todo.folders)):
+                os.mkdir(_FOLDER % number, 0o700, dir_fd=folder)
             with self.contents() as copy:
                 for number, path in enumerate(todo.stage):
                     self._make(folder, b"%d" % number, self.goal.entries[path], copy, todo.few)
@@ -241,18 +246,18 @@ class Restore:
             for path in todo.remove:
                 self._remove(handles, path, touched)
                 self.removed.add(path)
-            for path in todo.folders:
-                folder, name = handles.parent(path)
-                if look(folder, name) is not None:
-                    raise Moved(path)
-                os.mkdir(name, 0o700, dir_fd=folder)
-                with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as new:
-                    check_own(new, path, folder)
-                    self.made[path] = os.fstat(new).st_ino
-                touched.update((path, _above(path)))
             handles.folder(b"")
             with opened(self.root, self.name, os.O_PATH | os.O_DIRECTORY) as stage:
                 check_own(stage, self.name, self.root)
+                for number, path in enumerate(todo.folders):
+                    folder, name = handles.parent(path)
+                    if look(folder, name) is not None:
+                        raise Moved(path)
+                    os.rename(_FOLDER % number, name, src_dir_fd=stage, dst_dir_fd=folder)
+                    with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as new:
+                        check_own(new, path, folder)
+                        self.made[path] = os.fstat(new).st_ino
+                    touched.update((path, _above(path)))
                 for number, path in enumerate(todo.stage):
                     self._place(handles, stage, path, b"%d" % number, touched)
                 for path, anchor in todo.links:
@@ -291,6 +296,8 @@ class Restore:
                         return [path]
                     continue
                 at = look(folder, inner)
+                if goal is None and at is not None and not _listed(folder, inner):
+                    continue
                 if (at is None) != (goal is None):
                     return [path]
                 if at is None or goal is None:
@@ -357,7 +364,9 @@ class Restore:
         if entry.kind == "d":
             try:
                 os.rmdir(name, dir_fd=folder)
-            except OSError as error:  # someone has put something into it
+            except OSError as error:
+                if error.errno not in _CHANGED:
+                    raise
                 raise Moved(path) from error
         else:
             os.unlink(name, dir_fd=folder)
@@ -406,6 +415,11 @@ def _is(
         with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as inner:
             return read_xattrs(f"{PROC}/{inner}") == goal.xattrs
     return at.st_rdev == goal.rdev if kind in "cb" else True
+
+
+def _listed(folder: int, name: bytes) -> bool:
+    """Whether that very name is there: a file system that minds no case finds "A" by "a"."""
+    return name in os.listdir(os.fsencode(f"{PROC}/{folder}"))  # noqa: PTH208 (bytes)
 
 
 def flags_of(file: int) -> int:

@@ -64,8 +64,8 @@ class Run:
         swapped = ""
         try:
             folder = self.action_folder.folder
-            os.close(open_pinned(folder.path, folder.device, folder.inode, closed=True))
-        except Conflict as error:
+            await in_thread(lambda: os.close(open_pinned(folder.path, folder.device, folder.inode, closed=True)))
+        except GoexError as error:
             swapped = f" {error.message}"
         stripped: list[str] = []
         try:
@@ -83,10 +83,11 @@ class Run:
         action_folder, progress = self.action_folder, self.action_folder.progress
         uid, gid = self.plan.resolved["uid"], self.plan.resolved["gid"]
         left: Manifest | None = None
+        kept = str(action_folder.repository.path.parent)
 
         def hand_out() -> tuple[Manifest, Manifest | None]:
-            kept = self.copies.take(action_folder.folder.path, self.work)
-            return workcopy.hand_out(self.work, self.before, uid, gid, action_folder.repository, kept)
+            copy = self.copies.take(action_folder.folder.path, self.work)
+            return workcopy.hand_out(self.work, self.before, uid, gid, action_folder.repository, copy)
 
         def take_in() -> tuple[str, Manifest, list[str], Manifest]:
             return workcopy.take_in(
@@ -106,10 +107,10 @@ class Run:
                 self.copies.keep(action_folder.folder.path, self.work, left)
 
         try:
-            handed, known = await in_thread(hand_out, saying="Copying the folder…", progress=progress)
+            handed, known = await in_thread(hand_out, saying="Copying the folder…", progress=progress, writes=kept)
             result = await self._run(str(self.work / "tree"))
             oid, target, refused, left = await in_thread(
-                take_in, saying="Recording what the program did…", progress=progress
+                take_in, saying="Recording what the program did…", progress=progress, writes=kept
             )
         except InvalidInput as error:
             records.write_state(action_folder.records, records.State(at="prepared"))
@@ -185,6 +186,12 @@ class Run:
         action = self.plan.action
         if not isinstance(action, Files):
             raise InvalidInput("This isn't an action on files.")
+        try:
+            await in_thread(lambda: refuse_mounts(self.action_folder.folder.path))
+            mount = await in_thread(lambda: mount_of(self.action_folder.root))
+        except GoexError:
+            records.write_state(self.action_folder.records, records.State(at="prepared"))
+            raise
         name, argv = plans.command(action)
         if self.plan.resolved["mode"] == "direct":
             argv = (*SAME_FOLDER, f"{self.action_folder.folder.device}:{self.action_folder.folder.inode}", *argv)
@@ -199,13 +206,8 @@ class Run:
             folder_id=(self.action_folder.folder.device, self.action_folder.folder.inode)
             if folder == self.action_folder.folder.path
             else None,
-            folder_mount=mount_of(self.action_folder.root),
+            folder_mount=mount,
         )
-        try:
-            refuse_mounts(self.action_folder.folder.path)
-        except GoexError:
-            records.write_state(self.action_folder.records, records.State(at="prepared"))
-            raise
         try:
             return await self.sandbox.run(job, self.profile, self.context.output)
         except SandboxFailed as error:
@@ -237,6 +239,7 @@ class Run:
             ),
             saying="Recording what the program did…",
             progress=self.action_folder.progress,
+            writes=str(self.action_folder.repository.path.parent),
         )
 
     def _unrecorded(self, result: Result, cause: GoexError) -> Outcome:
@@ -316,9 +319,7 @@ class Run:
 
 
 def _unnoted(outcome: Outcome, error: GoexError) -> Outcome:
-    return replace(
-        outcome, ok=False, summary=f"{outcome.summary} That couldn't be noted: {error.message}", touched=True
-    )
+    return replace(outcome, ok=False, summary=f"{outcome.summary} That couldn't be noted: {error}", touched=True)
 
 
 def interrupted() -> Outcome:

@@ -93,20 +93,24 @@ class FilesRuntime:
             raise InvalidInput("A proposed undo is tried by a dry run; what is applied was made by one already.")
         folder = await in_thread(lambda: resolve(action.folder, protected=self._protected))
         if not action.reads:
-            refuse_modeless(folder.path)
+            await in_thread(lambda: refuse_modeless(folder.path))
         image_id = await self._sandbox.image_id(self._profile)
-        root = open_pinned(folder.path, folder.device, folder.inode)
-        try:
-            tell = teller(context.progress)
-            walk = Walk(
-                bounds=self._bounds,
-                progress=lambda seen: tell(f"Looked at {seen} files."),
-                known=self._repository(folder.path).remembered(),
-                trusted=folder.settles,
-            )
-            found = await in_thread(lambda: walk.run(root))
-        finally:
-            os.close(root)
+        tell = teller(context.progress)
+        walk = Walk(
+            bounds=self._bounds,
+            progress=lambda seen: tell(f"Looked at {seen} files."),
+            known=self._repository(folder.path).remembered(),
+            trusted=folder.settles,
+        )
+
+        def look() -> Manifest:
+            root = open_pinned(folder.path, folder.device, folder.inode)
+            try:
+                return walk.run(root)
+            finally:
+                os.close(root)
+
+        found = await in_thread(look)
         refuse_unrestorable(found)
         made = plans.plan(action, folder, found, self._profile, image_id, self._bounds, self._keep_days)
         if not action.preview:
@@ -211,7 +215,8 @@ class FilesRuntime:
 
             async def saved() -> tuple[str, Manifest]:
                 try:
-                    return await in_thread(save, saying="Taking a snapshot…", progress=context.progress)
+                    saying = "Taking a snapshot…"
+                    return await in_thread(save, saying=saying, progress=context.progress, writes=str(self._snapshots))
                 except asyncio.CancelledError:  # it is kept all the same, and nobody else will know
                     with suppress(GoexError):
                         await in_thread(drop)

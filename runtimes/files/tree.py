@@ -218,7 +218,7 @@ class Walk:
 
     def _folder(self, fd: int, prefix: bytes, depth: int) -> None:
         if depth > self.bounds.depth:
-            raise TooLarge(f"{shown(prefix)} lies deeper than {self.bounds.depth} levels.")
+            raise self._too_large(f"{shown(prefix)} lies deeper than {self.bounds.depth} levels.")
         names = os.listdir(fd)
         if not prefix and self.skip:
             names = [listed for listed in names if listed.encode(_ENCODING, _ERRORS) != self.skip]
@@ -344,7 +344,7 @@ class Walk:
     def _count(self, path: bytes, at: os.stat_result) -> None:
         seen = len(self._entries)
         if seen >= self.bounds.files:
-            raise TooLarge(f"There are more than {self.bounds.files} files in this folder.")
+            raise self._too_large(f"There are more than {self.bounds.files} files in this folder.", "max_entries")
         if seen - self._told >= 2000:
             self._told = seen
             self.progress(seen)
@@ -354,7 +354,13 @@ class Walk:
     def _weigh(self, size: int, path: bytes) -> None:
         self._bytes += size
         if self._bytes > self.bounds.bytes:
-            raise TooLarge(f"There are more than {self.bounds.bytes} bytes in this folder (at {shown(path)}).")
+            said = f"There are more than {self.bounds.bytes} bytes in this folder (at {shown(path)})."
+            raise self._too_large(said, "max_bytes")
+
+    def _too_large(self, said: str, setting: str = "") -> TooLarge:
+        """What is said of the person's own folder; of what a program left (`force`) there is nothing to choose."""
+        raised = f", or raise [files] {setting}" if setting else ""
+        return TooLarge(said, next_step="" if self.force else f"Choose a folder in it{raised}.")
 
     def _entry(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,33 +18,51 @@ from typing import TypeVar
 
 from policies.errors import Unavailable
 from runtimes.files.location import Location, locate
+from runtimes.files.path_text import shown
 from runtimes.uninterrupted import uninterrupted
 
 T = TypeVar("T")
 _SLOW = 1.0  # seconds
+_MANY = ("Too many files are open", "Wait until other actions are done, or raise the daemon's limit (ulimit -n).")
+# What the operating system refuses for the sake of a whole file system or process, and what to do about it.
+_REFUSED = {
+    errno.ENOSPC: ("The disk is full", "Free some space, then try again."),
+    errno.EDQUOT: ("The owner's disk quota is used up", "Free some space or raise the quota, then try again."),
+    errno.EROFS: ("The file system is read-only", "Make it writable (mount -o remount,rw), then try again."),
+    errno.EMFILE: _MANY,
+    errno.ENFILE: _MANY,
+}
+_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
-async def in_thread(work: Callable[[], T], *, saying: str = "", progress: Callable[[str], None] | None = None) -> T:
+async def in_thread(
+    work: Callable[[], T], *, saying: str = "", progress: Callable[[str], None] | None = None, writes: str = ""
+) -> T:
     """Run `work` in a thread and return what it returns; `saying` is shown when it takes more than a second.
 
-    Raises what `work` raises; an operating system's error as Unavailable.
+    Raises what `work` raises; an operating system's error as Unavailable, which names where `work` writes.
     """
     loop = asyncio.get_running_loop()
     timer = loop.call_later(_SLOW, progress, saying) if saying and progress is not None else None
     try:
         return await uninterrupted(asyncio.to_thread(work))
     except OSError as error:
-        raise translated(error) from error
+        raise translated(error, writes) from error
     finally:
         if timer is not None:
             timer.cancel()
 
 
-def translated(error: OSError) -> Unavailable:
-    """An operating system's error in GoEx's own words."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return Unavailable("The disk is full.", next_step="Free some space, then try again.")
-    return Unavailable(f"The operating system refused: {error.strerror or error}.")
+def translated(error: OSError, writes: str = "") -> Unavailable:
+    """An operating system's error in GoEx's own words; `writes` is the folder that was being written in."""
+    if error.errno in _REFUSED:
+        why, next_step = _REFUSED[error.errno]
+        place = f" ({writes})" if writes and error.errno in _WRITING else ""
+        return Unavailable(f"{why}{place}.", next_step=next_step)
+    name = error.filename if isinstance(error.filename, str | bytes) else ""
+    path = "" if not name or os.fsencode(name).startswith(b"/proc/") else f" ({shown(os.fsencode(name))})"
+    next_step = "Look at the file or folder (ls -ld, lsattr -d) and at the system's log (dmesg), then try again."
+    return Unavailable(f"The operating system refused: {error.strerror or error}{path}.", next_step=next_step)
 
 
 def teller(progress: Callable[[str], None]) -> Callable[[str], None]:
