@@ -334,4 +334,11 @@ def believed_risk(service: Service, method: Method) -> Risk:
 
 def overrides(name: str) -> bool:
     """Whether a value by this name would make another request of the one that it stands in."""
-    return name.strip().lower().partition("[")[0] in OVERRIDE_NAMES
+    plain = outer_name(name).strip().lower()
+    return plain in OVERRIDE_NAMES or plain.replace(".", "_") in OVERRIDE_NAMES  # PHP makes `_method` of `.method`
+
+
+def outer_name(name: str) -> str:
+    """The name that servers take a parameter or a form's field for: without brackets before it, up to the first bracket
+    (`[a]`, `a]` and `a[b]` are `a`) or NUL."""
+    return re.split(r"[\[\]\0]", name.lstrip("[]"), maxsplit=1)[0]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from mapper.code.found_calls import FoundCall
-from policies.services import OVERRIDE_NAMES, Method
+from policies.services import Method, overrides
 from runtimes.code.path_templates import HOLE
 from runtimes.code.same_address import known_fields
 from runtimes.gateway.request_headers import carries_credential
@@ -21,7 +21,7 @@ class Places:
     """Where the arguments of a method are in a request that is sent in one way."""
 
     def __init__(self, method: Method, http: str, calls: Sequence[FoundCall]) -> None:
-        names = [str(name) for name in method.parameters.get("properties", {}) if name.lower() not in OVERRIDE_NAMES]
+        names = [str(name) for name in method.parameters.get("properties", {}) if not overrides(name)]
         usual = "body" if method.body != "none" else "query"
         at = {name: str(method.locations.get(name, usual)) for name in names}
         self.path = [name for name in names if at[name] == "path"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
-from policies.services import overrides
+from policies.services import outer_name, overrides
 from runtimes.gateway.admission import BodyKind, Refused
 from runtimes.gateway.multipart import BadParts, FirstPart, Part, PartReader, boundary_of, read_parts, write_parts
 from runtimes.gateway.plan import MethodRule
@@ -218,11 +218,11 @@ def check_graphql(names: Iterable[str]) -> None:
 
 def check_names(rule: MethodRule, names: Collection[str]) -> None:
     """Raise Refused for a field of a body that would be a method override or a credential."""
-    own = rule.credential_name if rule.credential_at == "body" else ""
+    own = (rule.credential_name,) if rule.credential_at == "body" else ()
     for name in names:
         if overrides(name):
             raise refuse("override", f"the field {name} would change what the request means", hint="Leave it out.")
-        if name != own and name not in rule.fields and carries_credential(name, "token"):
+        if name not in (*own, *rule.fields) and carries_credential(name, "token", *own):
             raise refuse("credential", f"a credential that isn't the vault's, in the field {name}")
 
 
@@ -336,12 +336,13 @@ def held(values: Mapping[str, tuple[JsonValue, ...]]) -> dict[str, tuple[JsonVal
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\s_\-.+\0]", "", unicodedata.normalize("NFKC", name).casefold())
+    return re.sub(r"[\s_\-.+!\0]", "", unicodedata.normalize("NFKC", name).casefold())
 
 
 def _plains(name: str) -> set[str]:
     """What servers may take a name for: without brackets, without what follows a dot, without separators."""
-    return {_plain(name), _plain(name.partition("[")[0]), _plain(name.partition(".")[0])}
+    outer = outer_name(name)
+    return {_plain(name), _plain(outer), _plain(outer.partition(".")[0])}
 
 
 def _dumped(value: JsonValue) -> bytes:

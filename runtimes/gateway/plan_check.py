@@ -16,7 +16,7 @@ from typing import Any
 from policies.errors import InvalidInput
 from policies.jsonvalue import canonical
 from policies.media_types import MEDIA, format_of
-from policies.services import OVERRIDE_NAMES, overrides
+from policies.services import overrides
 from runtimes.gateway.credential import HEADER_VALUE, AccountKey, credential_texts, secrets_of
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES
 from runtimes.gateway.plan import (
@@ -211,7 +211,7 @@ def _check_rule(rule: MethodRule, held: Mapping[AccountKey, Lease]) -> None:
         _check_slots(rule, template)
         _check_path(rule, template)
     for name in (*rule.query, *rule.fields):
-        if name.lower() in OVERRIDE_NAMES or not name or len(name) > 200:
+        if overrides(name) or not name or len(name) > 200:
             raise InvalidInput(f"{rule.id} names {name[:60]!r}, which would change what a request means.")
     canonical({name: list(values) for name, values in rule.fields.items()})
     if not set(rule.must) <= rule.query.keys() | rule.fields.keys():

@@ -96,7 +96,7 @@ class ProxiedResponse:
         if admission.rule.method == "HEAD" or status in (204, 304):
             given += await self._report.answer(None, "empty")
             length = dict(headers).get("content-length", "") if admission.rule.method == "HEAD" else ""
-            await reply.begin(status, given, int(length) if length.isdigit() else None, last=self._last)
+            await reply.begin(status, given, self._told(int(length)) if length.isdigit() else None, last=self._last)
             await reply.finish()
             return
         try:
@@ -130,6 +130,10 @@ class ProxiedResponse:
         await proxy.run()
         await self._report.ended(well=True)
 
+    def _told(self, length: int) -> int | None:
+        """The length, as far as the container may have it: a number may be an echo, too."""
+        return None if self._redactor.finds(b"%d" % length) else length
+
     @property
     def _last(self) -> bool:
         return not self._asked.done
@@ -145,7 +149,8 @@ class ProxiedResponse:
         if await self._whole(call, headers, kind, unpacking, early):
             return
         assert isinstance(self._redactor, StreamRedactor)
-        await self._reply.begin(self._report.status, headers, -1 if length is None else length, last=self._last)
+        told = -1 if length is None or self._told(length) is None else length
+        await self._reply.begin(self._report.status, headers, told, last=self._last)
         stream = RedactedStream(self._redactor)
         for piece in early:
             await self._give(stream.feed(piece))

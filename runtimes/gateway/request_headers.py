@@ -14,7 +14,7 @@ import hashlib
 import re
 from collections.abc import Container, Iterable, Mapping
 
-from policies.services import overrides
+from policies.services import outer_name, overrides
 from runtimes.gateway.admission import No, Refused
 from runtimes.gateway.head import CREDENTIALS, OVERRIDES, Head
 from runtimes.gateway.plan import MethodRule
@@ -187,9 +187,14 @@ def check_overrides(head: Head, names: Iterable[str]) -> None:
 
 
 def carries_credential(name: str, *more: str) -> bool:
-    """Whether a query's parameter or a body's field by that name is a credential, wherever the service looks first."""
-    plain = re.sub(r"[\s_\-.]", "", name.partition("[")[0].casefold())
-    return plain in _CREDENTIAL_NAMES or plain in more
+    """Whether a query's parameter or a body's field by that name is a credential, wherever the service looks first.
+    `more`: names that are one here, too."""
+    plain = _bare_field(name)
+    return plain in _CREDENTIAL_NAMES or plain in map(_bare_field, more)
+
+
+def _bare_field(name: str) -> str:
+    return re.sub(r"[\s_\-.]", "", outer_name(name).casefold())
 
 
 def has_meaning(name: str) -> bool:

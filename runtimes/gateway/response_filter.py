@@ -32,7 +32,7 @@ _FAMILIES = re.compile(
     r"|openai-[a-z-]{1,40}|anthropic-[a-z-]{1,40}"
 )
 _ADDRESSES = re.compile(r"link|refresh|(?:.*-)?(?:url|uri|href|location|link)")
-_LINK = re.compile(r"<(?P<address>[^<>]{0,8192})>[^<>]*")
+_LINK = re.compile(r"<(?P<address>[^<>]{0,8192})>(?P<more>[^<>]*)")
 _NEVER = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature|encryption")
 _VISIBLE = re.compile(r"[\x20-\x7e]{0,8192}")
 _JSON = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
@@ -54,7 +54,7 @@ def planned_headers(headers: Headers, text: Callable[[str], str]) -> list[tuple[
     return [
         (name, text(value))
         for name, value in headers
-        if (name in _PLANNED or _RATE.fullmatch(name)) and _VISIBLE.fullmatch(value)
+        if (name in _PLANNED or _RATE.fullmatch(name)) and _VISIBLE.fullmatch(value) and text(name) == name
     ]
 
 
@@ -71,7 +71,8 @@ def passed_headers(
     withheld: list[str] = []
     for name, value in headers:
         # A name can be an echo, too. (Its letters have lost their case, so no digits are in one that passes.)
-        if not (_passes(name, value) or (name in more and _VISIBLE.fullmatch(value))) or text(name) != name:
+        passes = _passes(name, value) or (name in more and "cookie" not in name and _VISIBLE.fullmatch(value))
+        if not passes or text(name) != name:
             continue
         if _is_address(name, value):
             kept = _covered(name, value, base, covers)
@@ -103,7 +104,8 @@ def _is_address(name: str, value: str) -> bool:
 def _covered(name: str, value: str, base: str, covers: Callable[[str], bool]) -> str:
     """What of an address's header may be passed on."""
     if name == "link":
-        parts = [match for match in _LINK.finditer(value) if covers(urljoin(base, match["address"]))]
+        found = (match for match in _LINK.finditer(value) if "//" not in match["more"])  # `anchor` is an address, too
+        parts = [match for match in found if covers(urljoin(base, match["address"]))]
         return ", ".join(match[0].rstrip(", ") for match in parts)
     return value if covers(urljoin(base, value)) else ""
 

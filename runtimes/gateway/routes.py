@@ -21,7 +21,9 @@ Template = Sequence[str | Slot]
 # For each part of a template: the segments that it took.
 Taken = tuple[tuple[str, ...], ...]
 
-_HIDDEN = frozenset({"graphql", "graphiql", "batch", "$batch", "_batch", "bulk", "_bulk", "_msearch", "jsonrpc", "rpc"})
+_HIDDEN = frozenset(
+    {"graphql", "graphiql", "gql", "batch", "$batch", "_batch", "bulk", "_bulk", "_msearch", "jsonrpc", "rpc"}
+)
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}|%u[0-9A-Fa-f]{4}|&#|\\")
 _VERB = re.compile(r":[A-Za-z][A-Za-z0-9_.\-]*\Z")
 _FORMS = (".json", ".xml", ".html", ".csv", ".txt", ".js", ".rss", ".atom", ".yaml", ".yml", ".pdf")
@@ -240,7 +242,7 @@ def whole(rule: MethodRule) -> Template:
 
 
 def is_graphql(rule: MethodRule) -> bool:
-    return bool(rule.path) and isinstance(last := rule.path[-1], str) and last.casefold() == "graphql"
+    return bool(rule.path) and isinstance(last := rule.path[-1], str) and without_suffix(_folded(last)) == "graphql"
 
 
 def _never_closer(ours: Template, other: Template) -> bool:

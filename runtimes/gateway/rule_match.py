@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from policies.accounts import Origin
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical
+from policies.services import outer_name
 from runtimes.gateway import bodies
 from runtimes.gateway.admission import (
     Admission,
@@ -368,7 +369,7 @@ class RulePolicy(Policy):
             raise bodies.misplaced("the body")
         bodies.check_names(rule, names)
         for name in names if not (rule.read or rule.any_query) else ():
-            if is_key(name) and name not in rule.fields:
+            if is_key(outer_name(name)) and name not in rule.fields:
                 hint = f"Write the name {name[:60]} out in the program, or leave it out."
                 raise refuse("field", f"by the field {name[:60]} it could be taken for an earlier request", hint=hint)
         bodies.check_fields(rule, content, admission.query, rule.must)
@@ -403,9 +404,10 @@ def _content(admission: Admission, body: bytes) -> bodies.Content:
 
 
 def _check_query(rule: MethodRule, query: Pairs) -> None:
+    own = (rule.credential_name,) if rule.credential_at == "query" else ()
     for name, value in query:
         if (carries_credential(name) and not rule.query.get(name)) or (
-            carries_credential(name, "token", "key") and name not in rule.query
+            carries_credential(name, "token", "key", *own) and name not in rule.query
         ):
             raise refuse("credential", f"a credential that isn't the vault's, in the parameter {name}")
         if name not in rule.query and not rule.any_query:

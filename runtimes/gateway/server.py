@@ -223,7 +223,8 @@ class ActionServer:
         first = raw.partition(b"\r\n")[0].decode("latin-1").split(" ")
         target = (first[1] if len(first) > 1 else "").partition("?")[0]
         no = error.no if isinstance(error, Refused) else No(error.message, kind="head")
-        where = f"{origin or ''}{target}"
+        # What isn't a path must not read on as a part of the host.
+        where = f"{origin or ''}{target}" if target.startswith("/") else f"{origin or ''} {target}".strip()
         await self._reporter.refused(first[0], where, no)
         body = refusal_body(no, escape(first[0]), where)
         await ClientResponse(client).whole(no.status, JSON, body, last=True)

@@ -8,6 +8,7 @@ characters, anything beyond ASCII that isn't percent-encoded UTF-8.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from urllib.parse import quote, unquote_to_bytes
 
@@ -89,9 +90,16 @@ def check_segment(segment: str, *, may_be_empty: bool = False) -> str:
         raise BadTarget("a path segment is too long")
     if _CONTROL.search(segment):
         raise BadTarget("a path segment holds a control character")
-    if any(piece in (".", "..") for piece in re.split(r"[/\\]", segment)):
+    if any(is_dots(piece) for piece in re.split(r"[/\\]", segment)):
         raise BadTarget("a path segment is a dot segment")
     return segment
+
+
+def is_dots(piece: str) -> bool:
+    """Whether a server may read it as a dot segment: some leave out blanks, and characters that nobody sees."""
+    if "." not in piece:
+        return False
+    return "".join(char for char in piece if unicodedata.category(char) not in ("Zs", "Cf")) in (".", "..")
 
 
 def decode_query(query: str, *, form: bool = False, ordered: bool = False) -> tuple[tuple[str, str], ...]:

@@ -32,6 +32,7 @@ from policies.services import Expect, Location, Method, Placement, Risk, Service
 from policies.stages import MAX_VALUE
 from runtimes.gateway.plan import CredentialPlace, PlannedRequest, Ref
 from runtimes.gateway.plan_check import overriding
+from runtimes.gateway.urls import is_dots
 from runtimes.rest.mime import letter
 from runtimes.rest.path_owner import HOLE, check_path_owner
 from runtimes.rest.placed_values import each, flat, parts, queries, whole
@@ -148,7 +149,7 @@ def check_segment(where: str, text: str, *, foreign: bool = False) -> None:
     a value that a service supplied (`foreign`) holds no slash at all and is at most 512 long.
     """
     parts = re.split(r"[/\\]", text)
-    if not text or any(part in ("", ".", "..") for part in parts) or _CONTROL.search(text):
+    if any(not part or is_dots(part) for part in parts) or _CONTROL.search(text):
         raise InvalidInput(f"{where}: {text[:80]!r} can't stand in a path.")
     if foreign and (len(parts) > 1 or len(text) > 512):
         raise InvalidInput(f"{where}: {text[:80]!r}, which the service supplied, can't stand in a path.")
@@ -228,7 +229,7 @@ def _filled(method: Method, hole: re.Match[str], arguments: Mapping[str, Any], *
 def _check_part(where: str, part: str) -> None:
     """A part of a name that is sent with its slashes: nothing in it may end the path, or read as a dot segment."""
     decoded = unquote(part)
-    if set(part) & set("?#\\") or decoded in (".", "..") or set(decoded) & set("/\\"):
+    if set(part) & set("?#\\") or is_dots(decoded) or set(decoded) & set("/\\"):
         raise InvalidInput(f"{where}: {part[:80]!r} can't stand in a path.")
 
 

@@ -230,6 +230,7 @@ async def test_a_target_that_names_another_host(scene: Scene, target: str) -> No
     result = await scene.attack(_within(scene, target))
     assert b"403" in result.got
     assert "a request's target is a path" in result.reasons
+    assert result.watch.refusals[0].target == f"{scene.origin}{'' if target[0] == '/' else ' '}{target}"
     assert not scene.good.seen
     assert b" 200 " in (await scene.attack(_within(scene, target), unsafe.UnsafeWithoutTargetForm)).got
 

@@ -265,11 +265,11 @@ class Container:
         with sock:
             with contextlib.suppress(OSError):
                 sock.sendall(data)
-            sock.settimeout(3)
             got = b""
             with contextlib.suppress(OSError):
                 while chunk := sock.recv(65536):
                     got += chunk
+                    sock.settimeout(3)  # the first may take long; after it a connection that stays open says no more
             return got
 
     def request(

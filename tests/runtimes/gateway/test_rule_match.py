@@ -393,6 +393,26 @@ def test_a_parameter_that_is_a_credential_is_none_of_the_rule_s() -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["appid", "APPID", "[appid]", "appid]", "app_id", "[access_token]", "_method]", ".method"]
+)
+def test_a_free_query_has_no_name_that_a_server_takes_for_a_credential_or_an_override(name: str) -> None:
+    one = rule(
+        0, "GET", "x", any_query=True, credential_at="query", credential_name="appid", credential_format="{secret}"
+    )  # fmt: skip
+    plan, mine = replace(PLAN, rules=(one,)), f"appid={MARKS[WORK]}"
+    assert isinstance(admit(f"GET /api/x?{mine}&[page]=2", plan=plan), Admission)
+    assert isinstance(admit(f"GET /api/x?{mine}&{name}=other", plan=plan), No)
+
+
+@pytest.mark.parametrize("last", ["graphql", "GraphQL", "graphql.json", "graphql.XML"])
+def test_graphql_by_each_of_its_names_needs_a_query(last: str) -> None:
+    plan = replace(PLAN, rules=(rule(0, "POST", "admin", last, body_format="json", fields={"query": ()}),))
+    found = judge(f"POST /api/admin/{last}", W, body=b'{"query":"mutation{x}"}', plan=plan)
+    assert isinstance(found, No)
+    assert found.kind == "graphql"
+
+
+@pytest.mark.parametrize(
     ("kind", "body"),
     [
         ("application/json", b'{"a":[' + b"[]," * 400_000 + b"1]}"),

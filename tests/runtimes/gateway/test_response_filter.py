@@ -1,0 +1,93 @@
+"""What of an answer's head a container gets, without a wire."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+import pytest
+
+from runtimes.gateway.admission import Admission
+from runtimes.gateway.http_client import BadAnswer, UpstreamRequest
+from runtimes.gateway.http_server import ClientConnection, ClientResponse, RequestBody
+from runtimes.gateway.proxy_response import LargeAnswers, ProxiedResponse
+from runtimes.gateway.redactor import Redactor
+from runtimes.gateway.report import Reporter, RequestReport
+from runtimes.gateway.response_filter import passed_headers, planned_headers
+from runtimes.gateway.rule_match import RulePolicy
+from runtimes.gateway.stream_redactor import StreamRedactor
+from tests.runtimes.gateway.ruled import CHAT, PLAN, asked, bearer
+from tests.runtimes.gateway.support import Watch
+
+ASKED = "https://chat.example/api/channels/c/messages"
+HEX = "0123456789abcdef0123456789abcdef"
+NUMBER = "9007199"
+
+
+def test_an_address_beside_a_link_s_own_is_withheld_with_it() -> None:
+    covers = RulePolicy(PLAN).covers
+    next_, other = f'<{ASKED}?limit=1>; rel="next"', "https://files.example/a?sig=b"
+    said = f'{next_}, <{ASKED}?limit=2>; rel="last"; anchor="{other}", <{other}>; rel="up"'
+    assert passed_headers([("link", said)], ASKED, covers, str) == (
+        [("link", next_), ("x-goex-withheld", "link")], ""
+    )  # fmt: skip
+
+
+def test_a_document_that_names_a_cookie_opens_none() -> None:
+    """An imported document may call any header an argument; those are passed on beside the usual ones."""
+    headers = [("set-cookie", "sid=session-of-the-account"), ("x-wanted", "1")]
+    found = passed_headers(headers, ASKED, RulePolicy(PLAN).covers, str, ("set-cookie", "x-wanted"))
+    assert found == ([("x-wanted", "1")], "")
+
+
+def test_no_echo_is_a_header_s_name() -> None:
+    text = Redactor([HEX.encode()]).text
+    assert planned_headers([(f"x-ratelimit-{HEX}", "1"), ("ratelimit-reset-2", "1")], text) == [
+        ("ratelimit-reset-2", "1")
+    ]
+
+
+class Played:
+    """A stream that says what is there, and keeps what is written."""
+
+    def __init__(self, said: bytes = b"") -> None:
+        self._said = said
+        self.written = b""
+
+    def ready(self) -> bytes | None:
+        said, self._said = self._said, b""
+        return said
+
+    async def read(self) -> bytes:
+        return self.ready() or b""
+
+    async def readable(self) -> None:
+        pass
+
+    async def write(self, data: bytes) -> None:
+        self.written += data
+
+
+async def given(method: str, answer: bytes) -> bytes:
+    """What the container gets of an answer, with a secret that is a number."""
+    policy, box = RulePolicy(PLAN), Played()
+    admission = policy.admit(asked("GET /api/users/u1", bearer()))
+    assert isinstance(admission, Admission)
+    admission = replace(admission, rule=replace(admission.rule, method=method))
+    call, client = UpstreamRequest(Played(answer), CHAT), ClientConnection(box)
+    await call.begin(method, admission.target, (), None)
+    reporter = Reporter(Watch().observer(), policy)
+    report = RequestReport(reporter, admission, StreamRedactor([NUMBER.encode()]))
+    body, reply = RequestBody(client, admission.asked.head), ClientResponse(client)
+    response = ProxiedResponse(admission, client, body, reply, report, (), LargeAnswers())
+    with contextlib.suppress(BadAnswer):  # a body that isn't as long as it says is cut off
+        await response.forward(call)
+    return box.written
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+async def test_no_echo_is_a_body_s_length(method: str) -> None:
+    for length, told in ((NUMBER, False), ("9007198", True)):
+        found = await given(method, f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode())
+        assert found.startswith(b"HTTP/1.1 200 ")
+        assert (f"content-length: {length}".encode() in found, length.encode() in found) == (told, told)
