@@ -45,6 +45,8 @@ _MOST_LOOKS = 8  # of one agent at once
 _MOST_HANGING = 2  # of one agent that don't end when they are killed
 _ENDING = 0.5  # seconds, for one that was killed
 _HOME = re.compile(r"(?<![\w/~.\\-])~(/[^\s'\"`;|&()<>]*|(?=[\s'\";|&()<>]|$))")
+# A host that an address in a command names, without its quotes; "" for what takes one as a bare word.
+_HOST = re.compile(r"://(?:[^\s/@]*@)?([^\s/:?#|;&)<>]+)|\b(?:curl|wget)\b")
 _looking: Counter[str] = Counter()
 _hanging: dict[str, list[asyncio.subprocess.Process]] = {}
 _INSTEAD = (
@@ -102,6 +104,9 @@ async def judged(
             return pb.JudgeReply(verdict=verdict, reason=why, rules=names)
     if refused is not None:
         return refused
+    hosts = _HOST.findall(re.sub(r"['\"\\]", "", request.program)) if request.kind == "shell" else ()
+    if any(core.settings.confinement.refuses_host(host or "?") for host in hosts):
+        return pb.JudgeReply(verdict="ask", reason="This may reach a host that actions aren't confined to.")
     if places.unknown and core.settings.confinement.folders:
         return pb.JudgeReply(
             verdict="ask", reason="Where a path of this leads can't be found out, and folders are confined."

@@ -11,7 +11,8 @@ from functools import cache
 # and so on likewise; `-long` where options have one dash. `*`: the other words are any texts, for they are names or
 # data. `~`: any options, plain but for those named. `+`: a command follows, `+1`: behind one word. `!`: a program.
 # `^x`: no word that this pattern fits, for with it the command runs a program that is named or typed in, reads names
-# from a list, or follows links.
+# from a list, follows links, or changes what isn't the folder's: another machine, an account, all of this one's user.
+# Such a pattern holds for the commands of a command, too.
 _TABLE = r"""
 basename: as:z *
 base64: dw: --decode --wrap= *
@@ -78,7 +79,10 @@ rg: --line-number --files-with-matches --ignore-case --fixed-strings --word-rege
 rg: --regexp# --file= --color= --sort= --max-depth= --json --stats --type-not= --iglob# --vimgrep --only-matching *
 jq: rsnceCMSj --arg --argjson --raw-output --slurp --compact-output --exit-status --null-input --sort-keys --tab *
 ps: aAeflxuwwo:p:C:U:u:H --sort= * ^[A-Za-z]*e[A-Za-z]*|.*environ.*
-which type whereis uname whoami id hostname nproc uptime free arch groups tty locale pgrep kill pkill killall lsof ss: ~
+which type whereis uname whoami id hostname nproc uptime free arch groups tty locale pgrep kill lsof ss: ~
+kill: ^-0*1
+hostname: ^[^-].*|-\w*[bF].*|--(?:b|fi).*
+date: ^-[uR]*s.*|--s.*|\d{8}(?:\d\d){0,2}(?:\.\d\d)?
 netstat umask ulimit wait bg fg: ~
 jobs: lprs
 time command: p+
@@ -119,38 +123,68 @@ pip3/list pip3/show pip3/freeze pip3/uninstall uv/pip/install uv/pip/list uv/pip
 npm: vC:w:s --version --prefix= --silent --workspace=
 pnpm: vrC:F: --version --filter= --recursive --prefix= --dir=
 yarn uv poetry docker: v --version
-docker/compose docker-compose: f:p: --file= --project-name= --profile=
+docker/compose docker-compose: f: --file= --profile= --env-file=
 npm/test npm/t npm/run npm/run-script npm/start npm/ci npm/install npm/i npm/add npm/ls npm/list npm/outdated: ~
 npm/view npm/info npm/audit npm/version npm/uninstall npm/remove npm/update npm/prune npm/pack npm/why npm/root: ~
-npm/build npm/link npm/dedupe npm/bin npm/init npm/search pnpm/test pnpm/run pnpm/start pnpm/install pnpm/i pnpm/add: ~
+npm/build npm/dedupe npm/bin npm/init npm/search pnpm/test pnpm/run pnpm/start pnpm/install pnpm/i pnpm/add: ~
 pnpm/remove pnpm/ls pnpm/list pnpm/build pnpm/lint pnpm/update pnpm/why pnpm/outdated pnpm/dev pnpm/typecheck: ~
 pnpm/format yarn/test yarn/start yarn/install yarn/add yarn/remove yarn/build yarn/lint yarn/dev yarn/why: ~
-yarn/typecheck yarn/format yarn/upgrade yarn/list yarn/info yarn/workspace yarn/init poetry/install poetry/add: ~
+yarn/typecheck yarn/format yarn/upgrade yarn/list yarn/info yarn/init poetry/install poetry/add: ~
+yarn/workspace: +1 ^publish|global|owner|tag|log(?:in|out)|link|unlink|config|version
+npm/install npm/i npm/add npm/ci npm/uninstall npm/remove npm/update npm/prune npm/dedupe: ^-\w*g\w*|--g.*|--loca.*
+pnpm/install pnpm/i pnpm/add pnpm/remove pnpm/update bun/install bun/add: ^-\w*g\w*|--g.*
 poetry/remove poetry/update poetry/show poetry/lock poetry/build poetry/check poetry/env uv/sync uv/add uv/remove: ~
 uv/lock uv/venv uv/tree uv/build uv/python bundle/install: ~
 gcc g++ cc c++ clang clang++ zig nvcc: ^--?(?:wrapper|ld-path|options-file|optf|ccbin|compiler-bindir)(?:=.*)?
 ar: ^-?M
 gcc g++ cc c++ clang clang++ zig ld: ^.*(?:mri-script|error-handling-script).*
 ld: ^-c.*
-pytest py.test: ^--[tp]x.*|.*addopts=.+
+pytest py.test: ^--[tp]x.*|.*addopts=.+|--past.*
 pylint: ^--init-h.*
 mypy pyright: ^--python(?:-e|path).*
 clang-format: ^--?files(?:=.*)?
 java javac: ^-m|--module.*|(?:-J)?-XX:(?:Flags|VMOptionsFile|On).*|(?:jdk|sun|com[./]sun)[./].*
-mvn mvnw: ^.*(?:jshell|groovy|scm:|scm-plugin|[cC]onnectionUrl=).*
+mvn mvnw: ^.*(?:jshell|groovy|scm:|scm-plugin|[cC]onnectionUrl=).*|(?:site-)?deploy
+mvn mvnw: ^(?!-|(?:dependency|help|surefire|failsafe|spotless|checkstyle|jacoco|versions):|spring-boot:run$).+:.*
 rustc cargo: ^.*linker=.*|--(?:test-)?runtool.*
-cargo: --git= --config= ^--config=.*=.*|--git=(?!https?://).*
+cargo: qv --version --quiet --verbose --locked --offline --frozen --config= ^--config=.*=.*|--git=(?!https?://).*
+cargo/build cargo/b cargo/check cargo/c cargo/test cargo/t cargo/run cargo/r cargo/clippy cargo/fmt cargo/doc: ~
+cargo/bench cargo/add cargo/remove cargo/rm cargo/update cargo/tree cargo/metadata cargo/clean cargo/fetch cargo/init: ~
+cargo/new cargo/fix cargo/install cargo/rustc cargo/rustdoc cargo/vendor cargo/package cargo/search cargo/info: ~
+cargo/generate-lockfile cargo/nextest cargo/expand cargo/audit cargo/deny cargo/outdated cargo/machete cargo/xtask: ~
+cargo/llvm-cov cargo/+nightly/fmt cargo/+nightly/build cargo/+nightly/test cargo/+nightly/clippy cargo/+nightly/check: ~
+cargo/add cargo/install: --git=
+cargo/build cargo/check cargo/test cargo/run cargo/clippy cargo/doc cargo/bench cargo/install cargo/rustc: --config=
 rustc cargo ghc cabal stack nvcc swift/build swift/test swift/run: ^.*(?:-wrapper|-pgm|ld-path).*
 zig: ^--test-cmd.*
-terraform tofu: ^--?from-m.*
-dotnet: ^.*%.*|.*BuildEvent.*|.*(?:Exe|ToolPath|RunCommand)=.*
-go: ^.*extld.*|-w
+terraform tofu: v -chdir= -version --version ^--?(?:from-m|migr|force).*
+terraform/init terraform/plan terraform/validate terraform/fmt terraform/graph terraform/providers terraform/version: ~
+tofu/init tofu/plan tofu/validate tofu/fmt tofu/graph tofu/providers tofu/version: ~
+dotnet: --version --info --list-sdks ^.*%.*|.*BuildEvent.*|.*(?:Exe|ToolPath|RunCommand)=.*
+dotnet/build dotnet/test dotnet/run dotnet/restore dotnet/clean dotnet/publish dotnet/pack dotnet/format dotnet/new: ~
+dotnet/add dotnet/remove dotnet/list dotnet/sln dotnet/watch dotnet/msbuild dotnet/vstest dotnet/tool/restore: ~
+dotnet/ef/migrations/add dotnet/ef/migrations/list dotnet/ef/migrations/script: ~
+go: ^.*extld.*|-w|--?(?:mod|fuzz)?cache
 ghc stack mix: ^-(?:e|pgm).*|--eval.*|(?:.*,)?cmd,?.*
+mix: ^(?:.*,)?(?:(?:archive|escript|local)\.|hex\.(?!outdated|info|audit|search)).*
+stack cabal: ^upload|report
+dart flutter: ^publish|lish|uploader|token|global|log(?:in|out)
+composer: ^gl?|glo.*|-g.*|--g.*|self.*
 rails: ^c|r|db|dbconsole|.*https?:.*
 tox: ^-x.*|--ov.*
 pre-commit: ^try-repo|hazmat
-celery: ^multi
-nx: ^--commands?(?:=.*)?
+celery: A:b: --app= --broker=
+celery/worker celery/beat celery/status celery/report celery/events: ~
+mkdocs: qv
+mkdocs/build mkdocs/serve mkdocs/new twine/check buf/lint buf/build buf/generate buf/breaking buf/format: ~
+lerna/run lerna/bootstrap lerna/list lerna/ls lerna/changed lerna/diff lerna/info: ~
+prisma/generate prisma/validate prisma/format prisma/init prisma/migrate/dev prisma/migrate/status prisma/db/pull: ~
+wrangler/dev wrangler/types wrangler/build: ~ ^--r.*|-\w*r\w*
+astro: ^db|link|log(?:in|out)
+nx: ^--commands?(?:=.*)?|release|connect
+turbo: ^log(?:in|out)|link|unlink
+playwright: ^install-deps|--with-d.*
+ss: ^-\w*K\w*|--k.*
 jupyter-nbconvert: ^--std.*
 cloc: ^--?(?:li|vc|fo|conf|ext|exclude-l|diff-l).*
 deno/run deno/test deno/lint deno/fmt deno/check deno/task: ^(?:.*[=,])?(?:https?|npm|jsr):.*|--eval.*
@@ -162,26 +196,35 @@ jest vitest mocha playwright npm/test npm/t pnpm/test yarn/test bun/test: --grep
 go: -run# -bench#
 alembic: -m# --message#
 pytest py.test tox ruff black mypy pyright isort flake8 pylint bandit coverage pre-commit pyflakes ty alembic flask: ~
-uvicorn gunicorn celery django-admin sphinx-build mkdocs twine cython jupyter-nbconvert tsc eslint prettier jest: ~
-vitest mocha ava playwright cypress vite webpack rollup esbuild next nuxt turbo nx prisma biome stylelint storybook: ~
-knip lerna swc babel astro svelte-check vue-tsc wrangler cargo rustc rustfmt go gofmt golangci-lint mvn mvnw gradle: ~
-gradlew javac java dotnet zig swift/build swift/test swift/run swift/package gcc g++ cc c++ clang clang++: ~
-clang-format clang-tidy ld ar nm nvcc flex bison protoc buf rspec rubocop rails phpunit composer mix dart flutter: ~
-stack cabal ghc terraform tofu shellcheck shfmt dot hadolint actionlint yamllint markdownlint cloc tokei: ~
+uvicorn gunicorn django-admin sphinx-build cython jupyter-nbconvert tsc eslint prettier jest: ~
+vitest mocha ava playwright cypress vite webpack rollup esbuild next nuxt turbo nx biome stylelint storybook: ~
+knip swc babel astro svelte-check vue-tsc rustc rustfmt go gofmt golangci-lint mvn mvnw gradle: ~
+gradlew javac java zig swift/build swift/test swift/run swift/package gcc g++ cc c++ clang clang++: ~
+clang-format clang-tidy ld ar nm nvcc flex bison protoc rspec rubocop rails phpunit composer mix dart flutter: ~
+stack cabal ghc shellcheck shfmt dot hadolint actionlint yamllint markdownlint cloc tokei: ~
 docker/ps docker/images docker/logs docker/inspect docker/version docker/info docker/stats docker/top docker/port: ~*
 docker/start: a --attach
-docker/build docker/stop docker/restart docker/rm docker/rmi docker/pull docker/compose/up: ~
-docker/compose/down docker/compose/ps docker/compose/logs docker/compose/build docker/compose/pull: ~
-docker/compose/restart docker/compose/stop docker/compose/start docker/compose/config docker-compose/up: ~
-docker-compose/down docker-compose/ps docker-compose/logs docker-compose/build docker-compose/restart: ~
+docker/build: f:t:q --file= --tag= --target= --build-arg= --no-cache --pull --progress= --platform= --quiet --load
+docker/pull: ~
+docker/compose/up docker/compose/down docker/compose/ps docker/compose/logs docker/compose/build: dfqat?n:
+docker/compose/pull docker/compose/restart docker/compose/stop docker/compose/start docker/compose/config: dfqat?n:
+docker-compose/down docker-compose/ps docker-compose/logs docker-compose/build docker-compose/restart: dfqat?n:
+docker/compose/up docker-compose/up: dfqat?n: --detach --build --no-build --wait --force-recreate --no-deps
+docker/compose/up docker-compose/up: --remove-orphans --abort-on-container-exit --exit-code-from= --timeout= --scale=
+docker/compose/down docker-compose/down: --remove-orphans --timeout=
+docker/compose/logs docker-compose/logs: --follow --tail= --since= --until= --timestamps --no-color --no-log-prefix
+docker/compose/ps docker-compose/ps docker/compose/config: --all --quiet --services --format= --status= --filter=
+docker/compose/build docker-compose/build: --no-cache --pull --build-arg= --quiet --parallel --progress=
 kubectl/get kubectl/describe kubectl/top kubectl/logs: n:l: --namespace=
+kubectl/get kubectl/describe: ^(?i:(?:.*,)?secrets?(?:[/.,].*)?)
 kubectl/get: f:o:A --all-namespaces
 kubectl/describe: f:A --all-namespaces
 kubectl/logs: f --tail=
-gh/pr/view gh/pr/list gh/pr/create gh/pr/diff gh/pr/checks gh/pr/status gh/pr/comment gh/pr/edit gh/pr/merge: ~*
-gh/pr/review gh/pr/ready gh/pr/checkout gh/issue/view gh/issue/list gh/issue/create gh/issue/comment gh/issue/edit: ~*
-gh/issue/close gh/run/view gh/run/list gh/run/watch gh/run/rerun gh/repo/view gh/release/list gh/release/view: ~*
-gh/workflow/list gh/workflow/view gh/search gh/api gh/label/list: ~*
+gh/pr/view gh/pr/list gh/pr/create gh/pr/diff gh/pr/checks gh/pr/status gh/pr/checkout gh/issue/view: ~*
+gh/issue/list gh/run/view gh/run/list gh/run/watch gh/repo/view gh/release/list gh/release/view gh/workflow/list: ~*
+gh/workflow/view gh/search gh/label/list: ~*
+gh/pr/create: ^-\w*R.*|--repo.*
+gh/api: H:q:t:i --header= --jq= --template= --paginate --slurp --include --silent --cache= * ^(?i:.*override.*|graphql)
 gh/auth/status: h: --hostname= --active
 git: C: --no-pager --version
 git/status: sbuvz --short --branch --porcelain --untracked-files --ignored *
@@ -196,7 +239,7 @@ git/commit: aqsnvm#F:C:c: --amend --no-edit --no-verify --message# --all --signo
 git/commit: --author# --date# --fixup= --dry-run --reset-author *
 git/stash: m#uqpk --message# --include-untracked --keep-index --stat --index --all --patch *
 git/tag: am#dlfn? --list --delete --annotate --message# --sort= --points-at= --contains --force *
-git/push: uqfnvd --set-upstream --force --force-with-lease --tags --all --delete --dry-run --follow-tags --no-verify
+git/push: uqfnv --set-upstream --force --force-with-lease --tags --dry-run --follow-tags --no-verify ^\+?:.*|.*://.*
 git/pull: qrpv --rebase --no-rebase --ff-only --autostash --no-edit --tags --prune --ff --no-ff
 git/fetch: pqatnv --all --prune --tags --depth= --unshallow --dry-run --force
 git/clone: qb: --depth= --branch= --recursive --recurse-submodules --single-branch --no-tags --quiet
@@ -211,7 +254,7 @@ git/rev-parse git/symbolic-ref git/merge-base git/describe git/name-rev git/cat-
 git/ls-files: cdmoszutv --others --exclude-standard --cached --modified --deleted --stage --error-unmatch *
 git/blame: L:wMCselpe --porcelain --date= *
 git/grep: nilwEFPGcIhHLpqve#A:B:C: --cached --count --name-only --line-number --ignore-case --heading --break *
-git/remote git/remote/show git/remote/get-url git/remote/add git/remote/remove git/remote/set-url: v
+git/remote git/remote/show git/remote/get-url git/remote/add git/remote/remove: v
 git/remote/prune git/worktree/list git/worktree/remove git/worktree/prune: vf --force --porcelain
 git/worktree/add: b:fd --force
 git/config: l --list --local --get# --get-all#
@@ -256,6 +299,9 @@ def known() -> dict[str, Takes]:
             for each in said.split():
                 _add(takes, each)
     for name, takes in found.items():
+        for above in (each for each in found if name.startswith(f"{each}/")):
+            takes.refused += [each for each in found[above].refused if each not in takes.refused]
+    for name, takes in found.items():
         free = "*" in takes.marks
         if "~" in takes.marks and not free and name.partition("/")[0] not in _SCOPED:
             takes.refused.append(_LIST)
@@ -269,7 +315,7 @@ def known() -> dict[str, Takes]:
 @cache
 def groups() -> frozenset[str]:
     """Commands of which the first word is one, too."""
-    return frozenset(each.rpartition("/")[0] for each in known() if "/" in each)
+    return frozenset(each[: cut.start()] for each in known() for cut in re.finditer("/", each))
 
 
 def _add(takes: Takes, said: str) -> None:

@@ -35,6 +35,7 @@ _OUTSIDE = re.compile(
 )
 # In these words stands more than one can see: another person's home, what a glob finds outside.
 _HIDING = re.compile(r"(?:^|[=:,@;])~[^/=:,@;]|(?:^|[=:,@;])(?:/|~|\.\.).*[*?\[{]|[*?\[{].*/\.\.(?:/|$)", re.DOTALL)
+_HOME = re.compile(r"(?:^|[=:])~(?=:|$)")  # as a shell expands it, and not the end of a revision's name
 _TOP = re.compile(r":(?:/|\([^)]*top)")
 _SHOWN_HIDING = re.compile(r"\[|\{(?!\}$|\d+\})|\\[^;()!{}*?.+^$|<>&#'\",:=@-]", re.DOTALL)
 # Their first argument is a pattern or a program, where none but such options stand before it.
@@ -193,7 +194,8 @@ class _Reading:
             case "variable_assignment":
                 value = node.child_by_field_name("value")
                 given = word(value) if value is not None else None
-                self._names_all = self._names_all and (given is None or commands.assigned("", given.text))
+                name = text(node.child_by_field_name("name"))
+                self._names_all = self._names_all and (given is None or commands.assigned(name, given.text))
             case "string_content" if node.parent is not None and node.parent.type == "string":
                 self._within = self._within and not _OUTSIDE.search(text(node))  # beside what is expanded
                 self._word(node, Word(text(node), "", True), folders)
@@ -449,7 +451,8 @@ class _Reading:
             outside = posixpath.normpath(folder) != self._folder and not _within(folder, self._folder)
             if found.shown and ("*" in name or "?" in name):
                 self._globs[path] = None
-            if sure and ("/" in name or name == ".." or (outside and name == found.text != ".")):
+            leaves = "/" in name or name == ".." or (name == "~" and _HOME.search(found.text) is not None)
+            if sure and (leaves or (outside and name == found.text != ".")):
                 self._paths[path] = None
                 if not is_command:
                     self._not_run.add(path)

@@ -54,6 +54,16 @@ _OPTION = re.compile(r"-(?!\d+$|\s|$)")  # and not a number, the input or a list
 _CURL_HIDES = re.compile(
     r"(?:--[\w-]+=)?+(?:.*#\d|@|(?:ftp|dict|ldap|imap|smtp|pop3)\.|[^/]*[\[{]|(?!https?://|file://)[^/?]*:/)", re.I
 )
+# With these it sends more than an address and plain headers, which it may to this machine alone.
+_CURL_SENDS = frozenset({
+    "d", "F", "T", "b", "--data", "--data-raw", "--data-binary", "--data-urlencode", "--json", "--form", "--cookie",
+    "--upload-file",
+})  # fmt: skip
+_CURL_METHOD = re.compile(r"(?:^| )-(?:[\w#:]*?X|-request)[ =]?(\S*)")
+_CURL_HEADERS = re.compile(r"(?:-[\w#:]*H|--header=)?@")  # of a file
+_HERE = re.compile(
+    r"(?:https?://)?(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1\])(?::\d*)?(?:[/?#].*)?", re.I | re.DOTALL
+)
 # Commands of git of which the first word may be another machine, that ssh reaches, or this one.
 _FROM_HOSTS = frozenset({"clone", "fetch", "pull", "push", "ls-remote"})
 # Of awk: what runs, reads or writes another file than its words name.
@@ -68,6 +78,7 @@ _OF_PYTHON = frozenset({
     "unittest", "venv", "json.tool", "doctest", "compileall", "py_compile", "ensurepip", "site", "build", "virtualenv",
     "pycodestyle", "pydocstyle", "autopep8", "yapf", "sphinx", "django",
 })  # fmt: skip
+_RUN_AS_MODULES = frozenset({"pip", "celery", "mkdocs", "prisma", "twine"})  # commands of several words
 _MODULE = re.compile(r"-[A-Za-z]*m|--m(?:o\w*)?")  # of coverage
 _ACTIVATES = re.compile(r"(?:.*/)?bin/activate")
 _FETCH = frozenset({"npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn"})  # a package that they may run, too
@@ -76,27 +87,36 @@ _PROMPTS = frozenset({  # words of such tools with which they read a program, or
     "runner", "inspect", "debug", "--pd", "--pdb", "--repl", "--trace", "--interactive",
 })  # fmt: skip
 _PYTHONS = sys.stdlib_module_names | {"test"}  # modules that are always there
-# What those are told to import, of which they call a part, unless it is a file of settings.
-_CALLING = frozenset({"unittest", "uvicorn", "gunicorn", "flask", "celery", "manage.py", "django-admin", "django"})
-_IMPORTED = re.compile(r"(?:-\w|--[\w-]+=)?(\w+)[.:](?!(?:ini|ya?ml|json|toml|conf|pem|crt|key)$).*", re.DOTALL)
+# What those are told to import, of which they call a part, unless it is a file.
+_CALLING = frozenset({
+    "unittest", "uvicorn", "gunicorn", "flask", "celery", "manage.py", "django-admin", "django", "jupyter-nbconvert"
+})  # fmt: skip
+_IMPORTED = re.compile(
+    r"(?:-\w|--[\w-]+=)?(?:(?!.*://).*/(?=[^/]*:))?(?!uvicorn\.workers\.\w+$)"
+    r"(?![\w.]+\.(?:py|ini|ya?ml|json|toml|conf|pem|crt|key|env|log|txt|pid|sock|ipynb|html|md)$)"
+    r"([^\W\d]\w*)((?:\.\w+)*)(:(?!//)\D.*)?",
+    re.DOTALL,
+)
 # Packages that are fetched, of which the words are known, and scripts that projects have.
-_PACKAGE = re.compile(r"@(?:biomejs/biome|angular/cli|changesets/cli|tailwindcss/cli)(?:@[\w.^~-]+)?")
+_PACKAGE = re.compile(r"@(?:biomejs/biome|angular/cli|tailwindcss/cli)(?:@[\w.^~-]+)?")
 _SCRIPT = re.compile(
     r"(?:dev|start|serve|preview|build|clean|test|unit|e2e|lint|fix|format|fmt|check|type-?check|types"
     r"|ci|release|generate|codegen|migrate|seed|docs|storybook)(?:[:_-][\w:.-]+)?"
 )
 _RUNS = re.compile(r"-*(?:\S*:|tool)?exec\b")  # of mvn and go: so, too
 _DEEPEST = 8  # commands that run one another
+_MOST_PARTS = 3  # of a module's name, of which the first is to be found
 _TAR_LETTERS = re.compile(r"[cxtvzjJakpmO]*f?")
 # Variables by which a program is named, or found, or told what to run or to read first.
 _STEERS = re.compile(
     r"(?:GIT|LD|DYLD|BASH|NPM_CONFIG|SSH|GH|DOCKER|PERL5?|RUBY|TAR|GREP|RIPGREP|CURL|LESS|MAN|XDG_CONFIG)_?\w*|\w*(?:PAGER|"
     r"EDITOR|VISUAL|BROWSER|COMMAND|WRAPPER|SHELL|ASKPASS|_CMD|RSH|STARTUP|OPEN|CLOSE|OPTIONS|OPTS|_OPT|FLAGS|RUNNER|"
-    r"LINKER|RUSTC|RUSTDOC|CACHEPROG|BREAKPOINT|(?<!SKIP_)HOOKS|TOX_OVERRIDE)|(?!(?:EXTRA|BUILD|RUN|(?:PY)?TEST)_ARGS$)\w+_ARGS\w*"
+    r"LINKER|RUSTC|RUSTDOC|CACHEPROG|BREAKPOINT|(?<!SKIP_)HOOKS|TOX_OVERRIDE|_PROXY)|(?!(?:EXTRA|BUILD|RUN|(?:PY)?TEST)_ARGS$)\w+_ARGS\w*"
     r"|(?:UNZIP|GZIP|XZ|RSYNC)_?\w*|PATH|CDPATH|ENV|IFS|PS\d|WGETRC"
-    r"|MAKEFILES|ZDOTDIR|PYTHONHOME|PYTHONINSPECT|PYTHONSAFEPATH|COMPOSE_FILE",
+    r"|MAKEFILES|ZDOTDIR|PYTHONHOME|PYTHONINSPECT|PYTHONSAFEPATH|COMPOSE_(?:FILE|PROJECT_NAME)",
     re.IGNORECASE,
 )
+_LOADS = re.compile(r"(?:FLASK|UVICORN|CELERY|DJANGO)_\w+|\w*APP", re.IGNORECASE)  # what such a tool imports
 _TOLD = frozenset({"V", "v", "--version", "--test"})  # with which an interpreter reads no program from its input
 
 
@@ -130,6 +150,9 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
         return frozenset() if plain else None
     if (base == "trap" and texts[:1] and texts[0].startswith("-")) or depth > _DEEPEST or _hides(base, texts):
         return None
+    run = [base, *(each.rpartition("/")[2] for each in texts if base == "coverage")]
+    if not _CALLING.isdisjoint(run) and _calls(texts, needed):
+        return None
     if base == "tar" and texts and not texts[0].startswith("-"):
         if not _TAR_LETTERS.fullmatch(texts[0]):
             return None
@@ -153,6 +176,8 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
         if base == "esbuild" and not read.plain:
             return None  # it reads its input, which may import any file
         if base == "curl" and any(_CURL_HIDES.match(each) for at, each in enumerate(texts) if at not in read.found):
+            return None
+        if base == "curl" and _sends_elsewhere(texts, read):
             return None
         if base == "coverage" and (at := _behind_module(texts)):
             return _module(texts[at], texts[at + 1 :], at + 1, needed)
@@ -178,7 +203,8 @@ def _is_script(base: str, said: str) -> bool:
     name = said.rpartition("/")[2]
     if _SCRIPT.fullmatch(said):
         return True
-    if not said or "://" in said or name in known() or _VARIANT.sub("", name) in known():
+    commands = known().keys() | groups()
+    if not said or "://" in said or name in commands or _VARIANT.sub("", name) in commands:
         return False
     return base == "yarn" or "/" in said or re.search(r"\.[cm]?[jt]sx?$", said) is not None
 
@@ -187,8 +213,6 @@ def _hides(base: str, texts: list[str]) -> bool:
     """Whether a word of such a command holds more than its options tell."""
     said = " ".join(texts)
     if (base == "tar" and ":" in said) or (base == "jq" and _JQ_READS.search(said)):
-        return True
-    if (base in _CALLING or (base == "coverage" and "manage.py" in texts)) and _calls(texts):
         return True
     if (base == "go" and re.match(r"run .*@", said)) or (base == "cmake" and not _plain_make(texts)):
         return True
@@ -204,18 +228,26 @@ def _plain_make(texts: list[str]) -> bool:
 
 def assigned(name: str, value: str | None) -> bool:
     """Whether a variable with this value is known to make no program run, or be another. None: it is unknown."""
-    if value and re.match(r"(?!test:|http:)\w+:[A-Za-z_]", value) and _calls([value]):
-        return False  # what a FLASK_APP is
+    if value and _LOADS.fullmatch(name) and re.match(r"(?!.*://).*\w:[^\W\d]", value):
+        return False  # a part of a module, which is called
     return not (_STEERS.fullmatch(name) or (value and (_CUT.search(value) or _IS_PROGRAM.search(value))))
 
 
-def _calls(texts: list[str], needed: Needed | None = None) -> bool:
-    """Whether a part of Python's own modules may be called. That of a project's `test` isn't, where it is a package."""
-    found = {each[1] for each in map(_IMPORTED.fullmatch, texts) if each and each[1] in _PYTHONS}
-    if found == {"test"} and needed is not None:
-        needed.append(("test/__init__.py",))
-        return False
-    return bool(found)
+def _calls(texts: list[str], needed: Needed | None) -> bool:
+    """Whether a part of a module that isn't the folder's may be called. `needed` gets the files by which each is."""
+    for name, inner, entry in (each.groups() for each in map(_IMPORTED.fullmatch, texts) if each is not None):
+        if not (inner or entry):
+            continue
+        if needed is None or (name in _PYTHONS and name != "test"):
+            return True
+        if name == "test":  # which is Python's own, where it is no package
+            needed.append(("test/__init__.py",))
+            continue
+        path = f"{name}{inner}".split(".")[:_MOST_PARTS]
+        names = ["/".join(path[: at + 1]) for at in range(len(path))]
+        ends = (".py", "/__init__.py")
+        needed.append(tuple(f"{root}{each}{end}" for each in names for root in ("", "src/") for end in ends))
+    return False
 
 
 def _from_hosts(base: str, texts: list[str]) -> bool:
@@ -339,6 +371,15 @@ def _read(takes: Takes, texts: list[str], at: int, *, ends: bool = False, last: 
     return read
 
 
+def _sends_elsewhere(texts: list[str], read: _Words) -> bool:
+    """Whether a curl may change something, or send what a file holds, on another machine."""
+    others = [each for each in _CURL_METHOD.findall(" ".join(texts)) if each not in ("GET", "HEAD")]
+    sends = bool(read.seen & _CURL_SENDS) or any(_CURL_HEADERS.match(texts[at]) for at in read.found)
+    if not sends and not (read.seen & {"X", "--request"} and others):
+        return False
+    return bool(read.seen & {"x", "--url"}) or not all(_HERE.fullmatch(texts[at]) for at in read.plain)
+
+
 def _run(base: str, texts: list[str], read: _Words, needed: Needed | None) -> frozenset[int] | None:
     """The texts behind an interpreter's options."""
     rest = texts[read.at :]
@@ -370,7 +411,7 @@ def _module(name: str, rest: list[str], at: int, needed: Needed | None) -> froze
     if name == "compileall" and any(re.match(r"-[a-z]*i", each) for each in rest):
         return None  # a list of names
     marks = known().get(command, _NOTHING).marks
-    if command == "pip" or ("~" in marks and "*" not in marks):
+    if command in _RUN_AS_MODULES or ("~" in marks and "*" not in marks):
         inner = understood(command, rest, needed, 1)
         return None if inner is None else frozenset(at + each for each in inner)
     if name not in _OF_PYTHON:

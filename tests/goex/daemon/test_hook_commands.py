@@ -93,6 +93,7 @@ USUAL = [
     "bash -c 'diff -q f README'",
     "npx esbuild a.ts --outdir src/../dist",
     "npm install x@file:./sub", "uv run main.py", "git config user.email a@example.org", "git diff --exit-code",
+    "uvicorn tools.gen:app --port 80",
     "base64 f", "bun run tsc --noEmit", "bash -n run.sh", "npx @angular/cli new app", "yarn run tsc --noEmit",
 ]  # fmt: skip
 
@@ -252,6 +253,7 @@ RUN = [
     "NODE_OPTIONS=--import=data:text/javascript,x%28%29 npm test", "deno run -A data:text/javascript,x%28%29",
     "PYTEST_ADDOPTS=--pdb pytest < f", "nox -k '().__class__'", "mvn exec:exec -Dexec.executable=sh",
     "gradle -t '-Dorg.gradle.jvmargs=-XX:OnOutOfMemoryError=cat f'", "rsync -a localhost:kept/passwd .",
+    "uvicorn IPython:embed < f", "gh api -X DELETE repos/o/r", "docker rm x", "curl -T f https://h/x",
     "rsync -a . h:x", "git clone localhost:kept/x", "curl sftp://localhost/etc/passwd", "curl -o '#1' 'http://h/{f}'",
 ]  # fmt: skip
 
@@ -365,6 +367,23 @@ async def test_the_home_is_that_of_the_agent_s_user(project: tuple[Path, Path]) 
         assert await say(command, confined, rules=ALL, home="") in ("ask", "forbid")
     for command in ("git diff HEAD~1..HEAD~", "ls backup~", "make", "git show HEAD~:src/a.py"):
         assert await say(command, rules=ALL, home=str(kept.parent)) == "permit"
+
+
+@pytest.mark.parametrize("command", ["rm -rf ~", 'ls -R "~"', "dd if=f of=~", "cp -r src ~ < f", "PREFIX=~ make"])
+async def test_the_home_itself_is_judged(command: str, project: tuple[Path, Path]) -> None:
+    _, folder = project
+    only = ALL.replace("resource)", f'resource in Folder::"{folder}")')
+    assert await verdict(command, folder=str(folder), rules=only) not in ("permit", "instead")
+    rules = but(Path("/home/me"))
+    assert await verdict(command, folder=str(folder), rules=rules) == "forbid"
+
+
+async def test_a_host_that_a_command_names_is_judged_where_hosts_are_confined(project: tuple[Path, Path]) -> None:
+    _, folder = project
+    say = partial(verdict, confined=Confinement(hosts=("h",)), folder=str(folder), rules=ALL)
+    assert await say("git clone https://h/a") == "permit"
+    for command in ("git clone https://k/a", "git clone https:'//h@k/a'", "ls; curl k"):
+        assert await say(command) == "ask"
 
 
 async def test_another_shell_s_words_are_not_known(project: tuple[Path, Path]) -> None:
