@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 
 from policies.actions import Plan
-from policies.jsonvalue import canonical
+from policies.errors import GoexError
+from policies.jsonvalue import JsonObject, canonical, parse
 from policies.typed_json import to_json
 
 _DOMAIN = b"goex.v1.action\0"
+_LIMIT = 64 * 2**20  # stored plans come back whole
 
 
 def digest(plan: Plan, *, agent: str) -> str:
@@ -21,5 +23,18 @@ def digest(plan: Plan, *, agent: str) -> str:
 
     The session isn't part of it: an approval outlives a reconnect of the same agent.
     """
-    facts = {"agent": agent, **to_json(plan)}
-    return hashlib.sha256(_DOMAIN + canonical(facts)).hexdigest()
+    return _digest(to_json(plan), agent)
+
+
+def fits(text: str, wanted: str, *, agent: str) -> bool:
+    """Whether `text` is a plan as it was stored, with this digest; it may be one that only another version of GoEx can
+    read."""
+    try:
+        plan = parse(text, limit=_LIMIT)
+        return isinstance(plan, dict) and "agent" not in plan and _digest(plan, agent) == wanted
+    except GoexError:
+        return False
+
+
+def _digest(plan: JsonObject, agent: str) -> str:
+    return hashlib.sha256(_DOMAIN + canonical({"agent": agent, **plan})).hexdigest()

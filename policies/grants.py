@@ -36,11 +36,12 @@ class Grant:
     """One permission of one agent on one account, with its history.
 
     `constraints` maps an argument's name to the only value it may have; every call that uses the scope must
-    match. With `only` a call has no arguments but these, and `methods` are those that it holds for (empty: all that
-    the scope opens). `entries` are the hashes of catalog entries as they were when it was given: where there are any,
-    a method that isn't among them, or whose entry is another one now, isn't covered (`Grant.knows`). `digest` is set
-    exactly for once-grants, `session` for session grants and for a task's that its own agent proposed. `times` and
-    `within` are a task's: how often (0: any number), and the bounds of its arguments (None: any).
+    match. With `only` a call has no arguments but these and those that are `free`, which may be anything, and `methods`
+    are those that it holds for (empty: all that the scope opens). `entries` are the hashes of catalog entries as they
+    were when it was given: where there are any, a method that isn't among them, or whose entry is another one now,
+    isn't covered (`Grant.knows`). `digest` is set exactly for once-grants, `session` for session grants and for a
+    task's that its own agent proposed. `times` and `within` are a task's: how often (0: any number), and the bounds of
+    its arguments (None: any).
     """
 
     id: str
@@ -56,6 +57,7 @@ class Grant:
     constraints: Mapping[str, JsonValue] = field(default_factory=dict)
     methods: tuple[str, ...] = ()
     only: bool = False
+    free: tuple[str, ...] = ()
     entries: Mapping[str, str] = field(default_factory=dict)
     digest: str = ""
     session: str = ""
@@ -109,7 +111,8 @@ class Grant:
         return self.last_used or self.created
 
     def _arguments_match(self, need: Need) -> bool:
-        if self.only and any(arguments.keys() - self.constraints.keys() for arguments in need.arguments):
+        named = {*self.constraints, *self.free}
+        if self.only and any(arguments.keys() - named for arguments in need.arguments):
             return False
         if not self.constraints:
             return True

@@ -24,7 +24,7 @@ from goex.engine.rulebook import CATALOG_CHANGED
 from goex.journal.actions import ActionRow
 from goex.journal.chain import stamp
 from goex.rpc import goex_pb2 as pb
-from policies.actions import Plan, Revert, refers
+from policies.actions import OTHER_ARGUMENTS, Plan, Revert, refers
 from policies.databases import SERVICE
 from policies.decisions import Ask, Decision
 from policies.display_text import counted, escape, escape_name
@@ -214,10 +214,11 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
     else:
         only = f" Only {', '.join(grant.methods)}." if grant.methods else ""
         said = f"{who} may use {what} on account {escape_name(grant.account)} without asking.{only}"
-    names = ", ".join(grant.constraints)
-    if names:
-        alone = ", and no other arguments" if grant.only else ""
-        bound = f"Only with the values of {names} that it was given for{alone}."
+    held = [f"the values of {', '.join(grant.constraints)} that it was given for"] if grant.constraints else []
+    held += [f"any {', '.join(grant.free)}"] if grant.free else []
+    if held:
+        alone = ", and no other arguments" if grant.only and OTHER_ARGUMENTS not in grant.free else ""
+        bound = f"Only with {' and '.join(held)}{alone}."
     else:
         bound = "" if grant.service in ("files", SERVICE, CODE) else "Whatever the arguments are."
     lines = [said, bound] if bound else [said]

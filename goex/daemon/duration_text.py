@@ -133,11 +133,9 @@ def _held_to(need: Need) -> str:
     """The arguments that a grant on `need` is bound to, and whether there may be others."""
     limits = bounds(need, tuple(own(need)))
     said = "; ".join(f"{name} is {_value(value)}" for name, value in limits["constraints"].items())
-    names = set().union(*need.arguments) - limits["constraints"].keys()
-    if limits["only"]:
+    if not limits["free"]:
         return f" with exactly these arguments: {said}" if said else " without arguments"
-    free = f"; {', '.join(sorted(names))} may be anything" if names else ""
-    return f" where {said}{free}"
+    return f" where {said}; {', '.join(limits['free'])} may be anything"
 
 
 def _value(value: object) -> str:

@@ -3,7 +3,8 @@
 Rules: a yes counts where the chain, recomputed up to its head, confirms it and the plan's digest. Each no counts that
 the table still has: one too many only narrows. Of a denied call whose plan was too long to be kept it isn't known what
 it was, so its agent's yes counts nowhere on the services that it was for. A yes to a method that the imported catalog
-describes otherwise now was a yes to another one. A question that a grant settled by itself was answered by nobody.
+describes otherwise now was a yes to another one, and so was a yes to an earlier agent of the name. A question that a
+grant settled by itself was answered by nobody.
 """
 
 from __future__ import annotations
@@ -52,9 +53,14 @@ def answers(core: Core) -> tuple[Asked, ...]:
                 unknown.append((row.agent, None if services is None else frozenset(services)))
                 continue
             plan = _plan(action, digest, denied=answer == "no")
-            if plan is not None and (answer != "yes" or is_as_planned(core.catalog, plan)):
+            if plan is not None and (answer != "yes" or _holds(core, row, plan)):
                 found.append(Asked(agent=row.agent, plan=plan, answer=answer, at=moment(row.at)))
     return tuple(one for one in found if one.answer != "yes" or not _is_unknown(one, unknown))
+
+
+def _holds(core: Core, row: Row, plan: Plan) -> bool:
+    """Whether a yes says something of the agent and the methods that have these names now."""
+    return core.grant_store.named_since(row.agent) <= row.at and is_as_planned(core.catalog, plan)
 
 
 def _is_left_out(action: ActionRow | None, digest: str) -> bool:

@@ -1,8 +1,8 @@
 """What a yes gives: the four widths, which of them may be chosen, and the grants that each makes. Pure but for ids.
 
 Rules: a grant is for the needs that weren't covered when the person was asked, and for no other. One that is bound to
-arguments holds for the methods that were shown alone and, unless a value was let go, for no further argument. Where an
-answer fills in an argument there is no width but once: a reference says where a value comes from, not what it is.
+arguments holds for the methods and with the arguments that were shown alone. Where an answer fills in an argument there
+is no width but once: a reference says where a value comes from, not what it is.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ def made(
             why=row.id,
             constraints=limits.get("constraints", {}),
             methods=tuple(limits.get("methods", ())),
-            only=limits.get("only", False),
+            only=bool(limits),
+            free=tuple(limits.get("free", ())),
             entries={} if width is Width.ONCE else entries(need),
             digest=row.digest if width is Width.ONCE else "",
             session=row.session if width is Width.SESSION else "",
@@ -147,8 +148,8 @@ def made(
 
 
 def bounds(need: Need, bound: tuple[str, ...]) -> dict[str, Any]:
-    """What a grant on `need` is held to when these arguments are bound. Where `need` has none of them, its methods are
-    all that it is held to."""
+    """What a grant on `need` is held to when these arguments are bound: their values, its methods, and no arguments but
+    these and the `free` ones, which were shown too."""
     constraints = {name: value for name, value in own(need).items() if name in bound}
-    names: set[str] = set().union(*need.arguments)
-    return {"constraints": constraints, "methods": list(need.methods), "only": names == constraints.keys()}
+    free = sorted(set().union(*need.arguments) - constraints.keys())
+    return {"constraints": constraints, "methods": list(need.methods), "free": free}

@@ -51,6 +51,8 @@ def row_of(grant: Grant) -> dict[str, Any]:
 
 def _bounds(grant: Grant) -> dict[str, Any]:
     made = {"methods": grant.methods, "only": grant.only, "entries": grant.entries}
+    if grant.free:
+        made["free"] = grant.free
     of_task = {"times": grant.times, "within": grant.within}
     return {**made, **(of_task if grant.width is Width.TASK else {})}
 
@@ -73,6 +75,7 @@ def grant_from(row: Mapping[str, Any], uses: Mapping[str, Any] | None = None) ->
         constraints=json.loads(row["constraints"]),
         methods=tuple(bounds["methods"]),
         only=bounds["only"],
+        free=tuple(bounds.get("free", ())),
         entries=bounds["entries"],
         digest=row["digest"],
         session=row["session"],
@@ -94,4 +97,5 @@ def facts(grant: Grant) -> dict[str, Any]:
     row = row_of(grant)
     named = {name: row[name] for name in ("id", "service", "account", "scope", "width", "expires", "constraints")}
     made = {**named, "methods": list(grant.methods), "only": grant.only, "session": grant.session}
+    made |= {"free": list(grant.free)} if grant.free else {}
     return {**made, "times": grant.times, "within": grant.within} if grant.width is Width.TASK else made

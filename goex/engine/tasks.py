@@ -150,7 +150,14 @@ def _risk(core: Core, line: Allowance) -> Risk:
         table, _, verb = line.method.rpartition(":")
         if not table or not verb or "*" in line.method or not set(line.arguments or ()) <= {"rows"}:
             raise InvalidInput("A database's line is like orders:update, and its only argument is rows.")
-        return Risk.READ if verb in _READS else Risk.DELETE
+        if verb not in _READS:
+            return Risk.DELETE
+        if "any" not in (line.arguments or {}).get("rows", {"any": True}):
+            raise InvalidInput(
+                "`rows` bounds the rows that a statement changes, and this line only reads: it may read all of them.",
+                next_step="Leave rows out of lines that read.",
+            )
+        return Risk.READ
     method = core.catalog.method(f"{line.service}.{line.method}")
     core.catalog.check_callable(method.id)
     names = method.parameters.get("properties", {})

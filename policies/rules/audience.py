@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
+from urllib.parse import unquote
 
 from policies.actions import ANY_VALUE, refers
 from policies.jsonvalue import JsonObject, JsonValue
@@ -27,6 +29,8 @@ _RECIPIENTS = frozenset(
     }
 )  # fmt: skip
 _BETWEEN = re.compile(r"[\s<>,;\"()\[\]]+")  # what stands around addresses; splitting is linear, whatever is written
+_NAMED = re.compile(r"[^<>@]*<([^<>\s]+)>")  # an address with a name before it
+_IN_URL = re.compile(r"[?&=\s<>,;]+")  # the same in what follows mailto:
 _LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
 _TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
 _DEEPEST = 6  # levels of a schema that are looked at
@@ -98,9 +102,12 @@ def _declared(audience: tuple[Audience, ...], arguments: JsonObject) -> Recipien
 
 def _one(audience: Audience, arguments: JsonObject) -> Recipients:
     value = _filled(audience.of, arguments) if "{" in audience.of else _at(audience.of, arguments)
+    absent = Recipients(frozenset(filter(None, (audience.absent,))), said=audience.absent is not None)
     if value is _ABSENT:
-        return Recipients(frozenset(filter(None, (audience.absent,))), said=audience.absent is not None)
+        return absent
     found, later = _walked([(True, str(value).lower() if isinstance(value, bool) else value)])
+    if not found and not later:
+        return absent  # an empty list, or a text that names nobody: services take it for that
     said = True
     if audience.means:
         said = all(name in audience.means for name in found)
@@ -196,7 +203,17 @@ def _is_recipient(name: str) -> bool:
 
 
 def _addresses(text: str) -> Iterator[str]:
-    """`Ann <ann@example.org>, bob@example.org` as its addresses: each that anybody could read in it, since
-    services read such a text in ways of their own."""
-    found = [word for word in _BETWEEN.split(text) if "@" in word] if "@" in text else re.split(r"[,;\n]", text)
-    yield from (word for one in found if (word := one.strip().lower().removeprefix("mailto:")))
+    """`Ann <ann@example.org>, bob@example.org` as its addresses: each that anybody could read in it, since services
+    read such a text in ways of their own. Beside an address each word is one that isn't its name; of several @ in one
+    word each stands in one."""
+    for item in re.split(r"[,;\n]", text.lower()):
+        for word in _words(item.strip()) if "@" in text else (item.strip(),):
+            parts = word.split("@")
+            yield from map("@".join, pairwise(parts)) if len(parts) > 1 else filter(None, parts)
+
+
+def _words(item: str) -> Iterator[str]:
+    named = _NAMED.fullmatch(item)
+    for word in _BETWEEN.split(named[1] if named else item):
+        plain = word.removeprefix("mailto:")
+        yield from (plain,) if plain == word else _IN_URL.split(unquote(plain))

@@ -21,6 +21,15 @@ PEOPLE = Confinement(recipients=("*@example.org", "#ops"))
 DATA = Confinement(databases=("app", "test_*"), tables=("orders",), rows=100)
 MAIL = "gmail.users.messages.send"
 
+
+def invited(users: str) -> dict[str, Any]:
+    return {"call": "slack.conversations.invite", "arguments": {"channel": "#ops", "users": users}}
+
+
+def mailed(to: str) -> dict[str, Any]:
+    return {"call": MAIL, "arguments": {"to": [to], "body": "x"}}
+
+
 WITHIN: dict[str, tuple[Confinement, dict[str, Any]]] = {
     "no confinement": (NOT_CONFINED, {"folder": "/etc"}),
     "the folder itself": (FOLDERS, {"folder": "/home/you/docs"}),
@@ -32,6 +41,7 @@ WITHIN: dict[str, tuple[Confinement, dict[str, Any]]] = {
     "a host by pattern": (HOSTS, {"call": "slack.users.list", "hosts": ["api.example.org"]}),
     "files, where hosts are confined": (HOSTS, {"folder": "/x"}),
     "an allowed recipient": (PEOPLE, {"call": MAIL, "arguments": {"to": ["Bob <BOB@example.org>"], "body": "x"}}),
+    "addresses in one text": (PEOPLE, invited("mailto:ann@example.org, Ann Lee <ann@example.org>")),
     "a channel": (PEOPLE, {"call": "slack.chat.postMessage", "arguments": {"channel": "#ops", "text": "x"}}),
     "nobody": (PEOPLE, {"call": "slack.users.list"}),
     "allowed tables": (
@@ -65,6 +75,27 @@ OUTSIDE: dict[str, tuple[Confinement, dict[str, Any], str]] = {
         PEOPLE,
         {"call": MAIL, "arguments": {"to": ["a@example.org <eve@example.net>"], "body": "x"}},
         "eve@example.net",
+    ),
+    "an id beside an address": (PEOPLE, invited("U0EVE,ann@example.org"), "u0eve isn't"),
+    "an id behind an address": (PEOPLE, invited("ann@example.org U0EVE"), "u0eve isn't"),
+    "an @ of another alphabet": (PEOPLE, invited("eve\uff20example.net,ann@example.org"), "eve\uff20example.net isn't"),
+    "two @ in one word": (PEOPLE, mailed("eve@example.net|ann@example.org"), "eve@example.net|ann isn't"),
+    "a route": (PEOPLE, mailed("@example.net:ann@example.org"), "@example.net:ann isn't"),
+    "copies of an address's URL": (PEOPLE, mailed("mailto:eve@example.net?cc=ann@example.org"), "cc isn't"),
+    "a URL that is encoded": (PEOPLE, mailed("mailto:eve%40example.net?cc=ann@example.org"), "cc isn't"),
+    "nobody that a text names": (PEOPLE, invited(" , "), "isn't known"),
+    "an empty list, as if there were none": (
+        PEOPLE,
+        {"call": "google_drive.files.copy", "arguments": {"fileId": "1AbC", "parents": []}},
+        "isn't known",
+    ),
+    "guests who are told that they aren't any more": (
+        PEOPLE,
+        {
+            "call": "google_calendar.events.patch",
+            "arguments": {"eventId": "e1", "attendees": [{"email": "ann@example.org"}], "sendUpdates": "all"},
+        },
+        "isn't known",
     ),
     "one that an answer fills in": (
         PEOPLE,

@@ -256,9 +256,14 @@ async def test_a_value_that_was_let_go_may_be_anything_of_that_method(
     desk.answer(question, choice=Choice.ARGUMENTS, bound=("to",))
     await desk.until(desk.ask(program(2)), State.DONE)
     (grant,) = desk.core.grant_store.grants()
-    assert dict(grant.constraints) == {"to": "ops"}
-    other = need("/x", {"to": "ops", "text": "x"}, methods=("delete",))
-    assert not grant.covers(other, agent="bot", digest="", session="", now=desk.core.clock())
+    assert (dict(grant.constraints), grant.free) == ({"to": "ops"}, ("text",))
+    for other in (
+        need("/x", {"to": "ops", "text": "x"}, methods=("delete",)),
+        need("/x", {"to": "ops", "text": "x", "bcc": "eve"}),  # which nobody was shown
+        need("/x", {"to": "ops"}, {"to": "ops", "text": "x", "bcc": "eve"}),
+    ):
+        assert not grant.covers(other, agent="bot", digest="", session="", now=desk.core.clock()), other
+    assert grant.covers(need("/x", {"to": "ops"}), agent="bot", digest="", session="", now=desk.core.clock())
 
 
 async def test_nothing_is_bound_to_what_has_no_one_value(
@@ -284,8 +289,8 @@ def test_each_need_is_bound_to_its_own_values() -> None:
     assert bindable(plan) == ("channel", "text", "to")
     assert bindable(replace(plan, needs=(mail, need("/c")))) == ()
     names = bindable(plan)
-    assert bounds(mail, names) == {"constraints": {"to": "x", "text": "y"}, "methods": ["run"], "only": True}
-    assert bounds(chat, names) == {"constraints": {"channel": "c"}, "methods": ["run"], "only": False}
+    assert bounds(mail, names) == {"constraints": {"to": "x", "text": "y"}, "methods": ["run"], "free": []}
+    assert bounds(chat, names) == {"constraints": {"channel": "c"}, "methods": ["run"], "free": ["text"]}
 
 
 async def test_a_grant_is_for_what_was_not_granted_yet(

@@ -51,6 +51,15 @@ async def test_the_guides_line_for_a_folder_can_be_proposed(desk: Desk) -> None:
     assert '"arguments": {}, "times"' in refused.value.next_step
 
 
+async def test_a_bound_of_changed_rows_is_none_of_what_is_read(desk: Desk) -> None:
+    """The line would say "rows at most 10", and any number of rows would be read."""
+    asked = await desk.asked(replace(GIVEN, agent=""), ASKS)
+    line = Allowance(service="db", method="orders:select", account="shop", arguments={"rows": {"most": 10}}, times=1)
+    with pytest.raises(InvalidInput, match="only reads") as refused:
+        plan_of(desk.core, replace(GIVEN, agent="", allows=(line,)), desk.core.actions.get(asked.action_id))
+    assert "Leave rows out" in refused.value.next_step
+
+
 @pytest.mark.promise(24)
 async def test_a_task_for_an_agent_that_is_removed_waits_for_no_other_of_its_name(desk: Desk) -> None:
     store = desk.core.grant_store

@@ -147,7 +147,9 @@ class Clock:
 
 
 LONG = replace(GRANT, expires=NOW + timedelta(days=365))
-BOUND = replace(LONG, constraints={"to": "ops"}, methods=("send",), only=True, entries={"send": "e" * 64})
+BOUND = replace(
+    LONG, constraints={"to": "ops"}, methods=("send",), only=True, free=("text",), entries={"send": "e" * 64}
+)
 
 
 def lapsing(journal: Journal, clock: Clock, *given: Grant) -> GrantStore:

@@ -71,6 +71,13 @@ async def test_nothing_is_suggested_beside_what_was_denied_and_not_kept(desk: De
     assert ("bot", "github", "no") in told(desk), "what was denied and kept is told as it was"
 
 
+async def test_a_yes_to_an_earlier_agent_of_the_name_says_nothing_of_this_one(desk: Desk, asks: Any) -> None:
+    await asks("slack", "a", yes=True)
+    await asks("github", "a", yes=False)
+    desk.core.grant_store.add_agent("bot", by="the person")
+    assert told(desk) == {("bot", "github", "no")}
+
+
 async def test_a_denied_plan_that_another_took_the_place_of_is_no_answer(desk: Desk, asks: Any) -> None:
     await asks("slack", "a", yes=True)
     denied = await asks("slack", "a long text " * 3000, yes=False)
