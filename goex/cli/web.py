@@ -32,11 +32,12 @@ def web(
     another link to the same page. --phone makes a link for your phone, and a QR code of it where qrencode is installed.
     """
     import asyncio
+    from urllib.parse import urlsplit
 
     from goex.browser import lead_browser
     from goex.cli.connect import connect, paths
     from goex.config import load
-    from goex.page_address import OLD_HOST
+    from goex.page_address import OLD_HOST, page_origin
     from goex.web.access import LINK_SECONDS
     from goex.web.server import running_link, serve
     from policies.errors import Conflict, InvalidInput
@@ -46,9 +47,13 @@ def web(
     out = Output(as_json)
     places = paths()
     config = load(places.config_file).web
+    # Where the page was for all to foresee, another user may have left a script: --localhost takes a free port.
+    wanted = port if port is not None else 0 if old else config.port
     at = config.public_url if phone else ""
     if phone and not at:
         raise InvalidInput("There is no [web] public_url in config.toml.", next_step="See docs/guides/approvals.md.")
+    if phone and wanted != config.port:
+        raise InvalidInput("A tunnel leads to [web] port alone.", next_step="Leave --port and --localhost out.")
 
     with ExitStack() as ending:
 
@@ -70,15 +75,17 @@ def web(
                     opening.join()
 
         if link := running_link(places, at):
-            if not at and old != link.startswith(f"http://{OLD_HOST}:"):
+            here = urlsplit(page_origin(places.web_key))
+            elsewhere = here.port != config.port if at else old != (here.hostname == OLD_HOST)
+            if elsewhere:
                 raise Conflict("The page runs at another address.", next_step="End it where it runs, then try again.")
             tell(link, LINK_SECONDS)
             return
         connect(out).close()  # so that there is a daemon, and its socket is ours
         with suppress(KeyboardInterrupt):
-            # Where the page was for all to foresee, another user may have left a script: --localhost takes a free port.
-            wanted = port if port is not None else 0 if old else config.port
-            asyncio.run(serve(places, wanted, config.public_url, tell, at=at, old=old))
+            # At another port nobody comes through the tunnel but whoever has its port.
+            public = config.public_url if wanted == config.port else ""
+            asyncio.run(serve(places, wanted, public, tell, at=at, old=old))
 
 
 def _show_as_picture(link: str) -> None:

@@ -20,6 +20,13 @@ from goex.loopback import IPV4
 MOST_OPEN = 32  # an eighth of the connections that all together have
 MOST_SESSIONS = 64  # as many as the daemon keeps of one agent (`goex.engine.peers`)
 PATH = "/mcp"
+RETRY_SECONDS = 5
+
+
+def refused(said: str, status: int) -> Response:
+    """What a client reads of a refusal that ends by itself, and shows."""
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": said}}
+    return JSONResponse(error, status_code=status, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
 class Shares:
@@ -38,9 +45,8 @@ class Shares:
             await self._app(scope, receive, send)  # which refuses it
             return
         agent, method = user.access_token.client_id, scope["method"]
-        refused = self._refused(agent, method)
-        if refused is not None:
-            await refused(scope, receive, send)
+        if (refusal := self._refused(agent, method)) is not None:
+            await refusal(scope, receive, send)
             return
         sessions = self._sessions.setdefault(agent, {})
         own = Headers(scope=scope).get(MCP_SESSION_ID_HEADER, "")
@@ -77,9 +83,7 @@ class Shares:
             return Response(status_code=405, headers={"Allow": "POST, DELETE"})  # a client goes on without a stream
         if method == "DELETE" or self._open[agent] < MOST_OPEN:
             return None
-        said = f"{MOST_OPEN} requests of this agent are open. Wait for an answer, or end a client."
-        error = {"code": -32000, "message": said}
-        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, status_code=429)
+        return refused(f"{MOST_OPEN} requests of this agent are open. Wait for an answer, or end a client.", 429)
 
     async def _end(self, scope: Scope, session: str) -> None:
         """End a session of whoever this request is of, as its client would."""

@@ -1,9 +1,10 @@
 """How the MCP server is reached: on standard input and output, or over HTTP on this machine alone.
 
-Rules: over HTTP each request names its agent by a token, which the daemon knows or doesn't; the address is a loopback
-one, and a request for another host, or from a page of another origin, is refused. Over standard input the whole process
-is one agent, by the token that it was started with; a line that is no message is answered with an error, and ends
-nothing.
+Rules: over HTTP each request names its agent by a token, which the daemon knows or doesn't; where it doesn't say, that
+is what is answered, never that the token isn't known. The address is a loopback one, and a request for another host, or
+from a page of one, is refused; no page of another origin is let by a browser to send a token. Over standard input the
+whole process is one agent, by the token that it was started with; a line that is no message is answered with an error,
+and ends nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +25,33 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 from pydantic import AnyHttpUrl, ValidationError
+from starlette.authentication import AuthenticationError
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from goex.loopback import IPV4, listening
 from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.listings import methods_of
 from goex.mcp.person_page import Context
+from goex.mcp.results import EXHAUSTED
 from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
-from policies.errors import GoexError
+from policies.errors import ExitStatus, GoexError
 from policies.grants import ANONYMOUS
+
+_NOBODY = "No agent is known now: GoEx's daemon is away or busy, or its vault wasn't opened since it began. Try later."
+
+
+class _Untold(AuthenticationError):
+    """The daemon doesn't say now whose a token is."""
+
+    def __init__(self, said: str, status: int) -> None:
+        super().__init__(said)
+        self.status = status
 
 
 class Tokens:
-    """Asks the daemon whose a token is."""
+    """Asks the daemon whose a token is. `verify_token` raises where it doesn't say, which isn't a no."""
 
     def __init__(self, link: DaemonLink) -> None:
         self._link = link
@@ -43,8 +59,12 @@ class Tokens:
     async def verify_token(self, token: str) -> AccessToken | None:
         try:
             who = await self._link.call("Whoami", pb.WhoamiRequest(), pb.WhoamiReply, Caller(token))
-        except GoexError:
-            return None
+        except GoexError as error:
+            if error.code == EXHAUSTED:
+                raise _Untold(error.message, 429) from error
+            if error.exit_status in (ExitStatus.DENIED, ExitStatus.USAGE):
+                return None
+            raise _Untold(_NOBODY, 503) from error  # why is none of a stranger's business
         if who.agent == ANONYMOUS:
             return None
         return AccessToken(token=token, client_id=who.agent, scopes=[])
@@ -65,6 +85,10 @@ async def stdio(socket_path: Path, token: str, services: list[str]) -> None:
                 await made.run(messages, outgoing, made.create_initialization_options())
             finally:
                 reading.cancel()
+    except* ConnectionError:  # its pipe broke, or its socket was reset
+        with suppress(OSError):  # which that may have been for both
+            sys.stderr.write("The client went away before it read every answer.\n")
+            sys.stderr.flush()
     finally:
         await link.close()
 
@@ -111,6 +135,8 @@ async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, sa
         auth=AuthSettings(issuer_url=AnyHttpUrl(address), resource_server_url=None),
         token_verifier=Tokens(link),
     )
+    asks = next(one for one in app.user_middleware if "backend" in one.kwargs)  # the SDK's, which asks `Tokens`
+    asks.kwargs["on_error"] = _untold
     app.user_middleware.append(Middleware(Shares))  # the innermost: it knows whose a request is
     config = uvicorn.Config(
         app,
@@ -123,6 +149,13 @@ async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, sa
     )
     say(f"{address}/mcp")
     await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _untold(_: HTTPConnection, error: AuthenticationError) -> Response:
+    from goex.mcp.shares import refused
+
+    assert isinstance(error, _Untold)
+    return refused(str(error), error.status)
 
 
 def bearer(context: Context) -> Caller:

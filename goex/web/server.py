@@ -16,6 +16,8 @@ from goex.web.access import Access, KeyFile, link_code
 from goex.web.app import Page
 from goex.web.daemon_calls import DaemonCalls
 
+LARGEST_HEAD = 2**20  # others may have set 180 cookies of 4 KiB for `goex.localhost`, and the browser sends them
+
 
 def link(origin: str, key: bytes) -> str:
     """Return a link that opens the page there once, within a minute."""
@@ -43,6 +45,7 @@ async def serve(
         config = uvicorn.Config(
             Page(here, public, Access(key), calls).app(),
             http=Connection,
+            h11_max_incomplete_event_size=LARGEST_HEAD,
             backlog=BACKLOG,
             ws="none",
             lifespan="off",

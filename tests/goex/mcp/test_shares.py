@@ -13,22 +13,32 @@ import httpx2
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from goex.client import NotRunning, Refused
 from goex.loopback import listening
 from goex.mcp import person_page, shares, transports
 from goex.mcp.daemon_link import Caller
 from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
-from policies.errors import Denied
+from policies.errors import Denied, ExitStatus
 
 START = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 OPENS: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": START}
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 
 
+REFUSED = {
+    "spent": Refused(pb.Problem(code="exhausted", message="one asked for too much.", exit_status=ExitStatus.DENIED)),
+    "locked": Refused(pb.Problem(code="sealed", message="Nobody is known yet.", exit_status=ExitStatus.SEALED)),
+    "away": NotRunning("It went away."),
+}
+
+
 class Link:
     """A daemon that knows whose the tokens are, and nothing else."""
 
     async def call(self, method: str, request: object, reply: object, caller: Caller) -> pb.WhoamiReply:
+        if caller.token in REFUSED:
+            raise REFUSED[caller.token]
         if caller.token not in ("one", "two"):
             raise Denied("Nobody has this token.")
         return pb.WhoamiReply(agent=caller.token)
@@ -155,6 +165,28 @@ async def test_neither_a_session_in_use_ends_nor_do_those_count_that_their_clien
         last = [await line.opened("one") for _ in range(2)][-1]
         for session, status in ((followed, 200), (idle, 404), (last, 200)):
             assert (await line.post("one", session)).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "said"), [("spent", 429, "too much"), ("locked", 503, "Try later"), ("away", 503, "Try later")]
+)
+async def test_a_token_that_isnt_looked_at_now_isnt_called_unknown(
+    line: Line, token: str, status: int, said: str
+) -> None:
+    """Whoever hears 401 throws it away, or looks for a login."""
+    answer = await line.post(token)
+    assert answer.status_code == status and said in answer.json()["error"]["message"]
+    assert int(answer.headers["retry-after"]) > 0 and "www-authenticate" not in answer.headers
+    assert (await line.post("guessed")).status_code == 401  # the control
+
+
+async def test_no_browser_lets_a_page_of_another_port_send_a_token(line: Line) -> None:
+    """Origin is looked at, too; but whoever serves a page on this machine may have any port."""
+    page = {"Origin": "http://localhost:1"}
+    asks = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"}
+    answers = [await line.client.options(line.address, headers={**page, **asks}), await line.post("one", **page)]
+    assert [name for answer in answers for name in answer.headers if name.startswith("access-control-")] == []
+    assert (await line.client.post(line.address, content="{}", headers=page)).status_code == 401
 
 
 @pytest.mark.promise(17)

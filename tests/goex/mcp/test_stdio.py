@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -234,6 +235,18 @@ async def test_a_daemon_that_dies_is_no_reason_to_send_it_again() -> None:
             while found["status"] == "unknown":  # the connection is tried again after a moment
                 found = said(await session.call_tool("goex_wait", {"action": found["action"], "seconds": 0}))
             assert found["status"] in ("waiting", "withdrawn") and found["changed"] == "no"
+
+
+def test_a_client_that_dies_before_it_reads_is_no_defect(daemon: Daemon, tmp_path: Path) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    asked = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": START}) + "\n"
+    command = [GOEX, "mcp", "--socket", tmp_path / "none"]
+    with os.fdopen(writes, "wb") as nobody:
+        done = subprocess.run(
+            command, env=daemon.env, input=asked, stdout=nobody, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 0 and "The client went away" in done.stderr and "Internal error" not in done.stderr
 
 
 def test_the_command_without_the_sdk_says_how_to_get_it(daemon: Daemon) -> None:

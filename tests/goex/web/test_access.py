@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import stat
@@ -10,9 +11,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
+from goex.cli.main import app
+from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
 from goex.web.access import LINK_SECONDS, MOST_SESSIONS, SESSION_SECONDS, Access, KeyFile, link_code
 from goex.web.app import HEADERS, LARGEST_BODY
@@ -122,6 +127,12 @@ def test_a_read_under_another_host_gets_nothing_of_the_page(web: WebPage) -> Non
         assert b"goex web" in body  # for the person who typed it
 
 
+def test_what_others_set_for_goex_localhost_keeps_nobody_out(web: WebPage) -> None:
+    """As much as a browser keeps of it: 180 cookies of 4 KiB."""
+    cookies = "; ".join(f"c{number:03}={'x' * 4091}" for number in range(180))
+    assert b"GoEx" in send(web, "/", method="GET", Cookie=cookies)[2]
+
+
 @pytest.mark.parametrize("path", ["/", "/main.js", "/page.css", "/icon.svg", "/missing", "/enter", "/../app.py"])
 def test_every_answer_forbids_frames_foreign_code_and_keeping(web: WebPage, path: str) -> None:
     _, headers, _ = send(web, path, method="GET")
@@ -201,6 +212,53 @@ def test_nobody_else_answers_on_another_address_of_localhost(web: WebPage) -> No
 
 
 HERE = "http://x.goex.localhost:7464"
+PUBLIC = "https://goex.example.org"
+
+
+class TestTunnels:
+    """A tunnel leads to `[web] port`, where whoever likes may listen while the page is at another one."""
+
+    @pytest.fixture
+    def served(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """At which public address the page was served, each time."""
+        for name in ("CONFIG_HOME", "STATE_HOME", "RUNTIME_DIR"):
+            monkeypatch.setenv(f"XDG_{name}", str(tmp_path))
+        (tmp_path / "goex").mkdir()
+        (tmp_path / "goex" / "config.toml").write_text(f'[web]\nport = 7464\npublic_url = "{PUBLIC}"\n')
+        (tmp_path / "goex" / "config.toml").chmod(0o600)
+        asked: list[str] = []
+
+        async def serve(paths: Paths, port: int, public: str, *_: object, **__: object) -> None:
+            asked.append(public)
+
+        monkeypatch.setattr("goex.web.server.serve", serve)
+        monkeypatch.setattr("goex.cli.connect.connect", lambda _: SimpleNamespace(close=lambda: None))
+        return asked
+
+    def test_the_page_is_public_at_that_port_alone(self, served: list[str]) -> None:
+        for more in ([], ["--port", "7464"], ["--port", "7465"], ["--localhost"]):
+            assert CliRunner().invoke(app, ["web", "--json", *more]).exit_code == 0
+        assert served == [PUBLIC, PUBLIC, "", ""]
+
+    @pytest.mark.parametrize("more", [("--port", "7465"), ("--localhost",)])
+    def test_a_link_for_a_phone_is_for_that_port(self, served: list[str], more: tuple[str, ...]) -> None:
+        assert CliRunner().invoke(app, ["web", "--json", "--phone"]).exit_code == 0  # the control
+        said = CliRunner().invoke(app, ["web", "--json", "--phone", *more])
+        assert (said.exit_code, served) == (2, [PUBLIC]) and "[web] port" in said.output
+
+    @pytest.mark.parametrize("origin", ["http://x.goex.localhost:7465", "http://localhost:7465"])
+    def test_nor_is_there_one_where_the_page_runs_at_another(
+        self, served: list[str], tmp_path: Path, origin: str
+    ) -> None:
+        file = KeyFile(tmp_path / "goex" / "web.key")
+        file.take(origin)
+        said = CliRunner().invoke(app, ["web", "--json", "--phone"])
+        assert (said.exit_code, served) == (6, []) and PUBLIC not in said.output
+        os.close(file._handle)  # as when that page ends
+        file.take(HERE)
+        said = CliRunner().invoke(app, ["web", "--json", "--phone"])
+        assert (said.exit_code, served) == (0, []) and f"{PUBLIC}/#" in said.output  # the control
+        os.close(file._handle)
 
 
 class TestLinks:

@@ -660,11 +660,11 @@ LOOKS = int(4 * LOOK_SECONDS)
 
 def test_presence_at_the_terminal_of_goex_web_is_none_away() -> None:
     """The page's process speaks for both, and has that terminal."""
-    with Daemon(config=f'[web]\npublic_url = "{PUBLIC}"\n') as daemon:
+    with Daemon(config=f'[web]\nport = {free_port()}\npublic_url = "{PUBLIC}"\n') as daemon:
         key, page = phone_key(), Page(daemon, PUBLIC)
         page.add(key)
         add_shop(daemon)
-        with daemon.terminal("web", "--no-browser", "--port", "0") as terminal:
+        with daemon.terminal("web", "--no-browser") as terminal:
             terminal.expect(r"http://[0-9a-f]+\.goex\.localhost:")
             web = Running(daemon)
             here = session_of(web)
@@ -698,7 +698,8 @@ class Running:
 
 
 def test_without_a_passkey_or_a_public_url_none_is_offered() -> None:
-    with Daemon(config=f'[web]\npublic_url = "{PUBLIC}"\n') as daemon, page_of(daemon) as web:
+    config = f'[web]\nport = {free_port()}\npublic_url = "{PUBLIC}"\n'
+    with Daemon(config=config) as daemon, page_of(daemon, None) as web:
         assert at_public(web, "/sign-in/challenge")[0] == 401
         Page(daemon, PUBLIC).add(phone_key())
         assert at_public(web, "/sign-in/challenge")[0] == 200
