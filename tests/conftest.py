@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from functools import partial
 
 import pytest
+from hypothesis import settings
 
 from mapper.importing import reader_process
 from runtimes.turns import asking
@@ -24,6 +25,8 @@ from tests.support.forks import ROOT, ForkServer, start_reader
 
 pytest_plugins = ["tests.unit", "tests.reports"]
 STARTED = reader_process.start
+settings.register_profile("busy", deadline=None)  # no example fails because the machine was slow
+settings.load_profile("busy")
 
 
 def pytest_configure() -> None:
