@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
 _AGENT_WIDTH = 16
+_MORE_FACTS = re.compile(r";\s*\w+:|\s\w+=")  # in a text, which is quoted then: it could be read as facts behind it
 # What a reader on a screen doesn't need of a row: hashes, which verifying looks at, and what other columns show.
 _UNREAD_FACTS = frozenset(
     {
@@ -86,11 +88,15 @@ def _worth_reading(row: pb.LogRow) -> str:
 def _brief(value: Any) -> str:
     """A fact for a screen: grants by what they allow, anything else plain."""
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return ", ".join(value)
+        return ", ".join(map(_plain, value))
     if isinstance(value, list) and all(isinstance(one, dict) and "width" in one for one in value):
         return ", ".join(f"{one.get('id')} {one['width']} {one.get('service')}:{one.get('scope')}" for one in value)
     return _plain(value)
 
 
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if not _MORE_FACTS.search(value):
+        return value
+    return '"{}"'.format(value.replace("\\", "\\\\").replace('"', '\\"'))

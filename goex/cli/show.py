@@ -58,7 +58,7 @@ def show(
             ("decided by", _by(story.logged.decided)),
             *(("grant", _grant(grant)) for grant in story.logged.decided.grants),
             *(("credential", _leased(lease)) for lease in story.leases),
-            ("undo", f"{action.undo_class}: {action.undo_text}" if action.undo_class else ""),
+            ("undo", ": ".join(part for part in (action.undo_class, action.undo_text) if part)),
             *(
                 ("then", f"{local(revert.created)}  {revert.id}  {revert.what}: {revert.state}")
                 for revert in story.reverts

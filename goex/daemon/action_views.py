@@ -39,7 +39,8 @@ def problem_view(problem: Problem) -> pb.Problem:
 
 def action_view(row: ActionRow, plan: Plan | None = None) -> pb.ActionView:
     """An action; `plan` is its row's, where it is at hand."""
-    plan = plan or (row.the_plan() if row.plan else None)
+    plan = plan or row.readable_plan()
+    unread = "it was planned by another version of GoEx" if row.plan and plan is None else ""
     undo_class = plan.undo_class if plan else None
     takes_back = undo_class in (UndoClass.EXACT, UndoClass.COMPENSATING) and row.kind != "revert"
     return pb.ActionView(
@@ -50,7 +51,7 @@ def action_view(row: ActionRow, plan: Plan | None = None) -> pb.ActionView:
         request_json=row.request,
         digest=row.digest,
         undo_class=undo_class or "",
-        undo_text=plan.undo_text if plan else "",
+        undo_text=plan.undo_text if plan else unread,
         lines=plan.lines if plan else (),
         outcome_json=row.outcome,
         created=row.created,

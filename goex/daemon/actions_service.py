@@ -428,7 +428,7 @@ class ActionsService(rpc.ActionsServicer):
                 yield self._whole(approval, rows[approval.action_id])
 
     def _whole(self, approval: Approval, row: ActionRow) -> pb.Approval:
-        plan = row.the_plan() if row.plan else None  # a long one isn't kept of what never ran
+        plan = row.readable_plan()  # a long one isn't kept of what never ran
         if plan is None:
             return brief_view(self._engine.core, approval, row, plan)
         decision = self._engine.asking.decision(row, plan)

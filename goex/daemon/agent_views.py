@@ -141,9 +141,9 @@ def _refused(core: Core, row: ActionRow) -> bool:
 
 def _denied_unseen(row: ActionRow) -> bool:
     """Whether it was denied by what was asked for alone. A commit looks at nothing that is there now."""
-    if row.state is not State.DENIED or not row.plan:
+    plan = row.readable_plan() if row.state is State.DENIED else None
+    if plan is None:
         return False
-    plan = row.the_plan()
     return bool(plan.resolved.get("unseen")) or (isinstance(plan.action, Revert) and plan.action.verb == "commit")
 
 

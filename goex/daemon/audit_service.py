@@ -50,8 +50,6 @@ class AuditService(rpc.AuditServicer):
     async def Actions(self, request: audit.Wanted, context: Any) -> audit.ActionsPage:
         self._person.callers.peer(context)
         wanted = _wanted(request, MOST_ACTIONS)
-        if wanted.state and wanted.state not in set(State):
-            raise InvalidInput(f"{wanted.state[:40]!r} isn't a state.", next_step=f"It is one of: {', '.join(State)}.")
         if wanted.kind and wanted.kind not in _KINDS:
             raise InvalidInput(
                 f"{wanted.kind[:40]!r} isn't a kind of action.",
@@ -65,7 +63,7 @@ class AuditService(rpc.AuditServicer):
     @unary
     async def Rows(self, request: audit.Wanted, context: Any) -> pb.LogReply:
         self._person.callers.peer(context)
-        rows = await in_thread(find_rows, self._journal, _wanted(request, MOST_ROWS))
+        rows = await in_thread(find_rows, self._journal, _of_rows(request))
         return pb.LogReply(rows=[log_row(row) for row in rows])
 
     @unary
@@ -113,7 +111,7 @@ class AuditService(rpc.AuditServicer):
     @streaming
     async def Export(self, request: audit.Wanted, context: Any) -> AsyncIterator[audit.ExportChunk]:
         self._person.callers.peer(context)
-        portions = export(self._journal, _wanted(request, MOST_ROWS))
+        portions = export(self._journal, _of_rows(request))
         total = self._journal.count
         while (portion := await in_thread(next, portions, None)) is not None:
             lines, rows = portion
@@ -163,6 +161,13 @@ class AuditService(rpc.AuditServicer):
         return {"methods_open": len(names), "methods_unused": unused[:METHODS_NAMED]}
 
 
+def _of_rows(request: audit.Wanted) -> Wanted:
+    """The message, for rows. Raises InvalidInput."""
+    if request.task:
+        raise InvalidInput("Only actions are found by their task, not rows.", next_step="List them: goex log --task ID")
+    return _wanted(request, MOST_ROWS)
+
+
 def _wanted(request: audit.Wanted, most: int) -> Wanted:
     """The message, checked. Raises InvalidInput."""
     risk = None
@@ -173,6 +178,8 @@ def _wanted(request: audit.Wanted, most: int) -> Wanted:
                 next_step="It is read, write, delete or admin, and means at least.",
             )
         risk = Risk[request.risk.upper()]
+    if request.state and request.state not in set(State):
+        raise InvalidInput(f"{request.state[:40]!r} isn't a state.", next_step=f"It is one of: {', '.join(State)}.")
     return Wanted(
         since=_moment(request.since),
         until=_moment(request.until),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -164,10 +165,17 @@ def _one_line(text: object) -> str:
 def _call(call: Mapping[str, Any]) -> str:
     arguments = call.get("arguments")
     shown = [
-        f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        f"{name}={_word(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in (arguments.items() if isinstance(arguments, dict) else ())
     ]
     return " ".join([f"{call.get('service', '')}.{call.get('method', '')}", *shown])
+
+
+def _word(value: str) -> str:
+    """A text as it is where it is one word; else quoted, or it could be read as more arguments, or as another call."""
+    if value and not re.search(r'[\s;"]', value):
+        return value
+    return '"{}"'.format(value.replace("\\", "\\\\").replace('"', '\\"'))  # control characters are escaped later
 
 
 def _ended(row: ActionRow) -> str:

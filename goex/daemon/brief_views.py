@@ -43,7 +43,7 @@ class BriefViews:
         made = self._made.get(approval.id)
         if row is not None or made is None:
             row = row or self._core.actions.get(approval.action_id)
-            made = brief_view(self._core, approval, row, row.the_plan() if row.plan else None)
+            made = brief_view(self._core, approval, row, row.readable_plan())
             if approval.state == "pending":
                 self._made[approval.id] = made
             else:
@@ -55,7 +55,7 @@ class BriefViews:
 
 def brief_view(core: Core, approval: Approval, row: ActionRow, plan: Plan | None) -> pb.Approval:
     """A question as a list shows it; of a settled one whose plan wasn't kept, what is left."""
-    lines = plan.lines if plan is not None else ("Its plan was too long to be kept.",)
+    lines = plan.lines if plan is not None else ("Its plan was too long to be kept, or is another version's.",)
     first = lines[0] if lines else ""
     if plan is not None and row.kind in _WHERE_FIRST:
         first = runs(row)

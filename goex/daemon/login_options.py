@@ -149,8 +149,8 @@ def wanted(core: Core, service: str, name: str) -> tuple[tuple[str, str, str], .
     for row in core.actions.newest(agent="", session="", before="", limit=_LOOKED_AT):
         if moment(row.created) < core.clock() - _LATELY:
             break
-        if row.plan and core.was_refused_for_consent(row):
-            for consent in core.lacking(row.the_plan()):
+        if core.was_refused_for_consent(row) and (plan := row.readable_plan()) is not None:
+            for consent in core.lacking(plan):
                 if (consent.service, consent.account) == (service, name):
                     found.update(((scope, row.id, row.agent), None) for scope in consent.scopes)
     return tuple(found)

@@ -127,7 +127,7 @@ class Running:
             )
         with self.core.journal.transaction() as transaction:
             row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)
-            self.reverting.step_target(transaction, plan, event, row.id)
+            self.reverting.step_target(transaction, plan.action, event, row.id)
         return row
 
     async def _look(self, runtime: Runtime, plan: Plan, context: Context, why: str) -> Outcome:

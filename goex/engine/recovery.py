@@ -19,7 +19,7 @@ from goex.engine.peers import ended
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
-from policies.actions import Plan, Revert
+from policies.actions import Action, Plan, Revert
 from policies.errors import Conflict, GoexError
 from policies.jsonvalue import parse
 from runtimes.base import Settlement
@@ -27,6 +27,7 @@ from runtimes.base import Settlement
 log = logging.getLogger("goex.engine")
 
 _LIMIT = 64 * 2**20  # our own rows come back whole
+_NOT_KNOWN = "The daemon stopped while this ran, and it can't be known what it did."
 FOLLOWED_WITHIN = 60.0  # seconds in which a client that isn't detached must be back
 
 
@@ -51,26 +52,33 @@ async def recover(engine: Engine, follow_within: float = FOLLOWED_WITHIN, *, dis
 
 
 async def _one(engine: Engine, row: ActionRow, follow_within: float, *, distrust: bool) -> None:
-    if row.state in BEFORE_DECISION or (row.state is State.ASKING and distrust):
+    plan: Plan | None = None
+    unread: tuple[str, ...] = ()
+    try:
+        plan = row.the_plan()
+    except GoexError as error:  # altered, or of another version of GoEx
+        unread = _evidence(row, error)
+    if row.state in BEFORE_DECISION or (row.state is State.ASKING and (distrust or unread)):
         _never_began(engine, row, Event.WITHDRAW)
     elif row.state is State.ASKING:
         _take_up(engine, row, follow_within)
     elif row.state in (State.ALLOWED, State.PREPARED):
-        if row.kind != "revert":  # it may have been prepared: that is written together with the beginning
-            plan = row.the_plan()
+        if plan and row.kind != "revert":  # it may have been prepared: that is written together with the beginning
             with suppress(GoexError):
                 await engine.core.runtime_of(plan.action).forget(plan, engine.core.context(row))
         _never_began(engine, row, Event.FAIL)
+    elif plan is None and row.state is State.RUNNING:  # as running it would hold others up
+        _lose(engine, row, row.action() if row.kind == "revert" else None, Lost(_NOT_KNOWN, unread))
+    elif plan is None:
+        log.error("action %s stays %s: %s", row.id, row.state, " ".join(unread))
+    elif isinstance(plan.action, Revert):
+        if row.state is State.RUNNING and distrust:
+            evidence = ("It was running in an older log, and may have ended since.",)
+            _lose(engine, row, plan.action, Lost("The log was put back while this ran.", evidence))
+        elif row.state is State.RUNNING:
+            await _finish_revert(engine, row, plan)
     else:
-        plan = row.the_plan()
-        if isinstance(plan.action, Revert):
-            if row.state is State.RUNNING and distrust:
-                evidence = ("It was running in an older log, and may have ended since.",)
-                _lose_revert(engine, row, plan.action, Lost("The log was put back while this ran.", evidence))
-            elif row.state is State.RUNNING:
-                await _finish_revert(engine, row, plan, plan.action)
-        else:
-            await _probe(engine, row, plan)
+        await _probe(engine, row, plan)
     if not engine.is_under_way(row.id):
         ended = engine.core.actions.get(row.id)
         engine.core.hub.publish(row.id, Finished(row=ended, problem=engine.problem(ended)))
@@ -171,8 +179,7 @@ async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
     if settlement.outcome is not None:
         engine.running.finish(row, plan, settlement.outcome)
     elif row.state is State.RUNNING:
-        lost = Lost("The daemon stopped while this ran, and it can't be known what it did.", settlement.evidence)
-        engine.end(row, Problem.of(lost), Event.LOSE)
+        _lose(engine, row, plan.action, Lost(_NOT_KNOWN, settlement.evidence))
 
 
 def _refuse_reverting(engine: Engine, row: ActionRow) -> None:
@@ -181,21 +188,21 @@ def _refuse_reverting(engine: Engine, row: ActionRow) -> None:
         raise Conflict(f"Action {row.id} is being taken through {by} now.", next_step=f"goex show {by}")
 
 
-async def _finish_revert(engine: Engine, row: ActionRow, plan: Plan, revert: Revert) -> None:
+async def _finish_revert(engine: Engine, row: ActionRow, plan: Plan) -> None:
     try:
         context = engine.core.context(row, engine.core.subject(plan.action), await engine.core.leases(row, plan))
         outcome = await engine.reverting.effect(row, plan, context)
     except Exception as error:  # noqa: BLE001  `_evidence` logs what is a defect
-        _lose_revert(engine, row, revert, Lost("The daemon stopped while this ran.", _evidence(row, error)))
+        _lose(engine, row, plan.action, Lost("The daemon stopped while this ran.", _evidence(row, error)))
     else:
         engine.running.finish(row, plan, outcome)
     finally:
         engine.core.vault.end_leases(row.id)
 
 
-def _lose_revert(engine: Engine, row: ActionRow, revert: Revert, lost: Lost) -> None:
-    """Of a commit of several, whose end steps none of them, each may be the one in whose middle it stopped."""
-    for id in revert.targets if revert.also else ():
+def _lose(engine: Engine, row: ActionRow, action: Action | None, lost: Lost) -> None:
+    """Of a commit of several each target may be the one in whose middle it stopped."""
+    for id in action.targets if isinstance(action, Revert) and action.also else ():
         engine.reverting.lose(id, row.id)
     engine.end(row, Problem.of(lost), Event.LOSE)
 

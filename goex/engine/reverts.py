@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Set
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from goex.engine.catalog_entries import is_as_planned
@@ -20,7 +19,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.chain import Transaction
 from goex.journal.errors import JournalBroken, JournalFailed
 from goex.journal.states import UNDER_WAY, Event, State
-from policies.actions import MOVED, Need, Outcome, Plan, Revert, UndoClass
+from policies.actions import MOVED, Action, Need, Outcome, Plan, Revert, UndoClass
 from policies.commits import together
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
 from policies.rules.facts import with_target
@@ -48,6 +47,7 @@ class Reverting:
     core: Core
     timeline: Timeline
     giving_up: set[str] = field(default_factory=set)  # actions whose time is over, while what is kept of them ends
+    turns: dict[str, str] = field(default_factory=dict)  # by a commit of several: the target that it is at
 
     def check(self, revert: Revert, principal: Principal) -> None:
         """Raise unless each target is the asker's own, is in a fitting state, and isn't being reverted already."""
@@ -122,14 +122,18 @@ class Reverting:
         runtime, target_plan = self._of(target)
         return await runtime.execute_revert(revert, plan, target_plan, self.core.context(target), context)
 
-    def step_target(self, transaction: Transaction, plan: Plan, event: Event, by: str) -> None:
+    def step_target(self, transaction: Transaction, action: Action | None, event: Event, by: str) -> None:
         """What the end of a revert does to its target: its success steps it, a doubtful end makes it unknown, and a
-        failure that touched nothing leaves it as it is. A commit of several steps each when it is its turn."""
-        if not isinstance(plan.action, Revert) or plan.action.also:
+        failure that touched nothing leaves it as it is. A commit of several steps each when it is its turn; in doubt is
+        the one that it was at."""
+        if not isinstance(action, Revert):
             return
-        target = self.core.target_of(plan.action)
+        at = self.turns.pop(by, "") if action.also else action.target
+        if not at:
+            return
+        target = self.core.reverted(at)
         if event is Event.FINISH:
-            done = {"undo": Event.UNDO, "redo": Event.REDO, "commit": Event.COMMIT}[plan.action.verb]
+            done = {"undo": Event.UNDO, "redo": Event.REDO, "commit": Event.COMMIT}[action.verb]
             if target.state is not State.COMMITTED:  # a commit steps its target itself
                 self.core.step(transaction, target, done, facts={"by": by})
         elif event in (Event.PART, Event.LOSE) and target.state not in (State.UNKNOWN, State.COMMITTED):
@@ -153,12 +157,11 @@ class Reverting:
     async def _one_of_several(self, id: str, revert: Revert, plan: Plan, context: Context, by: str) -> Outcome:
         """Commit one target. The others don't depend on it, so what fails is an outcome; whether it was committed then
         may be unknown. What says nothing of this one (a signal, a defect, the journal) ends all."""
+        self.turns[by] = id
         try:
             outcome = await self._kept(id, revert, plan, context, by)
-        except BaseException as error:
-            if not isinstance(error, GoexError) or isinstance(error, JournalFailed | JournalBroken):
-                with suppress(GoexError):
-                    self.lose(id, by)
+        except GoexError as error:
+            if isinstance(error, JournalFailed | JournalBroken):
                 raise
             outcome = Outcome(
                 ok=False,
@@ -169,6 +172,7 @@ class Reverting:
             )
         if not outcome.ok and outcome.touched:
             self.lose(id, by)
+        del self.turns[by]
         return outcome
 
     def lose(self, id: str, by: str) -> None:

@@ -16,8 +16,8 @@ from goex.journal.errors import JournalBroken
 from goex.journal.schema import Prepared, actions, facets, touched
 from goex.journal.states import Event, State, step
 from policies.actions import Action, Outcome, Plan
-from policies.digest import digest
-from policies.errors import Conflict, GoexError, InvalidInput
+from policies.digest import digest, fits
+from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject, canonical, parse
 from policies.typed_json import from_json, to_json
 
@@ -97,19 +97,31 @@ class ActionRow:
 
     def the_plan(self) -> Plan:
         """The plan as it was decided on. Raises JournalBroken and Conflict when the stored text isn't what was
-        journaled."""
+        journaled, Unsupported when it is, and another version of GoEx made it."""
         if not self.plan:
             raise InvalidInput(f"Action {self.id} has no plan.")
         try:
             plan = from_json(Plan, parse(self.plan, limit=_LIMIT), "The plan")
         except (GoexError, AttributeError):
-            raise altered(self.id, "plan") from None
+            if not fits(self.plan, self.digest, agent=self.agent):
+                raise altered(self.id, "plan") from None
+            raise Unsupported(
+                f"Action {self.id} was planned by another version of GoEx: this one can't read its plan.",
+                next_step="Use the version that planned it, or a newer one.",
+            ) from None
         if digest(plan, agent=self.agent) != self.digest:
             raise Conflict(
                 f"The stored plan of action {self.id} isn't the one that was decided on.",
                 next_step="goex log --verify",
             )
         return plan
+
+    def readable_plan(self) -> Plan | None:
+        """`the_plan`; None where there is none, and for one of another version."""
+        try:
+            return self.the_plan() if self.plan else None
+        except Unsupported:
+            return None
 
 
 class Actions:

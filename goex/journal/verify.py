@@ -126,21 +126,24 @@ def _ended(
     claimed = end.get("head")
     if not isinstance(claimed, dict) or claimed != header.get("head"):
         raise Altered("The first and the last line speak of different heads.")
-    if whole and (claimed.get("number"), claimed.get("hash")) != (number, last):
-        raise Altered(f"The rows end at row {number}, and the head at row {claimed.get('number')}.")
-    if not whole and number > int(claimed.get("number", 0)):
-        raise Altered(f"Row {number} stands behind the head, which is row {claimed.get('number')}.")
-    if number == claimed.get("number") and last != claimed.get("hash"):
+    end_number, end_hash = claimed.get("number"), claimed.get("hash")
+    if type(end_number) is not int or not isinstance(end_hash, str):
+        raise Altered("The last line doesn't say where the chain ends.")
+    if whole and (end_number, end_hash) != (number, last):
+        raise Altered(f"The rows end at row {number}, and the head at row {end_number}.")
+    if not whole and number > end_number:
+        raise Altered(f"Row {number} stands behind the head, which is row {end_number}.")
+    if number == end_number and last != end_hash:
         raise Altered(f"Row {number} isn't the one that the head speaks of.")
-    if head and claimed.get("hash") != head.strip().lower():
+    if head and end_hash != head.strip().lower():
         raise Altered("The head isn't the one that you know.")
     return Checked(
         rows=count,
         first=first,
         last=number,
         whole=whole,
-        head=str(claimed.get("hash")),
-        head_number=int(claimed.get("number", 0)),
+        head=end_hash,
+        head_number=end_number,
         authenticated=end.get("authenticated") is True and header.get("authenticated") is True,
         head_given=bool(head),
     )
@@ -194,7 +197,7 @@ class Signatures:
             if kind in SIGNED and "assertion" in facts:
                 problem = self._assertion(number, at, kind, action, facts)
             return problem or self._note(number, kind, action, facts)
-        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
+        except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError):
             return "holds an assertion that can't be read" if "assertion" in facts else "can't be read"
 
     def _note(self, number: int, kind: str, action: str, facts: dict[str, Any]) -> str:
@@ -485,8 +488,8 @@ def _row(value: dict[str, Any], place: int) -> None:
 
 def _is(text: str, value: Any) -> bool:
     try:
-        return bool(json.loads(text) == value)
-    except ValueError:
+        return _canonical(json.loads(text)) == _canonical(value)  # to Python 1, 1.0 and true are equal
+    except (ValueError, RecursionError):
         return value is None
 
 

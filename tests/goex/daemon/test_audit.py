@@ -17,7 +17,7 @@ from typing import Any, get_args
 import grpc
 import pytest
 
-from goex.client import Client
+from goex.client import Client, Refused
 from goex.daemon import audit_service
 from goex.journal.verify import Altered, check
 from goex.rpc import audit_pb2 as audit
@@ -261,6 +261,7 @@ def test_one_action_is_told_whole(daemon: Daemon) -> None:
     [
         (("--risk", "terrible"), "isn't a risk"),
         (("--state", "gone"), "isn't a state"),
+        (("--rows", "--state", "gone"), "isn't a state"),
         (("--kind", "finish"), "With --rows"),
         (("--since", "when?"), "isn't a time"),
         (("--since", "9999999w"), "isn't a time"),
@@ -319,6 +320,14 @@ def test_bad_times_are_said_on_the_wire(daemon: Daemon) -> None:
         for text in ("x", "2026-01-01T00:00:00", "\u0661\u0662", "2026-13-01T00:00:00Z"):
             with pytest.raises((InvalidInput, grpc.RpcError, Exception), match="isn't a time"):
                 client.call("Audit/Actions", audit.Wanted(since=text), audit.ActionsPage)
+
+
+def test_rows_are_not_looked_for_by_a_task_which_would_be_passed_over(daemon: Daemon) -> None:
+    with Client(daemon.user_socket) as client:
+        with pytest.raises(Refused, match="not rows"):
+            client.call("Audit/Rows", audit.Wanted(task="a-1"), pb.LogReply)
+        with pytest.raises(Refused, match="not rows"):
+            list(client.streamed("Audit/Export", audit.Wanted(task="a-1"), audit.ExportChunk))
 
 
 # ---- altered; last, since nothing mends it

@@ -17,7 +17,7 @@ from goex.daemon.audit_views import runs
 from goex.daemon.brief_views import BriefViews
 from goex.journal.actions import ActionRow
 from goex.paths import Paths
-from policies.actions import Files, Sql
+from policies.actions import Action, ApiCalls, Call, Files, Sql
 from policies.typed_json import to_json
 from tests.goex.engine.conftest import APPROVAL, VAULT, Desk
 from tests.support.passphrases import cheap_passphrases
@@ -57,8 +57,12 @@ async def test_an_action_is_read_for_the_first_list_alone(monkeypatch: pytest.Mo
 
 
 def test_what_would_run_is_listed_whatever_words_asked_for_it() -> None:
-    """A comment ends with its line, and each folder counts."""
-    listed = {
+    """A comment ends with its line, each folder counts, and a text is told from arguments and from another call."""
+    post = {"channel": "#ops", "text": 'hi "all" thread_ts=1; gmail.labels.delete id=2'}
+    listed: dict[str, Action] = {
+        r'slack.chat.postMessage channel=#ops text="hi \"all\" thread_ts=1; gmail.labels.delete id=2"': ApiCalls(
+            calls=(Call(service="slack", method="chat.postMessage", arguments=post),)
+        ),
         "shell in /a, /b: # only a look ⏎ rm -rf .": Files(
             folder="/a", more=("/b",), language="shell", program="# only a look\n\n  rm  -rf .\n"
         ),

@@ -139,6 +139,32 @@ async def test_a_commit_of_several_drops_nothing_more_once_its_end_cannot_be_wri
 
 
 @pytest.mark.promise(63)
+@pytest.mark.parametrize(
+    "error", [Lost("The connection broke."), OSError("Half of it is gone.")], ids=["lost", "defect"]
+)
+async def test_the_one_in_doubt_is_unknown_although_the_disk_was_full_when_that_was_to_be_written(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """There was space again when the end of the whole was written."""
+    desk.runtime = runtime = _Committing(error)
+    desk.core.runtimes = {"files": runtime}
+    ids = [await desk.done(on(f"/{number}")) for number in range(3)]
+    runtime.target = ids[1]
+    stepped = Core.stepped
+
+    def full(core: Core, row: ActionRow, event: Event, **changes: Any) -> ActionRow:
+        if event is Event.LOSE:
+            raise JournalFailed("The disk is full.")
+        return stepped(core, row, event, **changes)
+
+    monkeypatch.setattr(Core, "stepped", full)
+    question = await desk.asked(Revert(verb="commit", target=ids[2], also=(ids[0], ids[1])), THE_PERSON)
+    desk.answer(question)
+    await desk.until(question.action_id, _UNKNOWN)
+    assert [desk.core.actions.get(id).state for id in ids] == [_KEPT, _UNKNOWN, _STAYS]
+
+
+@pytest.mark.promise(63)
 @pytest.mark.parametrize("ends", ["its login can't be renewed", "a defect", "the log is older"])
 async def test_a_commit_of_several_that_cannot_be_finished_after_a_crash_leaves_each_in_doubt(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, ends: str

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+import goex.journal.actions
+import policies.digest
+from goex.daemon.action_views import action_view
 from goex.engine.core import Lost
 from goex.engine.events import Problem
 from goex.engine.recovery import look_again, recover
 from goex.journal.errors import JournalBroken, JournalFailed
 from goex.journal.states import Event, State
-from policies.actions import Outcome, Plan, Revert
-from policies.errors import Conflict, GoexError, Unavailable
+from policies.actions import Action, Outcome, Plan, Revert
+from policies.errors import Conflict, GoexError, Unavailable, Unsupported
+from policies.jsonvalue import parse
+from policies.typed_json import to_json
 from runtimes.base import Context, Settlement
-from tests.goex.engine.conftest import THE_PERSON, Desk
+from tests.goex.engine.conftest import ACTION, ASKER, THE_PERSON, Desk
 
 
 def lost(desk: Desk) -> str:
@@ -138,3 +144,51 @@ async def test_a_journal_that_cant_be_read_while_it_runs_says_nothing_of_what_it
     question = await desk.asked()
     desk.answer(question)
     await desk.until(question.action_id, State.UNKNOWN)
+
+
+_RAN = (Event.ALLOW, Event.PREPARE, Event.RUN)
+UNREAD = {
+    State.ASKING: ((Event.ASK,), State.WITHDRAWN),
+    State.ALLOWED: (_RAN[:1], State.FAILED),
+    State.PREPARED: (_RAN[:2], State.FAILED),
+    State.RUNNING: (_RAN, State.UNKNOWN),
+    State.UNKNOWN: ((*_RAN, Event.LOSE), State.UNKNOWN),
+}
+
+
+def as_a_newer_goex_writes(value: object) -> dict[str, Any]:
+    return {**to_json(value), **({"newer": True} if isinstance(value, Plan) else {})}
+
+
+@pytest.mark.promise(63)
+async def test_what_a_newer_goex_planned_is_settled_told_and_not_called_altered(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = await desk.done()
+    undo = Revert(verb="undo", target=target)
+    asked: list[tuple[str, Action, tuple[Event, ...]]] = [("a-undo", undo, _RAN)]
+    asked += [(f"a-{state}", ACTION, events) for state, (events, _) in UNREAD.items()]
+    made = {}
+    with monkeypatch.context() as newer, desk.core.journal.transaction() as transaction:
+        for module in (goex.journal.actions, policies.digest):
+            newer.setattr(module, "to_json", as_a_newer_goex_writes)
+        for id, action, events in asked:
+            who = {"agent": ASKER.agent, "session": ASKER.session, "source": ASKER.source}
+            row = desk.core.actions.create(transaction, id=id, intent="", action=action, detached=True, **who)
+            row = desk.core.step(transaction, row, Event.ASSESS, plan=desk.runtime.plan(action))
+            for event in events:
+                row = desk.core.step(transaction, row, event)
+            made[id] = row.plan
+    await recover(desk.engine)
+    rows = {id: desk.core.actions.get(id) for id in (*made, target)}
+    assert {id: row.state for id, row in rows.items()} == {
+        **{f"a-{state}": after for state, (_, after) in UNREAD.items()},
+        "a-undo": State.UNKNOWN,
+        target: State.UNKNOWN,
+    }
+    running = rows["a-running"]
+    assert "another version of GoEx" in parse(running.problem)["details"][0] and not desk.engine.reverting.busy()
+    assert "another version of GoEx" in action_view(running).undo_text
+    assert {id: rows[id].plan for id in made} == made and desk.core.journal.verify().good
+    again = desk.ask(Revert(verb="undo", target="a-running"), THE_PERSON)
+    assert parse((await desk.until(again, State.FAILED)).problem)["code"] == Unsupported.code

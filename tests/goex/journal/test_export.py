@@ -222,6 +222,33 @@ def test_the_first_line_must_speak_of_the_same_head(journal: Journal) -> None:
         check(io.BytesIO(text))
 
 
+@pytest.mark.parametrize(
+    "head", [{}, {"number": "x", "hash": ""}, {"number": [], "hash": ""}, {"number": 40, "hash": 1}]
+)
+def test_a_head_that_is_none_is_said(journal: Journal, head: object) -> None:
+    lines = written(journal, Wanted(kind="request")).splitlines(keepends=True)
+    first, last = ({**json.loads(line), "head": head} for line in (lines[0], lines[-1]))
+    with pytest.raises(Altered, match="where the chain ends"):
+        check(io.BytesIO(_ended(json.dumps(first).encode() + b"\n", lines[1:-1], json.dumps(last).encode())))
+
+
+@pytest.mark.promise(82)
+def test_facts_that_python_calls_equal_are_altered_all_the_same(journal: Journal) -> None:
+    """Whoever reads the export reads `facts`, and the hash is over the text beside them."""
+    journal.append("note", facts={"count": 1, "well": True})
+    first, *rows, last = written(journal).splitlines(keepends=True)
+    row = json.loads(rows[-1])
+    for facts in ({"count": True, "well": True}, {"count": 1, "well": 1}, {"count": 1.0, "well": True}):
+        forged = {**row, "facts": facts, "facts_text": '{"count":1,"well":true}'}
+        with pytest.raises(Altered, match="aren't what their text says"):
+            check(io.BytesIO(_ended(first, [*rows[:-1], json.dumps(forged).encode() + b"\n"], last)))
+
+
+def test_a_statement_too_deep_to_be_read_is_said() -> None:
+    deep = {"assertion": {"passkey": "pk-1", "statement": "[" * 200_000}}
+    assert verifier.Signatures(whole=True).row(1, "", "grant", "a-1", deep) == "holds an assertion that can't be read"
+
+
 def test_rows_of_a_selection_stand_in_their_order_and_once(journal: Journal) -> None:
     lines = written(journal, Wanted(kind="request")).splitlines(keepends=True)
     for rows in ([lines[2], lines[1], lines[3]], [lines[1], lines[1], lines[2]]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from sqlalchemy import event, insert
 
 from goex.journal.actions import EVERYBODYS, Actions, Whose
-from goex.journal.chain import Journal
+from goex.journal.chain import Journal, moment
 from goex.journal.schema import actions
+from goex.journal.search import Wanted, find_ids
 from policies.services import Risk
 
 AT = "2026-01-02T00:00:00.000000Z"
@@ -37,9 +39,14 @@ def test_a_change_among_reads_is_found_by_the_index_of_risks(
         asked.append((statement, parameters))
 
     assert Actions(journal).newest_ids(whose, risk=Risk.WRITE, **point) == ("a-6", "a-4")
-    statement, parameters = asked[-1]
-    with journal.read() as connection:
-        plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
-    assert any("COVERING INDEX actions_risk" in step for step in plan), plan
-    assert not any(step.startswith("SCAN") for step in plan), plan
+    since = moment(whose.since) if whose.since else None
+    wanted = Wanted(agent=whose.agent, session=whose.session, since=since, before=point.get("before", 0))
+    assert find_ids(journal, replace(wanted, risk=Risk.WRITE)) == ("a-6", "a-4")
+    selects = [each for each in asked if each[0].startswith("SELECT")]
+    assert len(selects) == 2
+    for statement, parameters in selects:
+        with journal.read() as connection:
+            plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+        assert any("COVERING INDEX actions_risk" in step for step in plan), plan
+        assert not any(step.startswith("SCAN") for step in plan), plan
     journal.close()

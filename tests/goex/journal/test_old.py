@@ -75,6 +75,13 @@ def test_its_actions_are_found(folder: Path, wanted: Wanted, found: str) -> None
     assert "".join(row.id[-1] for row in find_actions(opened(folder), wanted)) == found
 
 
+def test_text_is_found_within_json_as_it_was_written_by_who_asked(folder: Path) -> None:
+    opened(folder).close()
+    edit(folder, """update actions set request = '{"program":"echo \\"Hi\\"\\n"}' where id = 'a-000000000004'""")
+    for text in ('echo "hi"', '"hi"\n', "program"):
+        assert [row.id[-1] for row in find_actions(opened(folder), Wanted(kind="files", text=text))] == ["4"], text
+
+
 def test_pages_follow_each_other(folder: Path) -> None:
     journal = opened(folder)
     first = find_actions(journal, Wanted(limit=3))

@@ -18,6 +18,7 @@ import goex.journal.verify as verify
 from goex.daemon import webauthn
 from goex.daemon.passkey_statements import PREFIX
 from goex.journal.walk import Walk
+from goex.page_address import HOST, OLD_HOST, TERMINAL
 from tests.support.authenticator import Authenticator, decoded, encoded
 
 pytestmark = pytest.mark.promise(88)
@@ -298,6 +299,30 @@ def test_what_a_restored_vault_takes_over_is_the_key_that_is_shown(
     evil: str = registration("pk-9", thief, "evil")["passkey"]["public_key"]
     made.rows[0]["facts"]["passkey"][name] = evil if value is None else value
     with pytest.raises(verify.Altered, match="as one"):
+        check(made)
+
+
+def test_what_was_signed_at_the_old_host_and_at_the_new_one_verify_together(made: Rows, key: Authenticator) -> None:
+    """Whoever came from `localhost` has both kinds of passkey for a while, and uses either."""
+    old = Authenticator(rp_id=OLD_HOST, origin=f"http://{OLD_HOST}:7464")
+    inserted = Authenticator(rp_id=OLD_HOST, origin=f"{TERMINAL}{OLD_HOST}")
+    made.passkey("pk-2", old, by=key)
+    made.passkey("pk-3", inserted, by=old)
+    for number, by in enumerate((key, old, inserted, key, old), 2):
+        made.assess(f"a-{number}", "slack")
+        made.yes(f"a-{number}", by, [grant()])
+    last = made.present(old)["facts"]["assertion"]
+    found = check(made)
+    assert (found.signed, len(found.signers), found.unproven) == (9, 3, ())
+    whole = dict(last)
+    for name in ("signature", "authenticator_data", "client_data", "statement"):
+        text = whole[name]
+        middle = len(text) // 2
+        last |= {**whole, name: text[:middle] + ("A" if text[middle] != "A" else "B") + text[middle + 1 :]}
+        with pytest.raises(verify.Altered):
+            check(made)
+    last |= {**whole, "rp_id": HOST}  # neither host's passkey passes for the other's
+    with pytest.raises(verify.Altered, match="signed by another passkey than it says"):
         check(made)
 
 
