@@ -47,6 +47,7 @@ class Reads:
         self.write: Callable[[exp.Expr, dict[str, Source]], tuple[tuple[Use, ...], tuple[str, ...] | None]] | None = (
             None
         )
+        self.given: set[str] = set()  # names of a WITH, which what is in it sees before they are defined
         self._folded: dict[str, list[str]] = {}
         for name in schema.tables:
             self._folded.setdefault(name.casefold(), []).append(name)
@@ -136,7 +137,9 @@ class Reads:
         with_ = node.args.get("with_")
         if with_ is None:
             return ctes
-        known = dict(ctes)
+        known, before = dict(ctes), self.given
+        if self.dialect is Dialect.SQLITE or with_.args.get("recursive"):  # each sees those behind it, and itself
+            self.given = before | {self.fold(cte.args["alias"].this) for cte in with_.expressions}
         for cte in with_.expressions:
             if isinstance(cte.this, exp.Insert | exp.Update | exp.Delete) and node is self.root and self.write:
                 uses, given = self.write(cte.this, known)
@@ -158,6 +161,7 @@ class Reads:
                 known[name] = Source(named or (self.query(begins, parent, known) if begins is not None else ()))
             columns = self.query(cte.this, parent, known)
             known[name] = Source(named or columns)
+        self.given = before
         return known
 
     def _select(self, node: exp.Select, parent: Scope | None, ctes: dict[str, Source]) -> tuple[str, ...] | None:
@@ -249,9 +253,9 @@ class Reads:
                 self._add(scope, name or self.fold(node.this), Source(named or source.columns))
             else:
                 own = self.fold(node.this)
-                if own in ctes and self.dialect is not Dialect.POSTGRESQL:  # without its database it would be that one
-                    raise refused(f"The table {own[:60]}, whose name WITH gives away,", "Choose another name in WITH.")
                 table = self.table(node)
+                if (own in ctes or own in self.given) and node.args.get("db") is None:  # it would be WITH's
+                    raise refused(f"The table {own[:60]}, whose name WITH gives away,", "Choose another name in WITH.")
                 self.columns.setdefault(table.name, set())
                 columns = tuple(self.fold_column(column.name) for column in table.columns)
                 if named:

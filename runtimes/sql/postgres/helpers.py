@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from policies.jsonvalue import JsonValue
 from runtimes.sql.postgres.link import Link
 
+AGGREGATE = "aggregate_dummy"  # the text that each aggregate has: what it calls stands elsewhere
 _CALL = re.compile(r'(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))\s*\(')
 _BODY = "CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE pg_catalog.pg_get_function_sqlbody(p.oid) END"
 _QUERY = """
@@ -21,7 +22,7 @@ SELECT p.oid::pg_catalog.int8, p.proname, l.lanname, p.provolatile, {body},
   (SELECT e.extname FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
     WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e' LIMIT 1)
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-WHERE p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace AND p.prokind IN ('f', 'p')
+WHERE p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
   AND (p.proname = ANY(%s::pg_catalog.text[]) OR p.oid = ANY(%s::pg_catalog.oid[]))
 ORDER BY p.oid
 """
@@ -29,7 +30,7 @@ ORDER BY p.oid
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function or procedure that isn't the server's own."""
+    """One function, procedure or aggregate that isn't the server's own."""
 
     oid: int
     name: str

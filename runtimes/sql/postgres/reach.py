@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from runtimes.sql.contract import Program, Verb
-from runtimes.sql.postgres.helpers import Function
+from runtimes.sql.postgres.helpers import AGGREGATE, Function
 from runtimes.sql.postgres.relations import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Trigger, quoted
 from runtimes.sql.reads_through import ANY
 
@@ -36,6 +36,8 @@ class Reach:
 
 _WORD = re.compile(r"\w+")
 _DOLLARS = re.compile(r"[\w$]+")  # a name may hold `$`, and text may stand between some
+_COMMENT = re.compile(r"('[^']*'|\"[^\"]*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_QUOTED_ELSE = re.compile(r"\\|\$\w*\$")  # what may begin or end a text in another way
 _MAKES_TEXTS = re.compile(r"\bexecute\b|_to_xml|\bts_(?:stat|rewrite)\b", re.IGNORECASE)
 
 
@@ -119,28 +121,35 @@ def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Itera
             computes = one.computes if reach.verb in ("insert", "update") else ()
             bodies |= dict.fromkeys((*one.rules, *(each.source for each in computes)))
     names = {use.table for one in program.statements for use in one.uses}
-    waiting, seen, found = list(names), set[str](), set[str]()
+    waiting, found = [(name, False) for name in names], set[str]()
+    seen: set[tuple[str, bool]] = set()
     while True:
         while waiting:
-            name = waiting.pop()
+            name, beneath = waiting.pop()
             relation = catalog.relations.get(name)
-            if relation is None or name in seen:
+            if relation is None or (name, beneath) in seen:
                 continue
-            seen.add(name)
-            waiting += [catalog.by_oid[oid].name for oid in relation.stands_on if oid in catalog.by_oid]
-            if relation.row_security or name not in names:  # a view reads as its owner, whom other policies may hold
+            seen.add((name, beneath))
+            waiting += [(catalog.by_oid[oid].name, True) for oid in relation.stands_on if oid in catalog.by_oid]
+            if relation.row_security or beneath:  # a view reads as its owner, whom other policies may hold
                 found.update(relation.guards)
-                waiting += relation.guards
+                waiting += [(guard, True) for guard in relation.guards]
                 hidden += relation.judges
         bodies |= dict.fromkeys(each.source for each in hidden)
-        named = _named(catalog, "\n".join((*heads, *bodies)))
-        waiting += named - seen
+        texts = [_bare(body) for body in bodies]
+        named = _named(catalog, "\n".join((*heads, *texts)))
+        waiting += {(name, True) for name in named} - seen
         if not waiting:
             break
     found |= named - {reach.table for reach in reaches}
-    if any(map(_MAKES_TEXTS.search, bodies)) or any(map(_opaque, hidden)):
+    if any(map(_MAKES_TEXTS.search, texts)) or any(map(_opaque, hidden)):
         found.add(ANY)
     yield from sorted(found)
+
+
+def _bare(body: str) -> str:
+    """A function's text without its comments, where they can be told."""
+    return body if _QUOTED_ELSE.search(body) else _COMMENT.sub(r"\1 ", body)
 
 
 def _named(catalog: Catalog, text: str) -> set[str]:
@@ -150,9 +159,8 @@ def _named(catalog: Catalog, text: str) -> set[str]:
 
 def _opaque(function: Function) -> bool:
     """Whether its text doesn't say what it reads."""
-    return function.language not in ("plpgsql", "sql", "internal") and not (
-        function.extension and function.volatility == "i"
-    )
+    seen = function.language in ("plpgsql", "sql", "internal") and function.source != AGGREGATE
+    return not seen and not (function.extension and function.volatility == "i")
 
 
 def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:

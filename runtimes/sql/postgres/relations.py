@@ -86,7 +86,8 @@ class Relation:
     row_security: bool
     guards: tuple[str, ...]  # what its row security policies read
     judges: tuple[Function, ...]  # that these call, and they call
-    recast: bool  # somebody made a cast of its row type
+    recast: bool  # somebody made a cast between its row type and text
+    typed: bool  # a column's type isn't the server's own, or somebody made a cast that its columns may meet
     owned: bool
     privileges: frozenset[str]
     seen: bool
@@ -99,7 +100,7 @@ class Relation:
     others_unique: bool  # a unique index beside the key whose columns aren't all listed in `unique`
     triggers: tuple[Trigger, ...]
     checks: tuple[Check, ...]
-    computes: tuple[Function, ...]  # that its defaults, computed columns, CHECKs and indexes call, and they call
+    computes: tuple[Function, ...]  # that its defaults, computed columns and CHECKs call, and they call
     composites: str  # a digest of the fields of row types that its columns hold; "": none do
     judged: bool  # a column's type (a domain, a row type) may have conditions of its own
     definition: str  # a digest of columns, constraints, indexes, triggers and rules

@@ -28,7 +28,13 @@ WITH {_SEEN}, calls AS (  -- functions, also behind operators
   SELECT d.classid, d.objid, coalesce(o.oprcode::pg_catalog.oid, d.refobjid)::pg_catalog.int8 AS function
   FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_operator o
     ON d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = d.refobjid
-  WHERE d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass OR o.oid IS NOT NULL
+  WHERE d.classid IN ('pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_attrdef'::pg_catalog.regclass,
+      'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass)
+    AND (d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass OR o.oid IS NOT NULL)
+), held AS (  -- types that a column or another type holds
+  SELECT atttypid AS type FROM pg_catalog.pg_attribute WHERE NOT attisdropped AND atttypid::pg_catalog.int8 >= 16384
+  UNION SELECT typbasetype FROM pg_catalog.pg_type WHERE typbasetype <> 0
+  UNION SELECT rngsubtype FROM pg_catalog.pg_range
 )
 SELECT pg_catalog.json_build_object(
  'version', pg_catalog.current_setting('server_version'),
@@ -133,9 +139,16 @@ SELECT pg_catalog.json_build_object(
     FROM pg_catalog.pg_policy p JOIN rel ON rel.oid = p.polrelid AND rel.relrowsecurity
     JOIN calls ON calls.classid = 'pg_catalog.pg_policy'::pg_catalog.regclass AND calls.objid = p.oid),
  'casts', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
-    t.typrelid::pg_catalog.int8, x.castfunc::pg_catalog.int8))
+    t.typrelid::pg_catalog.int8, x.castfunc::pg_catalog.int8,
+    'pg_catalog.text'::pg_catalog.regtype IN (x.castsource, x.casttarget),
+    greatest(x.castsource, x.casttarget)::pg_catalog.int8 >= 16384))
     FROM pg_catalog.pg_cast x JOIN pg_catalog.pg_type t ON t.oid IN (x.castsource, x.casttarget)
-    WHERE x.oid::pg_catalog.int8 >= 16384),  -- what came with the server has smaller numbers
+    WHERE x.oid::pg_catalog.int8 >= 16384  -- what came with the server has smaller numbers
+    AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_type y WHERE y.oid IN (x.castsource, x.casttarget)
+      AND y.oid::pg_catalog.int8 >= 16384 AND y.typrelid NOT IN (SELECT rel.oid FROM rel)
+      AND NOT EXISTS (SELECT 1 FROM held WHERE held.type IN (y.oid, y.typarray, y.typelem)))),
+ 'typed', (SELECT pg_catalog.json_agg(DISTINCT a.attrelid::pg_catalog.int8) FROM pg_catalog.pg_attribute a
+    JOIN rel ON rel.oid = a.attrelid WHERE a.atttypid::pg_catalog.int8 >= 16384 AND NOT a.attisdropped),
  'domains', (SELECT pg_catalog.json_agg(DISTINCT calls.function) FROM pg_catalog.pg_constraint f
     JOIN calls ON calls.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND calls.objid = f.oid
     WHERE f.contypid <> 0),
@@ -151,9 +164,7 @@ SELECT pg_catalog.json_build_object(
         WHERE f.contypid <> 0 AND NOT a.attisdropped
       UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid, a.attrelid
         FROM pg_catalog.pg_type t JOIN pg_catalog.pg_attribute a ON a.atttypid = t.oid
-        WHERE t.typtype = 'd' AND NOT a.attisdropped
-      UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, x.indexrelid, x.indrelid
-        FROM pg_catalog.pg_index x WHERE x.indexprs IS NOT NULL OR x.indpred IS NOT NULL) made
+        WHERE t.typtype = 'd' AND NOT a.attisdropped) made
     JOIN rel ON rel.oid = made.relation JOIN calls ON calls.classid = made.of AND calls.objid = made.oid),
  'triggers', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     t.tgrelid::pg_catalog.int8, t.tgname, t.tgtype, t.tgenabled, pg_catalog.pg_get_triggerdef(t.oid), l.lanname,
@@ -201,6 +212,7 @@ class _Parts:
     guards: list[str] = field(default_factory=list)
     judges: tuple[Function, ...] = ()
     recast: bool = False
+    typed: bool = False
     composites: list[JsonValue] = field(default_factory=list)
 
 
@@ -260,10 +272,15 @@ def load(link: Link) -> Catalog:
     for some, pairs in ((computes, found["computes"]), (judges, found["judges"])):
         for oid, function in pairs or []:
             some.setdefault(oid, []).append(function)
-    converts = {function for _, function in found["casts"] or () if function} | {*(found["domains"] or ())}
-    for oid, _ in found["casts"] or ():
+    casts = found["casts"] or ()
+    converts = {function for _, function, _, _ in casts if function} | {*(found["domains"] or ())}
+    for oid, _, text, _ in casts:
         if oid in parts:
-            parts[oid].recast = True
+            parts[oid].recast |= text
+    everywhere = not all(made for *_, made in casts)
+    typed = {*names} if everywhere else {*(found["typed"] or ()), *(oid for oid, *_ in casts)}
+    for oid in typed & parts.keys():
+        parts[oid].typed = True
     functions = helpers.read(
         link,
         int(re.match(r"\d+", found["version"])[0]),  # type: ignore[index]
@@ -401,6 +418,7 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         guards=tuple(parts.guards),
         judges=parts.judges,
         recast=parts.recast,
+        typed=parts.typed,
         owned=owned,
         privileges=frozenset((privileges or "").split(",")) - {""},
         seen=bool(privileges) or some or owned,

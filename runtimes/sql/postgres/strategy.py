@@ -37,6 +37,7 @@ _DEFINES = re.compile(
 _NOTIFIES = re.compile(r"\b(pg_notify|notify|listen)\b", re.I)
 _VOLATILE = re.compile(r"\b(random|clock_timestamp|timeofday|gen_random_uuid|statement_timestamp)\b", re.I)
 _HOLD = "Ask for it with --policy versioning: its transaction is then held, and undo rolls it back."
+_LEAVE = "Leave it to somebody with a backup."
 _REVERSE = "Ask for it with --policy reversal."
 
 
@@ -84,7 +85,7 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
         _known(catalog, table, trigger)
     computing = _computing(catalog, reaches)
     for table, function in computing:
-        _harmless(catalog, f"A default, a CHECK or an index of {table}", function)
+        _harmless(catalog, f"A default or a CHECK of {table}", function)
     counters = _counters(catalog, program, reaches)
     if policy == "versioning":
         method = _held(catalog, program, reaches, tables, firing, definitions)
@@ -102,9 +103,7 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     if any(_notifies(trigger) for _, trigger in firing):
         notes.append("A trigger notifies listeners when this is committed; that can't be taken back.")
     if any(_NOTIFIES.search(function.source) for _, function in computing):
-        notes.append(
-            "A default, a CHECK or an index notifies listeners when this is committed; that can't be taken back."
-        )
+        notes.append("A default or a CHECK notifies listeners when this is committed; that can't be taken back.")
     return Strategy(method, reaches, tables, False, bool(firing), tuple(notes), counters)
 
 
@@ -164,7 +163,7 @@ def _known(catalog: Catalog, table: str, trigger: Trigger) -> None:
     if trigger.language not in _LANGUAGES and trigger.function not in _KNOWN_C:
         raise _unseen(f"{said} is written in {trigger.language}")
     if trigger.language != "internal" and _reaches_out(catalog, trigger.source):
-        raise Unsupported(f"{said} reaches outside of the tables, which can't be taken back.")
+        raise Unsupported(f"{said} reaches outside of the tables, which can't be taken back.", next_step=_LEAVE)
     for function in trigger.helpers:
         _harmless(catalog, said, function)
 
@@ -177,12 +176,14 @@ def _harmless(catalog: Catalog, said: str, function: Function) -> None:
             raise _unseen(f"{said} calls {function.name}, which is written in {function.language}")
     elif function.language != "internal" and _reaches_out(catalog, function.source):
         raise Unsupported(
-            f"{said} calls {function.name}, which reaches outside of the tables, and that can't be taken back."
+            f"{said} calls {function.name}, which reaches outside of the tables, and that can't be taken back.",
+            next_step=_LEAVE,
         )
 
 
 def _unseen(said: str) -> Unsupported:
-    return Unsupported(f"{said}: what it does outside of the tables can't be seen, nor taken back.")
+    said = f"{said}: what it does outside of the tables can't be seen, nor taken back."
+    return Unsupported(said, next_step=_LEAVE)
 
 
 def _reaches_out(catalog: Catalog, source: str) -> bool:
@@ -214,7 +215,7 @@ def _held(
         if any(one.kind == "f" for one in catalog.relations.values() if catalog.root(one).name == table):
             raise Unsupported(
                 f"{table} is kept by another server: nothing holds what is written there.",
-                next_step="Leave it to somebody with a backup.",
+                next_step=_LEAVE,
             )
         if any(oid not in catalog.by_oid for oid in catalog.relations[table].stands_on):
             raise Unsupported(

@@ -6,6 +6,7 @@ ANALYZE keeps, and what that takes tells them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -18,6 +19,7 @@ from runtimes.sql.postgres.reach import Why, reads
 from runtimes.sql.postgres.relations import Catalog, literal
 from runtimes.sql.postgres.strategy import Strategy, choose
 
+_CAST = re.compile(r"::|\bcast\b", re.IGNORECASE)
 _ROW_BYTES = 28  # that a row takes of its page at least: its header and its line pointer
 
 
@@ -156,8 +158,10 @@ class _Sizes(Sizes):
         relation = self._catalog.relations.get(statement.table)
         if relation is None or relation.row_security or statement.verb not in ("update", "delete"):
             return self.at_most(statement)
-        if self._catalog.converts:  # somebody's function, which a comparison may call for each row
-            return self.at_most(statement)
+        used = [self._catalog.relations.get(use.table) for use in statement.uses]
+        plain = all(one is not None and one.kind in "rp" and not one.typed for one in used)
+        if self._catalog.converts and (not plain or _CAST.search(statement.sql)):
+            return self.at_most(statement)  # somebody's function, which a comparison may call for each row
         return super().counted(statement)
 
     def partitioned(self, table: str) -> bool:

@@ -298,6 +298,7 @@ SELECT * FROM orders FOR UPDATE
 EXPLAIN SELECT * FROM orders
 SELECT DATABASE()
 SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()
+WITH tables AS (SELECT 1 AS n) SELECT t.table_name FROM information_schema.tables t, tables
 """
 
 SQLITE = """

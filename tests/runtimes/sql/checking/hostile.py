@@ -384,6 +384,7 @@ DESCRIBE orders
 
 MARIADB = """
 WITH users AS (SELECT 1 AS id) SELECT * FROM shop.users
+WITH RECURSIVE a AS (SELECT id FROM shop.users), users AS (SELECT 9 AS id) UPDATE orders SET id = (SELECT 1 FROM a)
 ANALYZE orders
 SELECT LOAD_FILE('/etc/passwd')
 SELECT `LOAD_FILE`('/etc/passwd')
@@ -587,6 +588,10 @@ WITH d AS (UPDATE users SET name = 'x' RETURNING id) DELETE FROM orders WHERE id
 
 SQLITE = """
 WITH users AS (SELECT 1 AS id) SELECT * FROM main.users
+WITH a AS (SELECT id FROM main.users), users AS (SELECT 99 AS id) DELETE FROM orders WHERE id IN (SELECT id FROM a)
+WITH a AS (SELECT id FROM (SELECT id FROM main.users) u), users AS (SELECT 99 AS id) SELECT id FROM a
+SELECT (WITH a AS (SELECT id FROM main.users), users AS (SELECT 99 AS id) SELECT id FROM a)
+WITH users AS (SELECT id FROM main.users) SELECT id FROM users
 ATTACH '/etc/passwd' AS x
 ATTACH DATABASE 'x' AS y
 DETACH x
