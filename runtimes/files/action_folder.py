@@ -305,8 +305,9 @@ def refuse_unrestorable(found: Manifest) -> None:
             )
 
 
-def stopped(outcome: str, cause: GoexError) -> Outcome:
-    """The outcome of a restore that stopped half way."""
+def stopped(outcome: str, cause: GoexError, *, again: bool = True) -> Outcome:
+    """The outcome of a restore that stopped half way; `again`: whether to run it again once its cause is mended."""
     paths = ["the folder itself" if each == "." else each for each in getattr(cause, "difference", ())[:3]]
     detail = f" ({'; '.join(paths)})" if paths else ""
-    return Outcome(ok=False, summary=f"{outcome} {cause.message}{detail} {cause.next_step}".rstrip(), touched=True)
+    mend = f" {cause.next_step}" if again and cause.next_step else ""
+    return Outcome(ok=False, summary=f"{outcome} {cause.message}{detail}{mend}", touched=True)

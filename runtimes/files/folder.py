@@ -59,7 +59,10 @@ _MODELESS = frozenset(
 )
 _MADE_UP = re.compile(r"(?:^|,)(?:fmask|dmask|file_mode|dir_mode)=|aname=drvfs")
 _UPPER = re.compile(r"(?:^|,)upperdir=((?:[^,\\]|\\.)*)")
-_OF_THE_PATH = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG}
+_OF_THE_PATH = {
+    *(errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM),
+    *(errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ),  # a name that the file system takes no file by
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ from runtimes.open_files import OPEN_FILES, files_of
 _libc = ctypes.CDLL(None, use_errno=True)
 # What an attribute is refused with that doesn't fit: the kernel says so also where there is much free space.
 _NO_PLACE = (errno.ENOSPC, errno.E2BIG, errno.ERANGE, errno.EOPNOTSUPP)
+_RENAME_NOREPLACE = 1  # linux/fs.h
 
 
 class Moved(Conflict):
@@ -40,6 +41,10 @@ class Moved(Conflict):
             next_step="Wait until nothing else writes to this folder, then run it again.",
             difference=(f"changed meanwhile: {shown(path)}",),
         )
+
+
+class Unkept(Unavailable):
+    """An attribute that the disk, or its file system, doesn't take."""
 
 
 class Handles:
@@ -148,38 +153,55 @@ def expect(fd: int, name: bytes, path: bytes, entry: Entry | None) -> None:
         raise Moved(path)
 
 
-def set_metadata(fd: int, name: bytes, goal: Entry, inode: int) -> None:
+def put_folder(fd: int, name: bytes, into: int, new: bytes) -> None:
+    """Rename a folder to where nothing is. Raises FileExistsError where something is.
+
+    Where the file system can't tell, an empty folder is made there first, which replaces nothing, and is replaced.
+    """
+    rename = getattr(_libc, "renameat2", None)  # not every C library has it
+    number = errno.ENOSYS
+    if rename is not None:
+        number = ctypes.get_errno() if rename(fd, name, into, new, _RENAME_NOREPLACE) else 0
+    if number in (errno.EINVAL, errno.ENOSYS):
+        os.mkdir(new, 0o700, dir_fd=into)
+        os.rename(name, new, src_dir_fd=fd, dst_dir_fd=into)
+    elif number:
+        raise OSError(number, os.strerror(number), new)
+
+
+def set_metadata(fd: int, name: bytes, goal: Entry, inode: int, path: bytes = b"") -> None:
     """Owner, attributes, mode, time, in the order in which none undoes another; closed to others between an owner or
-    an ACL and the mode, which one of them would read by the other's.
+    an ACL and the mode, which one of them would read by the other's. `path` is what errors call it.
 
     Raises Moved unless the name is that inode's: whoever owns the folder could put the name of something else there,
-    which would be given away, or given rights.
+    which would be given away, or given rights. Raises Unkept for an attribute that doesn't fit.
     """
+    path = path or name
     at = os.stat(name, dir_fd=fd, follow_symlinks=False)
     if at.st_ino != inode or KINDS[stat.S_IFMT(at.st_mode)] != goal.kind:
-        raise Moved(name)
+        raise Moved(path)
     if goal.kind == "l":
         if (at.st_uid, at.st_gid) != (goal.uid, goal.gid):
             os.chown(name, goal.uid, goal.gid, dir_fd=fd, follow_symlinks=False)
-        _set_xattrs(beside(fd, name), goal, follow=False)
+        _set_xattrs(beside(fd, name), goal, path, follow=False)
         os.utime(name, ns=(at.st_atime_ns, goal.mtime), dir_fd=fd, follow_symlinks=False)
         return
     with opened(fd, name, os.O_PATH) as handle:
-        path = f"{PROC}/{handle}"
+        there = f"{PROC}/{handle}"
         now = os.fstat(handle)
         if (now.st_dev, now.st_ino) != (at.st_dev, inode):
-            raise Moved(name)
+            raise Moved(path)
         if (now.st_uid, now.st_gid) != (goal.uid, goal.gid):
             if now.st_mode & 0o077:
-                os.chmod(path, stat.S_IMODE(now.st_mode) & 0o7700)
-            os.chown(path, goal.uid, goal.gid)
-        _set_xattrs(path, goal, follow=True)
+                os.chmod(there, stat.S_IMODE(now.st_mode) & 0o7700)
+            os.chown(there, goal.uid, goal.gid)
+        _set_xattrs(there, goal, path, follow=True)
         if stat.S_IMODE(os.fstat(handle).st_mode) != goal.mode:
-            os.chmod(path, goal.mode)
-        os.utime(path, ns=(now.st_atime_ns, goal.mtime))
+            os.chmod(there, goal.mode)
+        os.utime(there, ns=(now.st_atime_ns, goal.mtime))
 
 
-def _set_xattrs(path: str | bytes, goal: Entry, *, follow: bool) -> None:
+def _set_xattrs(path: str | bytes, goal: Entry, called: bytes, *, follow: bool) -> None:
     mode = 0o700 if goal.kind == "d" else 0o600  # user attributes are read and written as contents are
     lifts = follow and os.geteuid() != 0
     if lifts and os.stat(path).st_mode & 0o600 != 0o600:  # noqa: PTH116 (of a descriptor)
@@ -202,10 +224,11 @@ def _set_xattrs(path: str | bytes, goal: Entry, *, follow: bool) -> None:
             except OSError as error:
                 if error.errno not in _NO_PLACE:
                     raise
-                raise Unavailable(
-                    f"The attribute {name} ({counted(len(value), 'byte')}) can't be kept: {error.strerror}.",
-                    next_step="The disk is full, or its file system doesn't take this attribute: free some space, or "
-                    "take it off (setfattr -x NAME FILE), then try again.",
+                size = counted(len(value), "byte")
+                raise Unkept(
+                    f"The attribute {name} of {shown(called)} ({size}) can't be kept: {error.strerror}.",
+                    next_step="The disk is full, or its file system doesn't take this attribute: free some space, then "
+                    "try again.",
                 ) from error
 
 
@@ -311,7 +334,7 @@ def remove_flat(root: int, name: bytes) -> bool:
     """Remove a folder of GoEx's own whose folders are empty. Returns False when it wasn't there. Raises Moved when it
     is another user's, or others may have put in what it holds."""
     try:
-        with opened(root, name, os.O_RDONLY | os.O_DIRECTORY) as fd:
+        with _unlocked(root, name) as fd:
             listed = os.listdir(fd)
             if listed or os.fstat(fd).st_uid != os.geteuid():
                 check_own(fd, name, root)

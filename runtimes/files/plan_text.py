@@ -77,15 +77,15 @@ def change(path: bytes, old: Entry | None, new: Entry | None) -> str:
     if old is None or new is None or old.essence == new.essence:
         return ""
     if old.kind != new.kind:
-        return f"changed {name}: {_KIND[old.kind]}→{_what(_KIND[new.kind], new)}"
+        return f"changed {name}: {_KIND[old.kind]}→{_what(_KIND[new.kind], new)}{_attributes(old, new)}"
     if old.kind == "l" and old.target != new.target:
-        return f"changed {name} → {shown(new.target)} (was → {shown(old.target)})"
+        return f"changed {name} → {shown(new.target)} (was → {shown(old.target)}){_attributes(old, new)}"
     if old.body != new.body:
         return f"changed {name}{_mode(old, new)}{_attributes(old, new)}"
     if old.mode != new.mode:
         return f"mode {name} {old.mode:o}→{new.mode:o}{_attributes(old, new)}"
     if (old.uid, old.gid) != (new.uid, new.gid):
-        return f"owner {name} {old.uid}:{old.gid}→{new.uid}:{new.gid}"
+        return f"owner {name} {old.uid}:{old.gid}→{new.uid}:{new.gid}{_attributes(old, new)}"
     if old.xattrs != new.xattrs:
         return f"attributes {name}{_attributes(old, new).replace(',', ':', 1)}"
     if old.group != new.group:

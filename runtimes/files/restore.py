@@ -2,8 +2,8 @@
 
 Rules:
 
-* New contents and folders are made first, in a staging folder inside the root whose name nobody can guess, and
-  brought to the disk; only then does anything of the person's move. A full disk therefore touches nothing.
+* New contents and folders are made first, attributes and all, in a staging folder inside the root whose name nobody
+  can guess, and brought to the disk; only then does anything of the person's move. So a full disk touches nothing.
 * Then: remove what is too much, deepest first; rename the staged into place, folders first; set mode, owner, times.
 * Before a name is replaced or removed it is looked at once more; if it isn't what the walk saw, everything stops.
 * Each step leaves a name in its old or its new state, so a restore that was cut off is finished by running it again.
@@ -18,13 +18,13 @@ import fcntl
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 
 from policies.display_text import counted
 from runtimes.files.descriptors import PROC, Reading, opened
-from runtimes.files.handles import Handles, Moved, check_own, expect, look, remove_flat, set_metadata, sync
+from runtimes.files.handles import Handles, Moved, check_own, expect, look, put_folder, remove_flat, set_metadata, sync
 from runtimes.files.manifest import apart
 from runtimes.files.tree import KINDS, UNLISTED, Entry, Manifest, read_xattrs
 from runtimes.open_files import FileId, Hold, files_of
@@ -36,7 +36,7 @@ _OPEN = {"d": 0o700, "f": 0o400}
 _FOLDER = b"folder-%d"  # in the staging folder, where other contents have their numbers
 _FS_IOC_GETFLAGS = 0x80086601  # linux/fs.h
 FIXED = 0x10 | 0x20  # immutable, append only
-_CHANGED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT)  # of a folder that somebody put something into
+_CHANGED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT)  # of a folder that somebody changed meanwhile
 _FEW = 40  # names that are brought to the disk one by one, and looked at once more alone
 
 
@@ -214,11 +214,13 @@ class Restore:
             os.mkdir(self.name, 0o700, dir_fd=handles.folder(b""))
             folder = handles.folder(self.name)
             check_own(folder, self.name, self.root)  # from here on nobody else can put anything into it
-            for number in range(len(todo.folders)):
-                os.mkdir(_FOLDER % number, 0o700, dir_fd=folder)
+            for number, path in enumerate(todo.folders):
+                with _named(path):
+                    self._make_folder(folder, _FOLDER % number, path)
             with self.contents() as copy:
                 for number, path in enumerate(todo.stage):
-                    self._make(folder, b"%d" % number, self.goal.entries[path], copy, todo.few)
+                    with _named(path):
+                        self._make(folder, b"%d" % number, path, copy, todo.few)
                     if self.held is not None:
                         self.held.add(files_of(folder, b"%d" % number, look(folder, b"%d" % number)))
                     if number % 500 == 499:
@@ -244,30 +246,29 @@ class Restore:
         whole = not todo.few
         with Handles(self.root, writes=True, keep=True) as handles:
             for path in todo.remove:
-                self._remove(handles, path, touched)
+                with _named(path):
+                    self._remove(handles, path, touched)
                 self.removed.add(path)
-            handles.folder(b"")
+            handles.folder(self.name)  # a default ACL may keep its own user out
             with opened(self.root, self.name, os.O_PATH | os.O_DIRECTORY) as stage:
                 check_own(stage, self.name, self.root)
                 for number, path in enumerate(todo.folders):
-                    folder, name = handles.parent(path)
-                    if look(folder, name) is not None:
-                        raise Moved(path)
-                    os.rename(_FOLDER % number, name, src_dir_fd=stage, dst_dir_fd=folder)
-                    with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as new:
-                        check_own(new, path, folder)
-                        self.made[path] = os.fstat(new).st_ino
+                    with _named(path):
+                        self._place_folder(handles, stage, path, _FOLDER % number)
                     touched.update((path, _above(path)))
                 for number, path in enumerate(todo.stage):
-                    self._place(handles, stage, path, b"%d" % number, touched)
+                    with _named(path):
+                        self._place(handles, stage, path, b"%d" % number, touched)
                 for path, anchor in todo.links:
-                    self._link(handles, stage, path, anchor, touched)
+                    with _named(path):
+                        self._link(handles, stage, path, anchor, touched)
             for path in todo.settle:
                 if self.goal.entries[path].kind != "d":
                     folder, name = handles.parent(path)
                     if look(folder, name) is None:
                         raise Moved(path)
-                    set_metadata(folder, name, self.goal.entries[path], self.now.entries[path].inode)
+                    with _named(path):
+                        set_metadata(folder, name, self.goal.entries[path], self.now.entries[path].inode, path)
             handles.folder(b"")
             remove_flat(self.root, self.name)
             self._folders(handles, touched | handles.lifted | set(todo.settle))
@@ -335,14 +336,23 @@ class Restore:
         if self.durable:
             sync(self.root)
 
-    def _make(self, folder: int, name: bytes, goal: Entry, copy: Copy, alone: bool) -> None:
+    def _make_folder(self, folder: int, name: bytes, path: bytes) -> None:
+        """Make one with the attributes that it is to have, which may not fit; still GoEx's alone."""
+        os.mkdir(name, 0o700, dir_fd=folder)
+        at = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        goal = self.goal.entries[path]._replace(mode=stat.S_IMODE(at.st_mode) | 0o700, uid=at.st_uid, gid=at.st_gid)
+        set_metadata(folder, name, goal, at.st_ino, path)
+        self.made[path] = at.st_ino
+
+    def _make(self, folder: int, name: bytes, path: bytes, copy: Copy, alone: bool) -> None:
+        goal = self.goal.entries[path]
         if goal.kind == "f":
             flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(name, flags, 0o600, dir_fd=folder)
             try:
                 if not (goal.size and self.clone(goal.oid, file)):
                     _fill(file, goal, copy)
-                set_metadata(folder, name, goal, os.fstat(file).st_ino)
+                set_metadata(folder, name, goal, os.fstat(file).st_ino, path)
                 if alone and self.durable:
                     os.fsync(file)
             finally:
@@ -355,7 +365,7 @@ class Restore:
             kind = next(number for number, letter in KINDS.items() if letter == goal.kind)
             os.mknod(name, kind | 0o600, goal.rdev, dir_fd=folder)
             inode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_ino
-        set_metadata(folder, name, goal, inode)
+        set_metadata(folder, name, goal, inode, path)
 
     def _remove(self, handles: Handles, path: bytes, touched: set[bytes]) -> None:
         folder, name = handles.parent(path)
@@ -371,6 +381,19 @@ class Restore:
         else:
             os.unlink(name, dir_fd=folder)
         touched.add(_above(path))
+
+    def _place_folder(self, handles: Handles, stage: int, path: bytes, staged: bytes) -> None:
+        folder, name = handles.parent(path)
+        try:
+            put_folder(stage, staged, folder, name)
+            with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as new:
+                check_own(new, path, folder)
+                if os.fstat(new).st_ino != self.made[path]:  # another one was put in its place
+                    raise Moved(path)
+        except OSError as error:
+            if error.errno not in _CHANGED:
+                raise
+            raise Moved(path) from error
 
     def _place(self, handles: Handles, stage: int, path: bytes, staged: bytes, touched: set[bytes]) -> None:
         folder, name = handles.parent(path)
@@ -390,7 +413,8 @@ class Restore:
             goal = self.goal.entries.get(path)
             if goal is not None and goal.kind == "d":
                 folder, name = handles.parent(path)
-                set_metadata(folder, name, goal, self.made.get(path) or self.now.entries[path].inode)
+                with _named(path):
+                    set_metadata(folder, name, goal, self.made.get(path) or self.now.entries[path].inode, path)
 
 
 def _is(
@@ -428,6 +452,15 @@ def flags_of(file: int) -> int:
         return int.from_bytes(fcntl.ioctl(file, _FS_IOC_GETFLAGS, bytes(8))[:4], sys.byteorder)
     except OSError:
         return 0
+
+
+@contextmanager
+def _named(path: bytes) -> Iterator[None]:
+    """Have an error of the operating system name the path, and not what it was called in the staging folder."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def _above(path: bytes) -> bytes:

@@ -16,7 +16,7 @@ from runtimes.files.original import Kept, Original
 from runtimes.files.quota import mark, unmark
 from runtimes.files.records import Place
 from runtimes.files.snapshot import Repository, plain
-from runtimes.files.tree import Bounds, Manifest
+from runtimes.files.tree import Bounds, Manifest, TooLarge
 from runtimes.files.workers import in_thread
 
 
@@ -27,7 +27,15 @@ async def dry_run(action_folder: ActionFolder, verb: str, bounds: Bounds, progre
     state = records.read_state(action_folder.records)
     walk = action_folder.walker(known=None, skip=state.name, force=False)
     walk.bounds = bounds.grown()
-    now = await in_thread(lambda: walk.run(action_folder.root), saying="Looking…", progress=progress)
+
+    def look() -> Manifest:
+        try:
+            return walk.run(action_folder.root)
+        except TooLarge as error:  # another folder is no choice here
+            mend = "Move away what came into it since, or raise [files] max_entries and max_bytes."
+            raise TooLarge(error.message, next_step=mend) from error
+
+    now = await in_thread(look, saying="Looking…", progress=progress)
     undo = verb == "undo"
     back: Place = "before" if undo else "after"
     expected = None if state.at == "between" else after if undo else before

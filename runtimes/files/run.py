@@ -160,7 +160,7 @@ class Run:
             return await self._apply(target, outcome)
         except GoexError as error:
             if records.read_state(self.action_folder.records).at != "running":  # what was begun is still there
-                return stopped("The program ran, but applying its changes stopped half way.", error)
+                return _half_way(error)
             records.write_state(self.action_folder.records, records.State(at="prepared"))
             raise
 
@@ -170,7 +170,7 @@ class Run:
         try:
             await self.action_folder.bring(target, now=now, arrive=None)
         except Halted as halted:
-            return stopped("The program ran, but applying its changes stopped half way.", halted.cause)
+            return _half_way(halted.cause)
 
         def keep() -> tuple[str, Manifest]:
             after = now if manifests.equal(now, target) else self.action_folder.walk(known=self.before)
@@ -247,8 +247,8 @@ class Run:
         with suppress(GoexError):
             records.write_unrecorded(self.action_folder.records, cause.message)
         summary = (
-            f"{plans.ending(result)}. What it left can't be recorded: {cause} It was left as it is: an undo moves what "
-            "isn't as it was before into a folder beside, and deletes nothing."
+            f"{plans.ending(result)}. What it left can't be recorded: {cause.message} It was left as it is: an undo "
+            "moves what isn't as it was before into a folder beside, and deletes nothing."
         )
         ended = plans.read_outcome(result)
         return replace(ended, ok=False, summary=summary, touched=True, unsure=isinstance(cause, Conflict))
@@ -318,8 +318,15 @@ class Run:
         return await self._apply(target, noted[1])
 
 
+# The program has run: what the causes of these say to do, to try again, would run it once more. What comes next is an
+# undo, which is said of every action that ended so.
+def _half_way(cause: GoexError) -> Outcome:
+    return stopped("The program ran, but applying its changes stopped half way.", cause, again=False)
+
+
 def _unnoted(outcome: Outcome, error: GoexError) -> Outcome:
-    return replace(outcome, ok=False, summary=f"{outcome.summary} That couldn't be noted: {error}", touched=True)
+    summary = f"{outcome.summary} That couldn't be noted: {error.message}"
+    return replace(outcome, ok=False, summary=summary, touched=True)
 
 
 def interrupted() -> Outcome:

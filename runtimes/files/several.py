@@ -146,20 +146,20 @@ class Several:
         if not apart or (unrecorded and not errors):  # what can't be recorded is left, until an undo
             return _together(plan, outcomes)
         why = [str(error) for error in errors] or [each.summary for each in outcomes.values() if not each.ok]
+        cause = getattr(errors[0], "message", why[0]) if errors else why[0]  # of what is left, no "try again"
         if unrecorded:  # to take it back is to move whatever is there aside, which somebody has to ask for
             left = _together(plan, outcomes)
-            said = f"{why[0]} What the program left elsewhere was left as it is, until an undo. {left.summary}"
+            said = f"{cause} What the program left elsewhere was left as it is, until an undo. {left.summary}"
             return replace(left, ok=False, summary=said, touched=True)
         try:
             if self._waiting(Revert(verb="undo", target=context.action_id), plan, context):
                 back = await self._back(plan, context, "undo")
                 if not back.ok:
-                    said = f"{why[0]} The other folders couldn't be taken back: {back.summary}"
+                    said = f"{cause} The other folders couldn't be taken back: {back.summary}"
                     return replace(back, summary=said, touched=True)
         except GoexError as error:
-            return Outcome(
-                ok=False, summary=f"{why[0]} The other folders couldn't be taken back: {error}", touched=True
-            )
+            said = f"{cause} The other folders couldn't be taken back: {error.message}"
+            return Outcome(ok=False, summary=said, touched=True)
         with suppress(GoexError):  # else what would bring it back is kept for a while, for nobody
             for number in range(len(done)):
                 records.write_state(_part(context, number).records, records.State(at="prepared"))

@@ -23,10 +23,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from policies.display_text import escape
-from policies.errors import GoexError
+from policies.errors import GoexError, Unavailable
 from runtimes.files import rights
 from runtimes.files.folder import keeps_change_times
-from runtimes.files.handles import opened_path, remove_path
+from runtimes.files.handles import Unkept, opened_path, remove_path
 from runtimes.files.path_text import shown
 from runtimes.files.restore import Copy, Restore, steps
 from runtimes.files.snapshot import Repository, make_private
@@ -165,7 +165,8 @@ def lay_out(
     *,
     clone: Callable[[str, int], bool] = lambda oid, file: False,
 ) -> None:
-    """Make `work/tree` what `goal` says; see `Restore` for `clone`. Raises OSError (disk full)."""
+    """Make `work/tree` what `goal` says; see `Restore` for `clone`. Raises OSError (disk full), Unavailable (an
+    attribute doesn't fit)."""
     make_private(work.parent)
     remove_path(work)
     make_private(work)
@@ -176,8 +177,15 @@ def lay_out(
         # Not durable: a crash gives the copy up.
         restore = Restore(root=root, now=now, goal=goal, name=_STAGE, contents=contents, clone=clone, durable=False)
         todo = steps(now, goal)
-        restore.stage(todo)
-        restore.apply(todo)
+        try:
+            restore.stage(todo)
+            restore.apply(todo)
+        except Unkept as error:
+            raise Unavailable(
+                error.message,
+                next_step="The disk of GoEx's copies is full, or its file system doesn't take this attribute: free "
+                "some space, or take it off (setfattr -x NAME FILE), then try again.",
+            ) from error
 
 
 def take_in(

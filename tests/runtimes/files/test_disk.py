@@ -7,17 +7,21 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from policies.errors import Unavailable
+from policies.errors import InvalidInput, Unavailable
+from runtimes.files import handles, run, workcopy
 from runtimes.files import restore as restoring
 from runtimes.files.action_folder import stopped
-from runtimes.files.folder import open_pinned
-from runtimes.files.handles import Handles, Moved, look, opened_path, set_metadata
+from runtimes.files.folder import open_pinned, resolve
+from runtimes.files.handles import Handles, Moved, Unkept, look, opened_path, set_metadata
 from runtimes.files.plan_text import change
-from runtimes.files.tree import Bounds, Entry, Walk
+from runtimes.files.tree import Bounds, Entry, Manifest, Walk
 from runtimes.files.workers import translated
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import Way, runtime
@@ -33,6 +37,10 @@ def small(place: Path) -> Iterator[Path]:
         pytest.skip("may not mount here")
     yield made
     subprocess.run(["umount", "-l", str(made)], check=True)
+
+
+def nothing() -> AbstractContextManager[restoring.Copy]:
+    return nullcontext(lambda oid, write: None)  # nothing is to be copied
 
 
 def remount(small: Path, options: str) -> None:
@@ -80,6 +88,7 @@ async def test_what_the_program_left_does_not_fit_on_the_disk(small: Path, owned
     way = Way(runtime(small / "state"), owned, "rm a; head -c 3000000 /dev/urandom > b")
     outcome = await way.do()
     assert not outcome.ok and outcome.touched and "can't be recorded: The disk is full" in outcome.summary
+    assert "try again" not in outcome.summary
     assert not (owned / "a").exists() and (owned / "b").stat().st_size == 3000000
     assert (await way.revert("undo")).ok
     (kept,) = {path.rpartition(b"/")[0] for path in photo(owned) if path.endswith(b"/b")}
@@ -87,22 +96,36 @@ async def test_what_the_program_left_does_not_fit_on_the_disk(small: Path, owned
     assert without_left(owned) == before
 
 
+@pytest.mark.parametrize(
+    ("size", "free", "said"),
+    [  # counted in inodes, of which a kilobyte of attributes takes one
+        (0, 3, "The disk is full ({folder})."),  # the staging folder fits, and the two folders; the file doesn't
+        (3_900, 5, "The attribute user.big of sub (3,900 bytes) can't be kept: No space left on device."),
+    ],
+    ids=["file", "attribute"],
+)
 async def test_a_disk_that_takes_no_more_or_nothing_is_named_and_the_folder_is_not_touched(
-    small: Path, state: Path
+    small: Path, state: Path, size: int, free: int, said: str
 ) -> None:
     folder = small / "folder"
     (folder / "sub" / "inner").mkdir(parents=True)
     (folder / "sub" / "file").write_text("file")
+    if size:
+        try:
+            os.setxattr(folder / "sub", "user.big", b"x" * size)
+        except OSError:
+            pytest.skip("this kernel's tmpfs keeps no such attributes")
     os.chown(folder, 1000, 1000)
     before = photo(folder)
     way = Way(runtime(state, UnsafeNoSandbox(lambda top: shutil.rmtree(top / "sub"))), folder)
     assert (await way.do()).ok
     after = photo(folder)
     at = os.statvfs(small)
-    remount(small, f"nr_inodes={at.f_files - at.f_ffree + 3}")  # the staged file fits, and one of the two folders
+    remount(small, f"nr_inodes={at.f_files - at.f_ffree + free}")
     with pytest.raises(Unavailable) as full:
         await way.revert("undo")
-    assert full.value.message == f"The disk is full ({folder})." and "Free some space" in full.value.next_step
+    assert full.value.message == said.format(folder=folder) and "ree some space" in full.value.next_step
+    assert "setfattr" not in full.value.next_step, "the folder isn't there to take it off"
     assert photo(folder) == after
     remount(small, "nr_inodes=1000,ro")
     with pytest.raises(Unavailable) as fixed:
@@ -131,6 +154,7 @@ def test_what_the_system_refuses_says_where_and_what_to_do(number: str, named: s
     found = translated(OSError(code, os.strerror(code), b"file"), "/folder")
     assert found.next_step and (f" ({named})." in found.message if named else "(" not in found.message)
     assert stopped("It stopped half way.", found).summary == f"It stopped half way. {found}"
+    assert run._half_way(found).summary.endswith(f" half way. {found.message}"), "to try again would run it once more"
 
 
 def test_too_many_open_files_are_no_folder_that_was_swapped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +169,62 @@ def test_too_many_open_files_are_no_folder_that_was_swapped(place: Path, monkeyp
         patched.setattr(os, "open", refused)
         with pytest.raises(OSError, match="Too many"):
             open_pinned(str(place), at.st_dev, at.st_ino)
+
+
+@pytest.mark.parametrize("tells", [True, False], ids=["renameat2", "without"])
+@pytest.mark.parametrize("what", ["empty", "folder", "file"])
+def test_a_folder_is_put_over_nothing_that_appeared_meanwhile(
+    place: Path, monkeypatch: pytest.MonkeyPatch, what: str, tells: bool
+) -> None:
+    top, theirs = place / "top", place / "top" / "sub"
+    theirs.mkdir(parents=True)
+    real = handles.put_folder
+
+    def appearing(*arguments: Any) -> None:
+        theirs.touch() if what == "file" else theirs.mkdir()
+        if what == "folder":
+            (theirs / "mine").touch()
+        inodes.append(theirs.stat().st_ino)
+        real(*arguments)
+
+    inodes: list[int] = []
+    with opened_path(top) as root:
+        goal = Walk(bounds=Bounds()).run(root)
+        theirs.rmdir()
+        now = Walk(bounds=Bounds()).run(root)
+        restore = restoring.Restore(root=root, now=now, goal=goal, name=b".goex-x", contents=nothing)
+        todo = restoring.steps(now, goal)
+        restore.stage(todo)
+        if not tells:
+            monkeypatch.setattr(handles, "_libc", SimpleNamespace(syncfs=lambda fd: 0))
+        with monkeypatch.context() as patched, pytest.raises(Moved, match="sub was changed by someone else"):
+            patched.setattr(restoring, "put_folder", appearing)
+            restore.apply(todo)
+        assert inodes == [theirs.stat().st_ino], "it is still theirs"
+        shutil.rmtree(theirs) if what != "file" else theirs.unlink()
+        restore.stage(todo)
+        restore.apply(todo)
+        assert not restore.strays(todo, lambda *of: pytest.fail())
+    assert [each.name for each in top.iterdir()] == ["sub"]
+
+
+def test_a_rename_that_fails_names_what_was_to_be_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "sub").mkdir()
+    with opened_path(place) as root:
+        goal = Walk(bounds=Bounds()).run(root)
+        (place / "sub").rmdir()
+        now = Walk(bounds=Bounds()).run(root)
+        restore = restoring.Restore(root=root, now=now, goal=goal, name=b".goex-x", contents=nothing)
+        todo = restoring.steps(now, goal)
+        restore.stage(todo)
+
+        def refused(stage: int, staged: bytes, *rest: object) -> None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), staged)
+
+        monkeypatch.setattr(restoring, "put_folder", refused)
+        with pytest.raises(OSError, match="error") as caught:
+            restore.apply(todo)
+    assert translated(caught.value, str(place)).message == "The operating system refused: Input/output error (sub)."
 
 
 def test_a_folder_that_the_system_will_not_remove_was_changed_by_nobody(
@@ -173,9 +253,12 @@ def test_an_attribute_that_does_not_fit_is_not_called_a_full_disk(place: Path, m
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "setxattr", refused)
-    with opened_path(place) as fd, pytest.raises(Unavailable, match=r"user\.big \(20,000 bytes\)") as caught:
-        set_metadata(fd, b"file", goal, at.st_ino)
-    assert "setfattr -x" in caught.value.next_step
+    with opened_path(place) as fd, pytest.raises(Unkept, match=r"user\.big of in/file \(20,000 bytes\)"):
+        set_metadata(fd, b"file", goal, at.st_ino, b"in/file")
+    entries = {b"": goal._replace(kind="d", mode=0o755, xattrs=()), b"in": goal._replace(kind="d", mode=0o755)}
+    copied = Manifest(entries=entries, taken=0, settled=False)
+    with pytest.raises(Unavailable, match=r"user\.big of in \(.*setfattr -x"):
+        workcopy.lay_out(place / "work" / "a1", copied, lambda: pytest.fail())  # before a program runs
 
 
 async def test_a_name_that_changed_its_case_alone_comes_back_where_case_is_not_minded(
@@ -191,7 +274,22 @@ async def test_a_name_that_changed_its_case_alone_comes_back_where_case_is_not_m
     assert photo(owned) == before
 
 
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EILSEQ])
+def test_a_name_that_a_file_system_has_no_place_for_is_to_be_checked(
+    place: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refused(path: str) -> None:
+        raise OSError(number, os.strerror(number), path)
+
+    with monkeypatch.context() as patched, pytest.raises(InvalidInput, match=r"Check the name\."):
+        patched.setattr(os, "lstat", refused)
+        resolve(str(place / "odd"))
+
+
 def test_a_replaced_file_s_lost_attributes_are_told() -> None:
     old = Entry("f", 0o640, 0, 0, 1, size=1, oid="x", xattrs=(("system.posix_acl_access", b"x"), ("user.note", b"y")))
     new = old._replace(oid="y", mode=0o644, xattrs=())
-    assert change(b"a", old, new) == "changed a, 640→644, system.posix_acl_access, user.note"
+    lost = "system.posix_acl_access, user.note"
+    assert change(b"a", old, new) == f"changed a, 640→644, {lost}"
+    assert change(b"a", old, old._replace(uid=1, xattrs=())) == f"owner a 0:0→1:0, {lost}"
+    assert change(b"a", old, Entry("l", 0o777, 0, 0, 1, target=b"b")) == f"changed a: file→link → b, {lost}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from policies.actions import Files, UndoClass
+from policies.actions import Files, Revert, UndoClass
 from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.services import Risk
 from runtimes.files.plans import told
@@ -139,6 +139,16 @@ async def test_a_folder_that_is_too_large_is_refused(state: Path, owned: Path) -
     assert "more than 300 bytes" in size and "raise [files] max_bytes" in size
     (owned / "a" / "b" / "c").mkdir(parents=True)
     assert "deeper than 2" in await refused(state, owned, bounds=Bounds(depth=2))
+
+
+async def test_a_dry_run_of_an_undo_that_is_too_large_offers_no_other_folder(state: Path, owned: Path) -> None:
+    way = Way(runtime(state, UnsafeNoSandbox(lambda top: (top / "x").touch())), owned)
+    assert (await way.do()).ok and way.plan is not None
+    undo = Revert(verb="undo", target="a1")
+    plan = await way.runtime.assess_revert(undo, way.plan, way.context)
+    small = runtime(state, bounds=Bounds(files=-500))  # grown: none
+    with pytest.raises(TooLarge, match=r"Move away what came into it since, or raise \[files\] max_entries"):
+        await small.dry_revert(undo, plan, way.plan, way.context)
 
 
 @pytest.mark.parametrize(

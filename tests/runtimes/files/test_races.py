@@ -15,7 +15,7 @@ import pytest
 from policies.errors import Conflict, Unavailable
 from runtimes.files import restore as restoring
 from runtimes.files.content_ids import hash_file
-from runtimes.files.handles import Moved, expect, opened_path, remove_tree, set_metadata
+from runtimes.files.handles import Moved, expect, opened_path, put_folder, remove_tree, set_metadata
 from runtimes.files.tree import Bounds, Entry, Manifest, Walk
 from runtimes.sandbox.contract import Job, Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
@@ -92,6 +92,30 @@ async def test_a_staging_folder_that_was_swapped_gets_nothing(
         await way.revert("undo")
 
     assert swapped and [*swapped[0].iterdir()] == []
+
+
+@root_only
+async def test_a_folder_that_was_swapped_as_it_was_put_into_place_is_given_to_nobody(
+    owned: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (owned / "sub").mkdir()
+    os.chown(owned / "sub", 4321, 4321)
+    (owned / "secret").mkdir(mode=0o700)  # root's
+    inode = (owned / "secret").stat().st_ino
+    way = Way(runtime(state, UnsafeNoSandbox(lambda top: (top / "sub").rmdir())), owned)
+    assert (await way.do()).ok
+    put = put_folder
+
+    def swapping(stage: int, staged: bytes, folder: int, name: bytes) -> None:
+        put(stage, staged, folder, name)
+        (owned / "sub").rename(owned / "away")
+        (owned / "secret").rename(owned / "sub")
+
+    monkeypatch.setattr(restoring, "put_folder", swapping)
+    outcome = await way.revert("undo")
+    assert not outcome.ok and "sub was changed by someone else" in outcome.summary
+    swapped = (owned / "sub").stat()
+    assert (swapped.st_ino, swapped.st_uid, swapped.st_mode & 0o777) == (inode, 0, 0o700)
 
 
 @root_only
@@ -195,12 +219,13 @@ async def test_what_could_not_be_noted_is_not_said_to_be_untouched(owned: Path, 
 
     def refusing(name: str, data: bytes) -> None:
         if armed and name == failing:
-            raise Unavailable("The record can't be written.")
+            raise Unavailable("The record can't be written.", next_step="Free some space, then try again.")
         put(name, data)
 
     records.put = refusing  # type: ignore[method-assign]
     outcome = await way.do()
     assert not outcome.ok and outcome.touched and "couldn't be noted" in outcome.summary
+    assert "try again" not in outcome.summary
 
     records.put = put  # type: ignore[method-assign]
     assert way.plan is not None

@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import shutil
+import struct
 import tempfile
 import traceback
 from collections.abc import Callable, Coroutine
@@ -14,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from policies.errors import InvalidInput
+from policies.errors import InvalidInput, Unavailable
+from runtimes.files.restore import Restore
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import Way, runtime
 from tests.runtimes.files.photo import photo
@@ -66,6 +70,40 @@ def mine(place: Path) -> Path:
         (place / name).mkdir()
         os.chown(place / name, _UID, _UID)
     return place / "mine"
+
+
+def test_an_undo_where_a_default_acl_closes_new_folders_to_their_owner(mine: Path) -> None:
+    """Also the staging folder, of the undo that is refused as of the one that isn't."""
+
+    async def work() -> None:
+        (mine / "sub" / "inner").mkdir(parents=True)
+        (mine / "sub" / "file").write_text("mine")
+        entries = ((0x01, 5), (0x04, 5), (0x20, 5))  # u::r-x, g::r-x, o::r-x
+        acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, bits, 0xFFFFFFFF) for tag, bits in entries)
+        os.setxattr(mine, "system.posix_acl_default", acl)
+        before = photo(mine)
+        way = Way(runtime(mine.parent / "state", UnsafeNoSandbox(lambda top: shutil.rmtree(top / "sub"))), mine)
+        assert (await way.do()).ok
+        after = photo(mine)
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Unavailable):
+            patch.setattr(Restore, "_sync", full)
+            patch.setattr(Restore, "_fsync", full)
+            await way.revert("undo")
+        assert photo(mine) == after
+        undone = await way.revert("undo")
+        assert undone.ok, undone.summary
+        assert photo(mine) == before
+
+    try:
+        os.getxattr(mine, "system.posix_acl_default")
+    except OSError as error:
+        if error.errno == errno.EOPNOTSUPP:
+            pytest.skip("no ACLs here")
+    as_user(work)
+
+
+def full(*arguments: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_undo_and_redo_on_an_own_folder(mine: Path) -> None:
