@@ -10,6 +10,8 @@ import asyncio
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+import policies.http_heads  # noqa: F401  # h11 as it is used here
+
 SECONDS = 10.0  # for the first request, and for each one after an answer
 MOST = 256  # far from the files that a process may have open
 BACKLOG = 64  # of those the kernel holds: asyncio takes all of them at once, before any is counted
@@ -37,6 +39,7 @@ class Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         self._wait()
+        self.scope = self.headers = self.cycle.scope = None  # type: ignore[assignment]  # the head may be large
         super().on_response_complete()
 
     @property

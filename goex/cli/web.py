@@ -37,9 +37,9 @@ def web(
     from goex.browser import lead_browser
     from goex.cli.connect import connect, paths
     from goex.config import load
-    from goex.page_address import OLD_HOST, page_origin
-    from goex.web.access import LINK_SECONDS
-    from goex.web.server import running_link, serve
+    from goex.page_address import OLD_HOST
+    from goex.web.access import LINK_SECONDS, KeyFile
+    from goex.web.server import link, serve
     from policies.errors import Conflict, InvalidInput
 
     if question and not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", question):
@@ -53,7 +53,8 @@ def web(
     if phone and not at:
         raise InvalidInput("There is no [web] public_url in config.toml.", next_step="See docs/guides/approvals.md.")
     if phone and wanted != config.port:
-        raise InvalidInput("A tunnel leads to [web] port alone.", next_step="Leave --port and --localhost out.")
+        step = "Leave --port and --localhost out, or set [web] port to the tunnel's."
+        raise InvalidInput("A tunnel leads to [web] port alone.", next_step=step)
 
     with ExitStack() as ending:
 
@@ -74,17 +75,20 @@ def web(
                 if wait:
                     opening.join()
 
-        if link := running_link(places, at):
-            here = urlsplit(page_origin(places.web_key))
+        if running := KeyFile(places.web_key).of_running():
+            key, origin = running
+            here = urlsplit(origin)
             elsewhere = here.port != config.port if at else old != (here.hostname == OLD_HOST)
             if elsewhere:
                 raise Conflict("The page runs at another address.", next_step="End it where it runs, then try again.")
-            tell(link, LINK_SECONDS)
+            tell(link(at or origin, key), LINK_SECONDS)
             return
         connect(out).close()  # so that there is a daemon, and its socket is ours
+        public = config.public_url
+        if public and wanted != config.port:  # nobody comes through the tunnel but whoever has its port
+            out.progress(f"{public} isn't served here: it is at [web] port ({config.port}) alone.")
+            public = ""
         with suppress(KeyboardInterrupt):
-            # At another port nobody comes through the tunnel but whoever has its port.
-            public = config.public_url if wanted == config.port else ""
             asyncio.run(serve(places, wanted, public, tell, at=at, old=old))
 
 

@@ -33,10 +33,10 @@ from goex.loopback import IPV4, listening
 from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.listings import methods_of
 from goex.mcp.person_page import Context
-from goex.mcp.results import EXHAUSTED
+from goex.mcp.results import EXHAUSTED, UNNAMED
 from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
-from policies.errors import ExitStatus, GoexError
+from policies.errors import Denied, GoexError
 from policies.grants import ANONYMOUS
 
 _NOBODY = "No agent is known now: GoEx's daemon is away or busy, or its vault wasn't opened since it began. Try later."
@@ -62,7 +62,7 @@ class Tokens:
         except GoexError as error:
             if error.code == EXHAUSTED:
                 raise _Untold(error.message, 429) from error
-            if error.exit_status in (ExitStatus.DENIED, ExitStatus.USAGE):
+            if error.code in (UNNAMED, Denied.code):
                 return None
             raise _Untold(_NOBODY, 503) from error  # why is none of a stranger's business
         if who.agent == ANONYMOUS:
@@ -89,6 +89,8 @@ async def stdio(socket_path: Path, token: str, services: list[str]) -> None:
         with suppress(OSError):  # which that may have been for both
             sys.stderr.write("The client went away before it read every answer.\n")
             sys.stderr.flush()
+    except* anyio.BrokenResourceError:  # of what was to be written after that
+        pass
     finally:
         await link.close()
 

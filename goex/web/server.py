@@ -16,18 +16,13 @@ from goex.web.access import Access, KeyFile, link_code
 from goex.web.app import Page
 from goex.web.daemon_calls import DaemonCalls
 
-LARGEST_HEAD = 2**20  # others may have set 180 cookies of 4 KiB for `goex.localhost`, and the browser sends them
+# Others may have set 180 cookies of 4 KiB for `goex.localhost`, which is all that a browser keeps, and it sends them.
+LARGEST_HEAD = 3 * 2**18
 
 
 def link(origin: str, key: bytes) -> str:
     """Return a link that opens the page there once, within a minute."""
     return f"{origin}/#{link_code(key, time.time(), origin)}"
-
-
-def running_link(paths: Paths, origin: str = "") -> str:
-    """Return a link to this person's page that runs already, at that origin or on this machine; "" when none does."""
-    found = KeyFile(paths.web_key).of_running()
-    return link(origin or found[1], found[0]) if found else ""
 
 
 async def serve(

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import h11
-
 from policies.accounts import Origin
 from policies.errors import GoexError, Unavailable
+from policies.http_heads import h11
 from runtimes.gateway.http_framing import Body, BrokenBody, Chunked
 from runtimes.gateway.streams import Stream
 

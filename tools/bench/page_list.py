@@ -19,7 +19,8 @@ from typing import Any
 from goex.client import Client
 from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
-from goex.web.server import running_link
+from goex.web.access import KeyFile
+from goex.web.server import link
 from policies.errors import Unavailable
 from tests.support.daemon import Daemon
 from tests.support.page import CHROMIUM, add_shop, ask_for_update, page_of
@@ -46,6 +47,9 @@ async def measure(questions: int = 1000, rounds: int = 10) -> tuple[Row, ...]:
         tokens = [daemon.add_agent(f"agent-{number}") for number in range(_AGENTS)]
         for number in range(questions):
             await asyncio.to_thread(ask_for_update, daemon, tokens[number % _AGENTS], f"v{number}")
+        running = KeyFile(paths.web_key).of_running()
+        assert running is not None
+        key, origin = running
         async with async_playwright() as driver:
             browser = await driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
 
@@ -56,13 +60,13 @@ async def measure(questions: int = 1000, rounds: int = 10) -> tuple[Row, ...]:
                 return tab
 
             async def ours() -> None:
-                await (await shown(running_link(paths))).context.close()
+                await (await shown(link(origin, key))).context.close()
 
             async def theirs() -> None:
                 await (await shown(bare)).context.close()
 
             paints = await in_turn(ours, theirs, rounds=rounds, seconds=60)
-            tab = await shown(running_link(paths))
+            tab = await shown(link(origin, key))
             updates = await _updates(daemon, tokens[0], tab, questions, rounds)
             await browser.close()
     return (row(NAME, paints[0], "a bare page", paints[1]), row(UPDATE, updates[0], "a gRPC client", updates[1]))

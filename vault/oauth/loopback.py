@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import h11
+from policies.http_heads import h11
 
 HOST = "127.0.0.1"
 _MOST_AT_ONCE = 8

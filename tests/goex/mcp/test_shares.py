@@ -19,7 +19,7 @@ from goex.mcp import person_page, shares, transports
 from goex.mcp.daemon_link import Caller
 from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
-from policies.errors import Denied, ExitStatus
+from policies.errors import Denied, ExitStatus, InvalidInput
 
 START = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 OPENS: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": START}
@@ -30,6 +30,7 @@ REFUSED = {
     "spent": Refused(pb.Problem(code="exhausted", message="one asked for too much.", exit_status=ExitStatus.DENIED)),
     "locked": Refused(pb.Problem(code="sealed", message="Nobody is known yet.", exit_status=ExitStatus.SEALED)),
     "away": NotRunning("It went away."),
+    "large": InvalidInput("The request or its answer is too large."),  # what gRPC itself says may be no word on it
 }
 
 
@@ -168,7 +169,8 @@ async def test_neither_a_session_in_use_ends_nor_do_those_count_that_their_clien
 
 
 @pytest.mark.parametrize(
-    ("token", "status", "said"), [("spent", 429, "too much"), ("locked", 503, "Try later"), ("away", 503, "Try later")]
+    ("token", "status", "said"),
+    [("spent", 429, "too much"), *((token, 503, "Try later") for token in ("locked", "away", "large"))],
 )
 async def test_a_token_that_isnt_looked_at_now_isnt_called_unknown(
     line: Line, token: str, status: int, said: str

@@ -237,10 +237,11 @@ async def test_a_daemon_that_dies_is_no_reason_to_send_it_again() -> None:
             assert found["status"] in ("waiting", "withdrawn") and found["changed"] == "no"
 
 
-def test_a_client_that_dies_before_it_reads_is_no_defect(daemon: Daemon, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", "not JSON\n" * 10], ids=("one message", "bad lines"))
+def test_a_client_that_dies_before_it_reads_is_no_defect(daemon: Daemon, tmp_path: Path, more: str) -> None:
     reads, writes = os.pipe()
     os.close(reads)
-    asked = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": START}) + "\n"
+    asked = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": START}) + "\n" + more
     command = [GOEX, "mcp", "--socket", tmp_path / "none"]
     with os.fdopen(writes, "wb") as nobody:
         done = subprocess.run(

@@ -237,7 +237,8 @@ class TestTunnels:
 
     def test_the_page_is_public_at_that_port_alone(self, served: list[str]) -> None:
         for more in ([], ["--port", "7464"], ["--port", "7465"], ["--localhost"]):
-            assert CliRunner().invoke(app, ["web", "--json", *more]).exit_code == 0
+            said = CliRunner().invoke(app, ["web", "--json", *more])
+            assert (said.exit_code, f"{PUBLIC} isn't served here" in said.output) == (0, served[-1] == "")
         assert served == [PUBLIC, PUBLIC, "", ""]
 
     @pytest.mark.parametrize("more", [("--port", "7465"), ("--localhost",)])

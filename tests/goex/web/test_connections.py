@@ -126,3 +126,19 @@ async def test_of_too_many_the_one_ends_that_was_waited_for_longest(monkeypatch:
         for each in (writes, sends, *(one for _, one in held)):
             each.close()
         app.next.set()
+
+
+async def test_a_head_of_very_many_lines_is_refused_and_none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Connection] = []
+    wait = Connection._wait
+    monkeypatch.setattr(Connection, "_wait", lambda self: (made.append(self), wait(self))[1])
+    head = GET.removesuffix(b"\r\n") % b"localhost"
+    async with asyncio.timeout(30), serving(Paced()) as port:
+        reads, writes = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writes.write(head + b"a:\r\n" * 200 + b"\r\n")
+            assert b"200 OK" in await reads.readuntil(b"end\n")
+            assert made[-1].scope is made[-1].headers is made[-1].cycle.scope is None
+        writes.write(head + b"a:\r\n" * 300 + b"\r\n")
+        assert b" 400 " in await reads.read()  # to its end
+        writes.close()
