@@ -402,7 +402,7 @@ def answer_without(permit: Permit, needed: Iterable[str]) -> str:
     shaping = (name for name in said if name in permit.rule.query and shapes_answer(name))
     for name in dict.fromkeys((*LEAVING_OUT, *shaping)):
         values = (*permit.held.get(name, ()), *permit.parts.get(name, ()))
-        if name in LEAVING_OUT or lists_fields(name):
+        if lists_fields(name):
             shown = all(
                 _shows(str(one), path) or (path and ADDED_TO.fullmatch(str(one)) and name in LEAVING_OUT)
                 for one in values

@@ -21,7 +21,9 @@ from runtimes.gateway.admission import BodyKind, Refused
 from runtimes.gateway.multipart import BadParts, FirstPart, Part, PartReader, boundary_of, read_parts, write_parts
 from runtimes.gateway.plan import MethodRule
 from runtimes.gateway.request_headers import carries_credential, refuse
-from runtimes.gateway.urls import BadTarget, decode_query, encode_query
+from runtimes.gateway.routes import visible
+from runtimes.gateway.urls import BadTarget, decode_query, encode_query, unclosed
+from runtimes.idempotency import is_key
 
 FORM = "application/x-www-form-urlencoded"
 _TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+\-]{1,127}/[A-Za-z0-9!#$&^_.+\-]{1,127}")
@@ -35,6 +37,7 @@ _MAYBE_OBJECT = re.compile(rb"\xef(?:\xbb)?|\{\s*")
 _CHARSETS = frozenset({"utf-8", "utf8", "us-ascii"})
 _UTF8 = re.compile(r'charset\s*=\s*"?([^";\s]*)"?', re.IGNORECASE)
 MAX_FIELDS = 10_000
+MAX_BEFORE = 900  # servers leave out what comes after 1,000 parameters or fields, and tell nobody
 MAX_VALUES: Mapping[str, int] = {"json": 500_000, "form": MAX_FIELDS, "multipart": 2**63}
 _MARKS: Mapping[str, tuple[bytes, ...]] = {"json": (b",", b"[", b"{"), "form": (b"&",), "multipart": ()}
 _LONG_ROOM = 600
@@ -157,6 +160,10 @@ def check_fields(
         if there[name] > 1:
             raise refuse("field", f"{name} stands twice")
     _check_parts([name for name in fixed if "[" in name], there)
+    for group in (query, () if typed else fields):
+        if last := next((name for name, _ in group[MAX_BEFORE:] if name in rule.must), ""):
+            reason = f"a server may leave out {last}, which comes after {MAX_BEFORE} parameters or fields"
+            raise refuse("size", reason, hint="Send it before them, or in several requests.", status=413)
     missing = [name for name in must if name not in there]
     if missing:
         raise refuse("field", f"{missing[0]} is missing, and this method is allowed with it alone")
@@ -216,14 +223,24 @@ def check_graphql(names: Iterable[str]) -> None:
         raise refuse("graphql", f"a GraphQL request with {other[0]}, beyond the query that was allowed")
 
 
-def check_names(rule: MethodRule, names: Collection[str]) -> None:
-    """Raise Refused for a field of a body that would be a method override or a credential."""
-    own = (rule.credential_name,) if rule.credential_at == "body" else ()
+def check_names(rule: MethodRule, names: Collection[str], *, typed: bool) -> None:
+    """Raise Refused for a field of a body that would be a method override, a credential, or a key by which an earlier
+    request is known again. `typed`: of JSON, which isn't read as the query is, and whose names have no parts."""
+    in_body = rule.credential_at == "body"
+    own = (rule.credential_name,) if in_body or (rule.credential_at == "query" and not typed) else ()
+    known = {*rule.fields, *(own if in_body else ())}
     for name in names:
         if overrides(name):
             raise refuse("override", f"the field {name} would change what the request means", hint="Leave it out.")
-        if name not in (*own, *rule.fields) and carries_credential(name, "token", *own):
+        if not typed and unclosed(name):
+            raise refuse("field", f"the bracket of the field {name} isn't closed: it could be taken for another")
+        if name in known:
+            continue
+        if carries_credential(name, "token", *own):
             raise refuse("credential", f"a credential that isn't the vault's, in the field {name}")
+        if not (rule.read or rule.any_query) and is_key(re.sub(r"[ .]", "_", outer_name(name).strip())):
+            hint = f"Write the name {name[:60]} out in the program, or leave it out."
+            raise refuse("field", f"by the field {name[:60]} it could be taken for an earlier request", hint=hint)
 
 
 def same(found: JsonValue, allowed: JsonValue) -> bool:
@@ -301,7 +318,7 @@ class Watch:
             raise refuse("body", error.message, status=400) from error
         if names is not None:
             self._first = None
-            check_names(self._rule, names)
+            check_names(self._rule, names, typed=True)
             check_closed(self._rule, names)
 
     def finish(self) -> None:
@@ -315,7 +332,7 @@ class Watch:
                 raise refuse("body", error.message, status=400) from error
 
     def _part(self, part: Part) -> None:
-        check_names(self._rule, (part.name,))
+        check_names(self._rule, (part.name,), typed=False)
         check_closed(self._rule, (part.name,))
         if _plains(part.name) & {_plain(name) for name in held(self._rule.query)}:
             raise refuse("field", f"the field {part.name} could be taken for the parameter of that name")
@@ -336,13 +353,14 @@ def held(values: Mapping[str, tuple[JsonValue, ...]]) -> dict[str, tuple[JsonVal
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\s_\-.+!\0]", "", unicodedata.normalize("NFKC", name).casefold())
+    return re.sub(r"[\s_\-.+!'\"`\x00-\x1f\x7f-\x9f]", "", visible(unicodedata.normalize("NFKC", name)).casefold())
 
 
 def _plains(name: str) -> set[str]:
-    """What servers may take a name for: without brackets, without what follows a dot, without separators."""
+    """What servers may take a name for: without brackets, without what follows a dot or a colon (`id:int` is `id` to
+    Zope), without separators."""
     outer = outer_name(name)
-    return {_plain(name), _plain(outer), _plain(outer.partition(".")[0])}
+    return {_plain(name), _plain(outer), _plain(re.split(r"[.:]", outer, maxsplit=1)[0])}
 
 
 def _dumped(value: JsonValue) -> bytes:

@@ -247,8 +247,8 @@ def leaves_out(name: str, value: str) -> bool:
 
 
 def lists_fields(name: str) -> bool:
-    """Whether a query's parameter by that name lists what the answer is to have."""
-    return _LISTING.fullmatch(name) is not None
+    """Whether a query's parameter by that name (`fields[articles]`, too) lists what the answer is to have."""
+    return _LISTING.fullmatch(outer_name(name).strip()) is not None
 
 
 def shapes_answer(name: str, value: str | None = None) -> bool:
@@ -256,6 +256,7 @@ def shapes_answer(name: str, value: str | None = None) -> bool:
     a value: whether any value of it may."""
     if lists_fields(name):
         return True
+    name = outer_name(name).strip()
     return _SHAPING.fullmatch(name) is not None and (value is None or not _UNSHAPED.fullmatch(f"{name}={value}"))
 
 

@@ -33,7 +33,13 @@ _FAMILIES = re.compile(
 )
 _ADDRESSES = re.compile(r"link|refresh|(?:.*-)?(?:url|uri|href|location|link)")
 _LINK = re.compile(r"<(?P<address>[^<>]{0,8192})>(?P<more>[^<>]*)")
+_ANCHOR = re.compile(r'anchor\*?\s*=\s*("[^"]*"|[^;,\s]*)', re.IGNORECASE)
 _NEVER = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature|encryption")
+# What a service hands out by a header that it also takes: not where a list goes on, nor a session of MCP.
+_MINTED = re.compile(
+    r"(?<!next)(?<!next[-_])(?<!page)(?<!page[-_])(?<!continuation)(?<!continuation[-_])token|(?<!mcp-)session|jwt|bearer"
+    r"|cookie|secret|passw|credential|authentication|authorization|api[-_]?key"
+)
 _VISIBLE = re.compile(r"[\x20-\x7e]{0,8192}")
 _JSON = re.compile(r"application/(?:[a-z0-9.+-]+\+)?json")
 _LINES = ("application/x-ndjson", "application/jsonl", "application/json-seq", "application/stream+json")
@@ -71,8 +77,7 @@ def passed_headers(
     withheld: list[str] = []
     for name, value in headers:
         # A name can be an echo, too. (Its letters have lost their case, so no digits are in one that passes.)
-        passes = _passes(name, value) or (name in more and "cookie" not in name and _VISIBLE.fullmatch(value))
-        if not passes or text(name) != name:
+        if not _passes(name, value, more) or text(name) != name:
             continue
         if _is_address(name, value):
             kept = _covered(name, value, base, covers)
@@ -87,9 +92,9 @@ def passed_headers(
     location = next((value for name, value in headers if name == "location"), None)
     if location is None:
         return found, ""
-    if _VISIBLE.fullmatch(location) and covers(urljoin(base, location)):
+    if _VISIBLE.fullmatch(location) and covers(_joined(base, location)):
         return [*found, ("location", text(location))], ""
-    there = _origin(urljoin(base, location)) if _VISIBLE.fullmatch(location) else None
+    there = _origin(_joined(base, location)) if _VISIBLE.fullmatch(location) else None
     where = "a place that can't be read" if there is None else text(f"{there.scheme}://{there.host}:{there.port}")
     if there is not None and there == _origin(base):
         # Where something lies that was made, as a rule: no more than withheld.
@@ -104,16 +109,32 @@ def _is_address(name: str, value: str) -> bool:
 def _covered(name: str, value: str, base: str, covers: Callable[[str], bool]) -> str:
     """What of an address's header may be passed on."""
     if name == "link":
-        found = (match for match in _LINK.finditer(value) if "//" not in match["more"])  # `anchor` is an address, too
-        parts = [match for match in found if covers(urljoin(base, match["address"]))]
+        parts = [match for match in _LINK.finditer(value) if _is_covered(match["address"], match["more"], base, covers)]
         return ", ".join(match[0].rstrip(", ") for match in parts)
-    return value if covers(urljoin(base, value)) else ""
+    return value if covers(_joined(base, value)) else ""
 
 
-def _passes(name: str, value: str) -> bool:
+def _is_covered(address: str, more: str, base: str, covers: Callable[[str], bool]) -> bool:
+    """Whether a link may be passed on with what is said about it: `anchor` is an address, too; a `rel` is a name."""
+    addresses = (address, *(one.strip('"') for one in _ANCHOR.findall(more)))
+    odd = "\\" in more or "?" in _ANCHOR.sub("", more)
+    return not odd and all(covers(_joined(base, one)) for one in addresses)
+
+
+def _passes(name: str, value: str, more: Container[str]) -> bool:
     if name in ("location", "content-length") or not _VISIBLE.fullmatch(value):
         return False
+    if name in more and not _MINTED.search(name):
+        return True
     return name in _PASSED or (_FAMILIES.fullmatch(name) is not None and not _NEVER.search(name))
+
+
+def _joined(base: str, address: str) -> str:
+    """The whole of an address; "" where it can't be read (`//[`)."""
+    try:
+        return urljoin(base, address)
+    except ValueError:
+        return ""
 
 
 def _origin(url: str) -> Origin | None:

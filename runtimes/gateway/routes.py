@@ -26,7 +26,7 @@ _HIDDEN = frozenset(
 )
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}|%u[0-9A-Fa-f]{4}|&#|\\")
 _VERB = re.compile(r":[A-Za-z][A-Za-z0-9_.\-]*\Z")
-_FORMS = (".json", ".xml", ".html", ".csv", ".txt", ".js", ".rss", ".atom", ".yaml", ".yml", ".pdf")
+_FORMS = (".json", ".xml", ".html", ".csv", ".txt", ".js", ".rss", ".atom", ".yaml", ".yml", ".pdf", ".php")
 
 
 def divide(template: Template, segments: Sequence[str]) -> Taken | None:
@@ -242,7 +242,8 @@ def whole(rule: MethodRule) -> Template:
 
 
 def is_graphql(rule: MethodRule) -> bool:
-    return bool(rule.path) and isinstance(last := rule.path[-1], str) and without_suffix(_folded(last)) == "graphql"
+    last = next((part for part in reversed(whole(rule)) if part), "")
+    return isinstance(last, str) and without_suffix(_folded(last)) in ("graphql", "gql")
 
 
 def _never_closer(ours: Template, other: Template) -> bool:

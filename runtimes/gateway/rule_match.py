@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 from policies.accounts import Origin
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical
-from policies.services import outer_name
 from runtimes.gateway import bodies
 from runtimes.gateway.admission import (
     Admission,
@@ -35,7 +34,6 @@ from runtimes.gateway.admission import (
 from runtimes.gateway.head import Head, parse_head
 from runtimes.gateway.plan import GatewayPlan, MethodRule, SentRequest
 from runtimes.gateway.request_headers import (
-    LEAVING_OUT,
     Pairs,
     carries_credential,
     check_overrides,
@@ -58,8 +56,8 @@ from runtimes.gateway.urls import (
     encode_path,
     encode_query,
     split_target,
+    unclosed,
 )
-from runtimes.idempotency import is_key
 
 MAX_UNDER_WAY = 64
 MAX_INSPECTED = 16 * 2**20
@@ -367,11 +365,7 @@ class RulePolicy(Policy):
             content = bodies.without_field(content, rule.credential_name)
         if self._holds(content.body):
             raise bodies.misplaced("the body")
-        bodies.check_names(rule, names)
-        for name in names if not (rule.read or rule.any_query) else ():
-            if is_key(outer_name(name)) and name not in rule.fields:
-                hint = f"Write the name {name[:60]} out in the program, or leave it out."
-                raise refuse("field", f"by the field {name[:60]} it could be taken for an earlier request", hint=hint)
+        bodies.check_names(rule, names, typed=content.typed)
         bodies.check_fields(rule, content, admission.query, rule.must)
         if is_graphql(rule):
             bodies.check_graphql(names)
@@ -404,16 +398,17 @@ def _content(admission: Admission, body: bytes) -> bodies.Content:
 
 
 def _check_query(rule: MethodRule, query: Pairs) -> None:
-    own = (rule.credential_name,) if rule.credential_at == "query" else ()
+    own = (rule.credential_name,) if rule.credential_at in ("query", "body") else ()
     for name, value in query:
+        if unclosed(name):
+            raise refuse("query", f"the bracket of the parameter {name} isn't closed: it could be taken for another")
         if (carries_credential(name) and not rule.query.get(name)) or (
             carries_credential(name, "token", "key", *own) and name not in rule.query
         ):
             raise refuse("credential", f"a credential that isn't the vault's, in the parameter {name}")
         if name not in rule.query and not rule.any_query:
             raise refuse("query", f"the parameter {name} isn't one of {rule.method_id} as it was allowed")
-        shapes = name in LEAVING_OUT or shapes_answer(name, value)
-        if rule.answered and shapes and not rule.query.get(name):
+        if rule.answered and shapes_answer(name, value) and not rule.query.get(name):
             raise refuse("query", f"the parameter {name} may leave out of the answer what its way back reads there")
 
 

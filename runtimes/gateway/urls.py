@@ -23,6 +23,8 @@ _RAW_PATH = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@%/]*")
 _RAW_QUERY = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@%/?\[\]]*")
 _BAD_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Mn"})  # categories
+_FILLERS = frozenset("\u115f\u1160\u2800")  # letters that nobody sees; NFKC makes others of them one of these
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9\-_.]{1,253})(?::(?P<port>[0-9]{1,5}))?")
 
 
@@ -90,16 +92,25 @@ def check_segment(segment: str, *, may_be_empty: bool = False) -> str:
         raise BadTarget("a path segment is too long")
     if _CONTROL.search(segment):
         raise BadTarget("a path segment holds a control character")
-    if any(is_dots(piece) for piece in re.split(r"[/\\]", segment)):
+    if is_dots(segment):
         raise BadTarget("a path segment is a dot segment")
     return segment
 
 
-def is_dots(piece: str) -> bool:
-    """Whether a server may read it as a dot segment: some leave out blanks, and characters that nobody sees."""
-    if "." not in piece:
+def is_dots(text: str) -> bool:
+    """Whether a server may find a dot segment in it: some take several characters for one, and leave out blanks, and
+    characters that nobody sees."""
+    folded = unicodedata.normalize("NFKC", text)
+    if "." not in folded:
         return False
-    return "".join(char for char in piece if unicodedata.category(char) not in ("Zs", "Cf")) in (".", "..")
+    seen = "".join(char for char in folded if unicodedata.category(char) not in _UNSEEN and char not in _FILLERS)
+    return any(piece in (".", "..") for piece in re.split(r"[/\\]", seen))
+
+
+def unclosed(name: str) -> bool:
+    """Whether a name of a query or a form has a bracket that isn't closed: PHP reads `user[id` as `user_id`."""
+    _, bracket, rest = name.partition("[")
+    return bool(bracket) and "]" not in rest
 
 
 def decode_query(query: str, *, form: bool = False, ordered: bool = False) -> tuple[tuple[str, str], ...]:

@@ -149,7 +149,7 @@ def check_segment(where: str, text: str, *, foreign: bool = False) -> None:
     a value that a service supplied (`foreign`) holds no slash at all and is at most 512 long.
     """
     parts = re.split(r"[/\\]", text)
-    if any(not part or is_dots(part) for part in parts) or _CONTROL.search(text):
+    if not all(parts) or is_dots(text) or _CONTROL.search(text):
         raise InvalidInput(f"{where}: {text[:80]!r} can't stand in a path.")
     if foreign and (len(parts) > 1 or len(text) > 512):
         raise InvalidInput(f"{where}: {text[:80]!r}, which the service supplied, can't stand in a path.")

@@ -89,6 +89,7 @@ def test_an_answer_that_no_way_back_reads_is_what_the_program_wants(accept: str)
         ("_fields", "*", True),
         ("sysparm_fields", "title", False),
         ("opt_fields", "title", False),
+        ("fields[notes]", "title", False),
         ("select", "title", False),
         ("_envelope", "1", False),
         ("callback", "json", False),
@@ -137,6 +138,7 @@ def test_a_way_back_that_reads_the_answer_wants_it_as_json(wanted: str, promised
     [
         ("_fields", "title", False),
         ("opt_fields", "title", False),
+        ("fields[notes]", "title", False),
         ("select", "title", False),
         ("_envelope", "1", False),
         ("callback", "f", False),

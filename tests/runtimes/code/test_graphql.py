@@ -115,6 +115,7 @@ def test_a_grant_for_one_argument_is_none_for_a_document(catalog: Catalog, name:
     grant = Grant(
         id="g", agent="a", service="tracker", account="work", scope="issue", width=Width.PERMANENT, created=now,
         expires=None, by="user", why="a-1", constraints={name: READ if name == "query" else 1},
+        only=True, free=tuple(set().union(*need.arguments)),
     )  # fmt: skip
     assert not grant.covers(need, agent="a", digest="", session="", now=now)
     assert replace(grant, constraints={}).covers(need, agent="a", digest="", session="", now=now)

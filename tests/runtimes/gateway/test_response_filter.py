@@ -33,11 +33,37 @@ def test_an_address_beside_a_link_s_own_is_withheld_with_it() -> None:
     )  # fmt: skip
 
 
-def test_a_document_that_names_a_cookie_opens_none() -> None:
+@pytest.mark.parametrize(
+    ("more", "passes"),
+    [
+        ('rel="https://chat.example/rels/next"', True),
+        ('rel="next"; title="see http://x"', True),
+        (f'rel="next"; anchor="{ASKED}"', True),
+        ('rel="next"; anchor="/upload?session=abc"', False),
+        ("rel=next; Anchor=/upload", False),
+        ('rel="next"; anchor="//["', False),
+        (r'rel="next"; anchor="https:\/\/other.example"', False),
+        ('rel="next"; title="/upload?session=abc"', False),
+    ],
+)
+def test_an_anchor_is_an_address_and_a_relation_is_a_name(more: str, passes: bool) -> None:
+    said = f"<{ASKED}?limit=1>; {more}"
+    expected = ("link", said) if passes else ("x-goex-withheld", "link")
+    assert passed_headers([("link", said)], ASKED, RulePolicy(PLAN).covers, str) == ([expected], "")
+
+
+def test_an_address_that_cannot_be_read_leads_nowhere() -> None:
+    found, leads = passed_headers([("location", "//[")], ASKED, RulePolicy(PLAN).covers, str)
+    assert ([name for name, _ in found], leads) == (["x-goex-location"], "a place that can't be read")
+
+
+def test_a_document_that_names_what_a_service_hands_out_opens_none_of_it() -> None:
     """An imported document may call any header an argument; those are passed on beside the usual ones."""
-    headers = [("set-cookie", "sid=session-of-the-account"), ("x-wanted", "1")]
-    found = passed_headers(headers, ASKED, RulePolicy(PLAN).covers, str, ("set-cookie", "x-wanted"))
-    assert found == ([("x-wanted", "1")], "")
+    minted = ("set-cookie", "x-subject-token", "x-auth-token", "x-session-id", "authentication-info", "authorization")
+    wanted = ("x-wanted", "mcp-session-id", "x-next-page-token", "continuation-token", "location")
+    headers = [*((name, "abc") for name in minted), *((name, ASKED) for name in wanted)]
+    found = passed_headers(headers, ASKED, RulePolicy(PLAN).covers, str, (*minted, *wanted))
+    assert found == ([(name, ASKED) for name in wanted], "")
 
 
 def test_no_echo_is_a_header_s_name() -> None:

@@ -43,6 +43,7 @@ from tests.runtimes.gateway.ruled import (
     leases,
     rule,
 )  # fmt: skip
+from tests.runtimes.gateway.test_rule_bodies import PARTS, parts
 
 FORM_TYPE = "application/x-www-form-urlencoded"
 W = bearer()
@@ -393,7 +394,8 @@ def test_a_parameter_that_is_a_credential_is_none_of_the_rule_s() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["appid", "APPID", "[appid]", "appid]", "app_id", "[access_token]", "_method]", ".method"]
+    "name",
+    ["appid", "APPID", "[appid]", "appid]", "app_id", "[access_token]", "_method]", ".method", "app[id", "c%5Bd"],
 )
 def test_a_free_query_has_no_name_that_a_server_takes_for_a_credential_or_an_override(name: str) -> None:
     one = rule(
@@ -404,10 +406,39 @@ def test_a_free_query_has_no_name_that_a_server_takes_for_a_credential_or_an_ove
     assert isinstance(admit(f"GET /api/x?{mine}&{name}=other", plan=plan), No)
 
 
-@pytest.mark.parametrize("last", ["graphql", "GraphQL", "graphql.json", "graphql.XML"])
-def test_graphql_by_each_of_its_names_needs_a_query(last: str) -> None:
-    plan = replace(PLAN, rules=(rule(0, "POST", "admin", last, body_format="json", fields={"query": ()}),))
-    found = judge(f"POST /api/admin/{last}", W, body=b'{"query":"mutation{x}"}', plan=plan)
+@pytest.mark.parametrize(
+    ("at", "line", "body", "kind"),
+    [
+        ("query", f"POST /api/x?appid={MARKS[WORK]}", b"a=b&appid=other", FORM_TYPE),
+        ("query", f"POST /api/x?appid={MARKS[WORK]}", b"a=b&AppId=other", FORM_TYPE),
+        ("query", f"POST /api/x?appid={MARKS[WORK]}", parts("appid=other"), PARTS),
+        ("body", "POST /api/x?appid=other", f"appid={MARKS[WORK]}".encode(), FORM_TYPE),
+    ],
+)
+def test_the_credential_s_own_name_stands_in_its_own_place_alone(at: str, line: str, body: bytes, kind: str) -> None:
+    one = rule(0, "POST", "x", any_query=True, credential_at=at, credential_name="appid", credential_format="{secret}")
+    found = judge(line, body=body, kind=kind, plan=replace(PLAN, rules=(one,)))
+    assert isinstance(found, No) and found.kind == "credential", found
+
+
+@pytest.mark.parametrize("name", ["request_id", "idempotency.key", "c[d"])
+def test_a_streamed_form_has_no_field_that_a_form_that_is_read_has_not(name: str) -> None:
+    for known, passes in (((), False), (("request_id", "idempotency.key"), name != "c[d")):
+        plan = replace(PLAN, rules=(rule(0, "POST", "x", fields=dict.fromkeys(known, ())),))
+        found = judge("POST /api/x", W, body=parts(f"{name}=1"), kind=PARTS, plan=plan)
+        assert isinstance(found, Ready) == passes, found
+
+
+@pytest.mark.parametrize(
+    "path", ["admin/graphql", "GraphQL", "graphql.json", "graphql.XML", "graphql.php", "gql", "graphql/", "/graphql"]
+)
+def test_graphql_by_each_of_its_names_needs_a_query(path: str) -> None:
+    base, path = ("graphql" if path.startswith("/") else "api"), path.removeprefix("/graphql")
+    segments = path.split("/") if path else []
+    plan = replace(
+        PLAN, rules=(rule(0, "POST", *segments, base_path=(base,), body_format="json", fields={"query": ()}),)
+    )
+    found = judge(f"POST /{'/'.join([base, *segments])}", W, body=b'{"query":"mutation{x}"}', plan=plan)
     assert isinstance(found, No)
     assert found.kind == "graphql"
 

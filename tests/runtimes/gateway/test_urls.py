@@ -55,7 +55,9 @@ def test_a_written_query_reads_back(pairs: list[tuple[str, str]]) -> None:
     "path",
     ["", "a", "//a", "/a//b", "/./a", "/a/..", "/a/%2e%2E/b", "/%2e", "/a%2f..%2fb", "/a%5c..%5cb", "/a\\b", "/a;b",
      "/%", "/%4", "/%zz", "/%ff", "/%c0%ae", "/%00", "/%0d%0a", "/a b", "/é", "/a#b", "/a\tb", "/\x7f", "/%7f", "/a|b",
-     "/..%20/b", "/a/%20..", "/.%20", "/.%E2%80%8B.", "/..%E3%80%80/b", "/a%2f..%20"],
+     "/..%20/b", "/a/%20..", "/.%20", "/.%E2%80%8B.", "/..%E3%80%80/b", "/a%2f..%20",
+     "/..%C2%85", "/..%E2%80%A8", "/..%EF%B8%8F", "/%E2%A0%80..", "/..%E3%85%A4", "/%E2%80%A5", "/%EF%BC%8E%EF%BC%8E/b",
+     "/..%EF%BC%8Fb"],
 )  # fmt: skip
 def test_paths_that_can_be_read_in_two_ways(path: str) -> None:
     with pytest.raises(BadTarget):
