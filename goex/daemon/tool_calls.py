@@ -45,8 +45,19 @@ _MOST_LOOKS = 8  # of one agent at once
 _MOST_HANGING = 2  # of one agent that don't end when they are killed
 _ENDING = 0.5  # seconds, for one that was killed
 _HOME = re.compile(r"(?<![\w/~.\\-])~(/[^\s'\"`;|&()<>]*|(?=[\s'\";|&()<>]|$))")
-# A host that an address in a command names, without its quotes; "" for what takes one as a bare word.
-_HOST = re.compile(r"://(?:[^\s/@]*@)?([^\s/:?#|;&)<>]+)|\b(?:curl|wget)\b")
+# A host that an address in a command names, without its quotes; "" for what may take one as a bare word.
+_HOST = re.compile(
+    r"(?:\bhttps?:/*|:/{2,})(?:[^\s/?#@]*@)*(\[[^\]\s]*\]|[^\s/:?#|;&)<>]+)|(?<![\w.=-])(?:curl|wget)(?![\w./-])"
+    r"(?!(?:[^\S\n]+(?:-[sSfLkIivqO]+|-[sSfLkIiv]*o[^\S\n]+\S+|https?://\S+))+[^\S\n]*(?:[;|&>\n]|$))",
+    re.IGNORECASE,
+)
+_HERE = re.compile(r"localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1\]")
+# A part of a command, from its beginning on; one whose words are `texts`, and reach no host.
+_PART = re.compile(
+    r"\s*(?P<texts>git[ ](?:commit|log|grep)\b|(?:grep|rg|echo|which|type)\b)?"
+    r"(?:\"\$\(cat <<'(?P<end>\w+)'\n(?:(?!(?P=end)\n)[^\n]*\n)*(?P=end)\n\s*\)\"|'[^']*'|\"[^\"$`\\]*\""
+    r"|[^\s'\"$`\\#()<;&|]|[ \t])*+(?:[;&|\n]+|\Z)"
+)
 _looking: Counter[str] = Counter()
 _hanging: dict[str, list[asyncio.subprocess.Process]] = {}
 _INSTEAD = (
@@ -104,7 +115,7 @@ async def judged(
             return pb.JudgeReply(verdict=verdict, reason=why, rules=names)
     if refused is not None:
         return refused
-    hosts = _HOST.findall(re.sub(r"['\"\\]", "", request.program)) if request.kind == "shell" else ()
+    hosts = _hosts(request.program) if request.kind == "shell" else []
     if any(core.settings.confinement.refuses_host(host or "?") for host in hosts):
         return pb.JudgeReply(verdict="ask", reason="This may reach a host that actions aren't confined to.")
     if places.unknown and core.settings.confinement.folders:
@@ -116,6 +127,10 @@ async def judged(
         return pb.JudgeReply(
             verdict="ask",
             reason="Which files this command works on isn't plain from its words, and folders are confined.",
+        )
+    if hides and core.settings.confinement.hosts and request.kind == "shell":
+        return pb.JudgeReply(
+            verdict="ask", reason="What this command reaches isn't plain from its words, and hosts are confined."
         )
     permits = all(each.effect is Effect.PERMIT for each in own) and principal.agent != ANONYMOUS
     if permits and not hides:
@@ -187,6 +202,16 @@ async def _found(request: pb.JudgeRequest, shell: FolderShell, agent: str, *, lo
     inner: dict[str, JsonObject] = {written(posixpath.normpath(each)): {} for each in named if each in within}
     seen = all(any(there.get(each) == "file" for each in group) for group in shell.files)
     return _Places(also, ran, inner, unknown or is_more or is_more_run, seen)
+
+
+def _hosts(program: str) -> list[str]:
+    """The hosts that addresses in a command name, but for this machine."""
+    left, at = list[str](), 0
+    while at < len(program) and (part := _PART.match(program, at)) is not None:
+        left.append(part[0] if part["texts"] is None else "\n")
+        at = part.end()
+    said = re.sub(r"['\"\\]", "", "".join((*left, program[at:])))
+    return [host for host in _HOST.findall(said) if not _HERE.fullmatch(host)]
 
 
 def _bounds(

@@ -91,7 +91,7 @@ timeout: s:k:v --signal= --kill-after= --preserve-status --foreground +1
 stdbuf: i:o:e:+
 uv/run: q --quiet --all-extras --frozen --no-sync --with= +
 poetry/run pipenv/run bundle/exec pdm/run hatch/run rye/run: q --quiet +
-npx: y --yes --no-install --no --package= +
+npx: y --yes --no-install --no +
 env nohup builtin pnpx bunx uvx npm/exec pnpm/exec pnpm/dlx yarn/dlx yarn/exec: +
 bash sh zsh dash ksh ash: ceunxlvo:!
 python python3: uBOqsEIW:X:m:c#V --version !
@@ -102,7 +102,7 @@ php: lv --version !
 deno/run deno/test deno/lint deno/fmt deno/check deno/task bun/test bun/install bun/add: ~
 bun/run: bF: --bun --filter= --hot --if-present --silent --smol --watch +
 yarn/run: sBT --silent --top-level --binaries-only +
-make gmake: ^\w*!=.*
+make gmake: ^\w*!=.*|-\w*C~.*
 make gmake: kBnsiwj?C:l? --jobs --directory= --silent --keep-going --dry-run --always-make --no-print-directory
 ninja: C:j:k:vn
 cmake: S:B:D:G#j?L --build= --target= --config= --parallel? --preset= --install= --prefix= --version
@@ -130,9 +130,11 @@ npm/build npm/dedupe npm/bin npm/init npm/search pnpm/test pnpm/run pnpm/start p
 pnpm/remove pnpm/ls pnpm/list pnpm/build pnpm/lint pnpm/update pnpm/why pnpm/outdated pnpm/dev pnpm/typecheck: ~
 pnpm/format yarn/test yarn/start yarn/install yarn/add yarn/remove yarn/build yarn/lint yarn/dev yarn/why: ~
 yarn/typecheck yarn/format yarn/upgrade yarn/list yarn/info yarn/init poetry/install poetry/add: ~
-yarn/workspace: +1 ^publish|global|owner|tag|log(?:in|out)|link|unlink|config|version
+yarn/workspace: +1 ^publish|global|owner|tag|log(?:in|out)|link|unlink|config|version|create|plugin|set|cache|access
+yarn/workspace: ^team|org|policies|up|init|workspaces?|npm
 npm/install npm/i npm/add npm/ci npm/uninstall npm/remove npm/update npm/prune npm/dedupe: ^-\w*g\w*|--g.*|--loca.*
-pnpm/install pnpm/i pnpm/add pnpm/remove pnpm/update bun/install bun/add: ^-\w*g\w*|--g.*
+pnpm/install pnpm/i pnpm/add pnpm/remove pnpm/update bun/install bun/add: ^-\w*g\w*|--(?:config\.)?(?:g|loca).*
+npm/init: ^[^-].*
 poetry/remove poetry/update poetry/show poetry/lock poetry/build poetry/check poetry/env uv/sync uv/add uv/remove: ~
 uv/lock uv/venv uv/tree uv/build uv/python bundle/install: ~
 gcc g++ cc c++ clang clang++ zig nvcc: ^--?(?:wrapper|ld-path|options-file|optf|ccbin|compiler-bindir)(?:=.*)?
@@ -145,44 +147,54 @@ mypy pyright: ^--python(?:-e|path).*
 clang-format: ^--?files(?:=.*)?
 java javac: ^-m|--module.*|(?:-J)?-XX:(?:Flags|VMOptionsFile|On).*|(?:jdk|sun|com[./]sun)[./].*
 mvn mvnw: ^.*(?:jshell|groovy|scm:|scm-plugin|[cC]onnectionUrl=).*|(?:site-)?deploy
-mvn mvnw: ^(?!-|(?:dependency|help|surefire|failsafe|spotless|checkstyle|jacoco|versions):|spring-boot:run$).+:.*
+mvn mvnw: -pl= --projects= ^dependency:purge.*
+mvn mvnw: ^(?!-|(dependency|help|surefire|failsafe|spotless|checkstyle|jacoco|versions|compiler):|spring-boot:run$).+:.*
 rustc cargo: ^.*linker=.*|--(?:test-)?runtool.*
-cargo: qv --version --quiet --verbose --locked --offline --frozen --config= ^--config=.*=.*|--git=(?!https?://).*
+cargo: qvV --version --list --quiet --verbose --locked --offline --frozen --config= ^--config=.*=.*|--git=(?!https?://).*
 cargo/build cargo/b cargo/check cargo/c cargo/test cargo/t cargo/run cargo/r cargo/clippy cargo/fmt cargo/doc: ~
 cargo/bench cargo/add cargo/remove cargo/rm cargo/update cargo/tree cargo/metadata cargo/clean cargo/fetch cargo/init: ~
 cargo/new cargo/fix cargo/install cargo/rustc cargo/rustdoc cargo/vendor cargo/package cargo/search cargo/info: ~
 cargo/generate-lockfile cargo/nextest cargo/expand cargo/audit cargo/deny cargo/outdated cargo/machete cargo/xtask: ~
-cargo/llvm-cov cargo/+nightly/fmt cargo/+nightly/build cargo/+nightly/test cargo/+nightly/clippy cargo/+nightly/check: ~
+cargo/llvm-cov cargo/insta cargo/tarpaulin cargo/udeps cargo/miri cargo/sqlx/prepare cargo/version cargo/help cargo/d: ~
+cargo/hack: ~ ^publish|yank|owner|log(?:in|out)|release
+cargo/watch: cqw:x: ^[^-].*|-\w*x=?+(?!(?:check|clippy|test|build|run|fmt|doc)$).+
 cargo/add cargo/install: --git=
 cargo/build cargo/check cargo/test cargo/run cargo/clippy cargo/doc cargo/bench cargo/install cargo/rustc: --config=
 rustc cargo ghc cabal stack nvcc swift/build swift/test swift/run: ^.*(?:-wrapper|-pgm|ld-path).*
 zig: ^--test-cmd.*
 terraform tofu: v -chdir= -version --version ^--?(?:from-m|migr|force).*
 terraform/init terraform/plan terraform/validate terraform/fmt terraform/graph terraform/providers terraform/version: ~
+terraform/state/list terraform/workspace/list terraform/get tofu/state/list tofu/workspace/list: ~
 tofu/init tofu/plan tofu/validate tofu/fmt tofu/graph tofu/providers tofu/version: ~
+dotnet: ^(?i:.*(?:PublishContainer|PublishProfile|ContainerRegistry|DeployOnBuild).*)
 dotnet: --version --info --list-sdks ^.*%.*|.*BuildEvent.*|.*(?:Exe|ToolPath|RunCommand)=.*
 dotnet/build dotnet/test dotnet/run dotnet/restore dotnet/clean dotnet/publish dotnet/pack dotnet/format dotnet/new: ~
 dotnet/add dotnet/remove dotnet/list dotnet/sln dotnet/watch dotnet/msbuild dotnet/vstest dotnet/tool/restore: ~
-dotnet/ef/migrations/add dotnet/ef/migrations/list dotnet/ef/migrations/script: ~
-go: ^.*extld.*|-w|--?(?:mod|fuzz)?cache
+dotnet/ef/migrations/add dotnet/ef/migrations/list dotnet/ef/migrations/script dotnet/ef/database/update: ~
+dotnet/tool/list dotnet/csharpier: ~
+go: ^.*extld.*|--?w(?:=.*)?|--?(?:mod|fuzz)cache(?:=.*)?
 ghc stack mix: ^-(?:e|pgm).*|--eval.*|(?:.*,)?cmd,?.*
 mix: ^(?:.*,)?(?:(?:archive|escript|local)\.|hex\.(?!outdated|info|audit|search)).*
 stack cabal: ^upload|report
 dart flutter: ^publish|lish|uploader|token|global|log(?:in|out)
 composer: ^gl?|glo.*|-g.*|--g.*|self.*
 rails: ^c|r|db|dbconsole|.*https?:.*
-tox: ^-x.*|--ov.*
+tox: ^-x.*|--ov.*|--past.*
 pre-commit: ^try-repo|hazmat
 celery: A:b: --app= --broker=
+celery/worker: ^--(?:purge|discard)(?:=.*)?
 celery/worker celery/beat celery/status celery/report celery/events: ~
 mkdocs: qv
 mkdocs/build mkdocs/serve mkdocs/new twine/check buf/lint buf/build buf/generate buf/breaking buf/format: ~
 lerna/run lerna/bootstrap lerna/list lerna/ls lerna/changed lerna/diff lerna/info: ~
 prisma/generate prisma/validate prisma/format prisma/init prisma/migrate/dev prisma/migrate/status prisma/db/pull: ~
+prisma/db/seed prisma/studio wrangler/tail: ~
 wrangler/dev wrangler/types wrangler/build: ~ ^--r.*|-\w*r\w*
 astro: ^db|link|log(?:in|out)
-nx: ^--commands?(?:=.*)?|release|connect
-turbo: ^log(?:in|out)|link|unlink
+nx: ^--commands?(?:=.*)?|(?:.*[:,])?(?:nx-)?release.*|connect.*|log(?:in|out)
+turbo: ^(?:--)?log(?:in|out)|link|unlink
+cypress: ^--(?:record|key).*
+nuxt storybook: ^deploy|publish|log(?:in|out)|link
 playwright: ^install-deps|--with-d.*
 ss: ^-\w*K\w*|--k.*
 jupyter-nbconvert: ^--std.*
@@ -205,25 +217,28 @@ stack cabal ghc shellcheck shfmt dot hadolint actionlint yamllint markdownlint c
 docker/ps docker/images docker/logs docker/inspect docker/version docker/info docker/stats docker/top docker/port: ~*
 docker/start: a --attach
 docker/build: f:t:q --file= --tag= --target= --build-arg= --no-cache --pull --progress= --platform= --quiet --load
+docker/build: --cache-from= --label= --rm
 docker/pull: ~
 docker/compose/up docker/compose/down docker/compose/ps docker/compose/logs docker/compose/build: dfqat?n:
 docker/compose/pull docker/compose/restart docker/compose/stop docker/compose/start docker/compose/config: dfqat?n:
 docker-compose/down docker-compose/ps docker-compose/logs docker-compose/build docker-compose/restart: dfqat?n:
 docker/compose/up docker-compose/up: dfqat?n: --detach --build --no-build --wait --force-recreate --no-deps
 docker/compose/up docker-compose/up: --remove-orphans --abort-on-container-exit --exit-code-from= --timeout= --scale=
+docker/compose/up docker-compose/up: w --watch --pull= --quiet-pull --no-recreate --attach= --wait-timeout=
 docker/compose/down docker-compose/down: --remove-orphans --timeout=
 docker/compose/logs docker-compose/logs: --follow --tail= --since= --until= --timestamps --no-color --no-log-prefix
 docker/compose/ps docker-compose/ps docker/compose/config: --all --quiet --services --format= --status= --filter=
 docker/compose/build docker-compose/build: --no-cache --pull --build-arg= --quiet --parallel --progress=
 kubectl/get kubectl/describe kubectl/top kubectl/logs: n:l: --namespace=
 kubectl/get kubectl/describe: ^(?i:(?:.*,)?secrets?(?:[/.,].*)?)
-kubectl/get: f:o:A --all-namespaces
-kubectl/describe: f:A --all-namespaces
+kubectl/get: o:Aw --all-namespaces --watch --show-labels --selector=
+kubectl/describe: A --all-namespaces
 kubectl/logs: f --tail=
 gh/pr/view gh/pr/list gh/pr/create gh/pr/diff gh/pr/checks gh/pr/status gh/pr/checkout gh/issue/view: ~*
 gh/issue/list gh/run/view gh/run/list gh/run/watch gh/repo/view gh/release/list gh/release/view gh/workflow/list: ~*
 gh/workflow/view gh/search gh/label/list: ~*
 gh/pr/create: ^-\w*R.*|--repo.*
+gh/api: X: --method= ^-\w*X=?+(?!GET$).+|--method=(?!GET$).+
 gh/api: H:q:t:i --header= --jq= --template= --paginate --slurp --include --silent --cache= * ^(?i:.*override.*|graphql)
 gh/auth/status: h: --hostname= --active
 git: C: --no-pager --version

@@ -445,6 +445,8 @@ class _Reading:
             self._name(node, name, False, found, folders)
 
     def _name(self, node: Node, name: str, sure: bool, found: Word, folders: Folders) -> None:
+        if name == "~" and found.quoted and node.id in self._texts:
+            return  # no shell expands it
         is_command = node.parent is not None and node.parent.type == "command_name"
         for folder in folders:
             path = self._path(folder, name)

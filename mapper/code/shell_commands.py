@@ -40,7 +40,7 @@ WITH_SHELL = frozenset({"flock", "script"})  # which give one what stands behind
 COPIES = frozenset({"cp", "mv", "ln", "install", "scp", "rsync"})
 JOINED = frozenset({"watch", "parallel"})  # their words are a program together
 EACH_RUN = frozenset({"hyperfine"})  # and here each is one
-TEXTS = frozenset({"echo", "printf", "grep", "egrep", "fgrep", "rg", "gh"})  # what they are given is text
+TEXTS = frozenset({"echo", "printf", "tr", "grep", "egrep", "fgrep", "rg", "gh"})  # what they are given is text
 DATA = frozenset({"cat", "tee"})  # to which a here-document is text
 TAKES_VARIABLES = frozenset({"test", "[", "read", "unset", "getopts", "mapfile", "readarray", "let", "wait"})
 SUBSCRIPT = re.compile(r"\[.*(?:\$[({]|`)", re.DOTALL)  # with what bash runs for its value
@@ -49,6 +49,7 @@ SUBSCRIPT = re.compile(r"\[.*(?:\$[({]|`)", re.DOTALL)  # with what bash runs fo
 _GIT_RUNS = re.compile(r"--(?:ext|te(?!xt$)|out|op|fil|batch|std)|-O")
 _CUT = re.compile(r"[\s;&|<>()$`\\'\"]")  # by which a shell parts words, or makes others of them
 _IS_PROGRAM = re.compile(r"(?:data|javascript):", re.IGNORECASE)  # an address that is one itself
+_INPUT = re.compile(r"-\w+-|--[\w-]+=-")  # an option of which the value is that
 _OPTION = re.compile(r"-(?!\d+$|\s|$)")  # and not a number, the input or a list's mark
 # Of curl: addresses of other kinds, or made of parts, and names that it makes of those.
 _CURL_HIDES = re.compile(
@@ -89,11 +90,13 @@ _PROMPTS = frozenset({  # words of such tools with which they read a program, or
 _PYTHONS = sys.stdlib_module_names | {"test"}  # modules that are always there
 # What those are told to import, of which they call a part, unless it is a file.
 _CALLING = frozenset({
-    "unittest", "uvicorn", "gunicorn", "flask", "celery", "manage.py", "django-admin", "django", "jupyter-nbconvert"
+    "unittest", "uvicorn", "gunicorn", "flask", "celery", "manage.py", "manage", "django-admin", "django",
+    "jupyter-nbconvert",
 })  # fmt: skip
+_TAKES_NAMES = frozenset({"--host", "-Q", "--queues"})  # options of theirs whose values are none
 _IMPORTED = re.compile(
     r"(?:-\w|--[\w-]+=)?(?:(?!.*://).*/(?=[^/]*:))?(?!uvicorn\.workers\.\w+$)"
-    r"(?![\w.]+\.(?:py|ini|ya?ml|json|toml|conf|pem|crt|key|env|log|txt|pid|sock|ipynb|html|md)$)"
+    r"(?![\w.]+\.(?:py|ini|ya?ml|json|toml|conf|pem|crt|key|env|log|txt|pid|sock|ipynb|html|md|png|svg|pdf|cfg)$|(?:.*=)?unix:.*\.sock$)"
     r"([^\W\d]\w*)((?:\.\w+)*)(:(?!//)\D.*)?",
     re.DOTALL,
 )
@@ -157,6 +160,10 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
         if not _TAR_LETTERS.fullmatch(texts[0]):
             return None
         texts = [f"-{texts[0]}", *texts[1:]]
+    if base == "cargo" and re.fullmatch(r"\+[\w.-]+", "".join(texts[:1])):
+        texts = ["-q", *texts[1:]]  # a toolchain
+    if base == "dotnet" and re.fullmatch(r"[^-].*\.dll", "".join(texts[:1])):
+        return _read(_PROJECT, texts, 0).texts()
     found = _group(base, texts)
     if found is None:
         outside = re.match(r"[/~]|(?:.*/)?\.\./|.*://", name)
@@ -186,10 +193,15 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
         return _run(base, texts, read, needed)
     at = read.at + ("+1" in runs)
     said = "".join(texts[at : at + 1])
+    if base == "yarn" and said == "run":  # behind a workspace
+        at += 1
+        said = "".join(texts[at : at + 1])
+    if base == "yarn" and any(each.fullmatch(said) for each in takes.refused):
+        return None
     if base in ("bun", "yarn") and _is_script(base, said):
         return _read(Takes(marks={"~"}, refused=takes.refused), texts, at).texts()
     if base == "npx" and _PACKAGE.fullmatch(said):
-        return _read(_PROJECT, texts, at).texts()
+        return _read(_OF_PACKAGES, texts, at).texts()
     if base == "uv" and said.endswith(".py"):
         inner = understood("python", texts[at:], needed, depth + 1)
         return None if inner is None else frozenset(at + each for each in inner)
@@ -204,7 +216,7 @@ def _is_script(base: str, said: str) -> bool:
     if _SCRIPT.fullmatch(said):
         return True
     commands = known().keys() | groups()
-    if not said or "://" in said or name in commands or _VARIANT.sub("", name) in commands:
+    if not said or said.startswith("-") or "://" in said or name in commands or _VARIANT.sub("", name) in commands:
         return False
     return base == "yarn" or "/" in said or re.search(r"\.[cm]?[jt]sx?$", said) is not None
 
@@ -214,7 +226,9 @@ def _hides(base: str, texts: list[str]) -> bool:
     said = " ".join(texts)
     if (base == "tar" and ":" in said) or (base == "jq" and _JQ_READS.search(said)):
         return True
-    if (base == "go" and re.match(r"run .*@", said)) or (base == "cmake" and not _plain_make(texts)):
+    if (base == "go" and re.match(r"run .*@|(?:.* )?env (?:.* )?--?[wu]\b", said)) or (
+        base == "cmake" and not _plain_make(texts)
+    ):
         return True
     given = [re.split(r"\W*=", each)[0].lstrip(".") for each in texts if "=" in each and base in ("make", "gmake")]
     return any(map(_STEERS.fullmatch, given)) or (base in ("git", "rsync") and _from_hosts(base, texts))
@@ -235,7 +249,8 @@ def assigned(name: str, value: str | None) -> bool:
 
 def _calls(texts: list[str], needed: Needed | None) -> bool:
     """Whether a part of a module that isn't the folder's may be called. `needed` gets the files by which each is."""
-    for name, inner, entry in (each.groups() for each in map(_IMPORTED.fullmatch, texts) if each is not None):
+    words = [each for before, each in pairwise(("", *texts)) if before not in _TAKES_NAMES]
+    for name, inner, entry in (each.groups() for each in map(_IMPORTED.fullmatch, words) if each is not None):
         if not (inner or entry):
             continue
         if needed is None or (name in _PYTHONS and name != "test"):
@@ -306,6 +321,7 @@ class _Words:
 
 
 _PROJECT, _NOTHING = Takes(marks={"~"}), Takes()
+_OF_PACKAGES = Takes(marks={"~"}, refused=[re.compile(r"deploy|publish|analytics|log(?:in|out)")])
 
 
 def _read(takes: Takes, texts: list[str], at: int, *, ends: bool = False, last: str = "") -> _Words:
@@ -327,8 +343,10 @@ def _read(takes: Takes, texts: list[str], at: int, *, ends: bool = False, last: 
             read.found.add(place)
         elif how and place == read.at and refuses(f"{texts[place - 1]}={given}"):
             read.known = False
-        elif not free and (given == "-" or _CUT.search(given) or _IS_PROGRAM.search(given)):
-            read.known = False  # `-`: it may take its input for a program
+        elif not free and (given == "-" or (how and _INPUT.fullmatch(given))):
+            read.known = False  # it may take its input for a program
+        elif not free and (_CUT.search(given) or _IS_PROGRAM.search(given)):
+            read.known = False
 
     while read.known and read.at < len(texts):
         said, here = texts[read.at], read.at
@@ -346,6 +364,7 @@ def _read(takes: Takes, texts: list[str], at: int, *, ends: bool = False, last: 
                 return read
             for each in range(read.at, len(texts)):
                 read.plain.append(each)
+                read.known = read.known and not refuses(texts[each])
                 take("", each)
             return read
         option, equals, _ = said.partition("=")
@@ -373,7 +392,7 @@ def _read(takes: Takes, texts: list[str], at: int, *, ends: bool = False, last: 
 
 def _sends_elsewhere(texts: list[str], read: _Words) -> bool:
     """Whether a curl may change something, or send what a file holds, on another machine."""
-    others = [each for each in _CURL_METHOD.findall(" ".join(texts)) if each not in ("GET", "HEAD")]
+    others = [each for each in _CURL_METHOD.findall(" ".join(texts)) if each not in ("GET", "HEAD", "OPTIONS")]
     sends = bool(read.seen & _CURL_SENDS) or any(_CURL_HEADERS.match(texts[at]) for at in read.found)
     if not sends and not (read.seen & {"X", "--request"} and others):
         return False
@@ -406,7 +425,7 @@ def _module(name: str, rest: list[str], at: int, needed: Needed | None) -> froze
     command, top = name.replace("_", "-"), name.partition(".")[0]
     if top in _PYTHONS and name not in _OF_PYTHON:
         return None
-    if name in _CALLING and _calls(rest, needed):
+    if name.rpartition(".")[2] in _CALLING and _calls(rest, needed):
         return None
     if name == "compileall" and any(re.match(r"-[a-z]*i", each) for each in rest):
         return None  # a list of names

@@ -369,7 +369,9 @@ async def test_the_home_is_that_of_the_agent_s_user(project: tuple[Path, Path]) 
         assert await say(command, rules=ALL, home=str(kept.parent)) == "permit"
 
 
-@pytest.mark.parametrize("command", ["rm -rf ~", 'ls -R "~"', "dd if=f of=~", "cp -r src ~ < f", "PREFIX=~ make"])
+@pytest.mark.parametrize(
+    "command", ["rm -rf ~", 'rm -rf "~"', 'ls -R "~"', "dd if=f of=~", "cp -r src ~ < f", "PREFIX=~ make"]
+)
 async def test_the_home_itself_is_judged(command: str, project: tuple[Path, Path]) -> None:
     _, folder = project
     only = ALL.replace("resource)", f'resource in Folder::"{folder}")')
@@ -378,12 +380,30 @@ async def test_the_home_itself_is_judged(command: str, project: tuple[Path, Path
     assert await verdict(command, folder=str(folder), rules=rules) == "forbid"
 
 
+@pytest.mark.parametrize("command", ["echo '~'", "cut -d '~' -f2 f", "tr '~' x < f"])
+async def test_a_home_that_is_only_text_is_none(command: str, project: tuple[Path, Path]) -> None:
+    _, folder = project
+    assert await verdict(command, folder=str(folder), rules=but(Path("/home/me"))) == "permit"
+
+
 async def test_a_host_that_a_command_names_is_judged_where_hosts_are_confined(project: tuple[Path, Path]) -> None:
     _, folder = project
     say = partial(verdict, confined=Confinement(hosts=("h",)), folder=str(folder), rules=ALL)
-    assert await say("git clone https://h/a") == "permit"
-    for command in ("git clone https://k/a", "git clone https:'//h@k/a'", "ls; curl k"):
-        assert await say(command) == "ask"
+    for command in (
+        "git clone https://h/a", "curl -sSfo f https://h/x", "grep -rn curl src", "cat docs/curl.md", "which wget",
+        "pytest --url http://localhost:80/x", "npm test && git commit -m 'see https://k'", "curl -s http://127.0.0.1:80",
+        "git commit -m \"$(cat <<'E'\nIt's as [k](https://k) says\nE\n)\"",
+    ):  # fmt: skip
+        assert await say(command) == "permit", command
+    for command in (
+        "git clone https://k/a", "git clone https:'//h@k/a'", "ls; curl k", "git clone 'https://k#@h/a'",
+        "git clone https:///k/a", "npm i https:k/x.tgz", "U=k; git clone https:/$U", "curl -s https://h/x k",
+        "timeout 5 curl k", "git clone 'x;echo ' https://k/a ''", "echo x # '\ngit clone https://k/a #'",
+        "git clone http://localhost@k/a", "echo x\ngit clone https://k/a", "frobnicate k",
+        "git commit -m \"$(cat <<'E'\nE\ngit clone https://k/a\ncat <<'E'\nE\n)\"",
+    ):  # fmt: skip
+        assert await say(command) == "ask", command
+    assert await say("", path=str(folder / "f")) == "permit"
 
 
 async def test_another_shell_s_words_are_not_known(project: tuple[Path, Path]) -> None:
