@@ -27,7 +27,7 @@ from pathlib import Path
 
 from policies.errors import GoexError
 from policies.jsonvalue import parse
-from runtimes.sandbox.contract import Job, Profile, SandboxFailed
+from runtimes.sandbox.contract import ImageGone, Job, Profile, SandboxFailed
 from runtimes.sandbox.job_files import fill
 from runtimes.sandbox.output_frames import Frames
 from runtimes.sandbox.pool_bounds import PoolBounds, takes
@@ -343,7 +343,7 @@ class Pool:
                     made = await self._make(kind)
                 except GoexError as error:
                     # Its folder or its image may be gone: that is no failure of the engine's.
-                    if kind.folder is not None or not isinstance(error, SandboxFailed):
+                    if kind.folder is not None or isinstance(error, ImageGone) or not isinstance(error, SandboxFailed):
                         log.info("No container waits any more: %s", error)
                         self._forget(kind)
                         continue

@@ -25,6 +25,10 @@ class SandboxFailed(Unavailable):
         self.began = began
 
 
+class ImageGone(SandboxFailed):
+    """Somebody removes the image while a container is being made of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Upper bounds of one job. Bytes and seconds."""

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Protocol
 
 from policies.actions import Ended
-from policies.errors import Unavailable
 from runtimes.sandbox import container_pool, control, engine, memory, spec
-from runtimes.sandbox.contract import Job, Profile, Result, SandboxFailed
+from runtimes.sandbox.contract import ImageGone, Job, Profile, Result, SandboxFailed
 from runtimes.sandbox.defences import Defence
 from runtimes.sandbox.docker_sdk import APIClient
 from runtimes.sandbox.failure import Facts, classify
@@ -95,7 +94,7 @@ class ContainerMaker:
             elsewhere = container_pool.is_claimed(folder)
             await uninterrupted(self._clear(name, step, place, stream))
             if elsewhere and isinstance(error, Exception):
-                raise Unavailable(
+                raise ImageGone(
                     f"The image {kind.profile.image!r} is being removed.", next_step=engine.DOCTOR
                 ) from error
             if isinstance(error, TimeoutError):

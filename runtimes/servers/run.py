@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mapper.catalog import Catalog
-from policies.errors import GoexError
+from policies.errors import GoexError, Unavailable
 from runtimes.base import Context, Records
 from runtimes.gateway.contract import Gateway, GatewayFailed
 from runtimes.gateway.plan import Exchange
@@ -88,7 +88,12 @@ class ServerRunner:
         )
         async with way.opened(self.profile.limits.seconds) as socket_dir:
             job = session.job(context.action_id, what, socket_dir=socket_dir, ca_pem=way.ca_pem)
-            result = await self.sandbox.run(job, self.profile)
+            try:
+                result = await self.sandbox.run(job, self.profile)
+            except SandboxFailed:
+                raise
+            except Unavailable as error:  # its image isn't there: nothing began
+                raise SandboxFailed(error.message, next_step=error.next_step) from error
         report.refused += way.refused
         found = session.read(result)
         if found.tools is not None and not found.answers:
