@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
 _AGENT_WIDTH = 16
-_MORE_FACTS = re.compile(r";\s*\w+:|\s\w+=")  # in a text, which is quoted then: it could be read as facts behind it
+# In a text, which is quoted then: it could be read as facts, or as items, behind it. Lookalikes count as what they are
+# taken for.
+_MORE_FACTS = re.compile(r'"|[;\u037e\ufe54\uff1b]\s*\w+\s*[:\u2236\ua789\ufe55\uff1a]|\s\w+[=\ua78a\ufe66\uff1d]')
+_MORE_ITEMS = re.compile(f"{_MORE_FACTS.pattern}|, ")
+_OF_GRANT = ("id", "width", "service", "scope")
 # What a reader on a screen doesn't need of a row: hashes, which verifying looks at, and what other columns show.
 _UNREAD_FACTS = frozenset(
     {
@@ -88,15 +92,16 @@ def _worth_reading(row: pb.LogRow) -> str:
 def _brief(value: Any) -> str:
     """A fact for a screen: grants by what they allow, anything else plain."""
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return ", ".join(map(_plain, value))
+        return ", ".join(_plain(one, _MORE_ITEMS) for one in value)
     if isinstance(value, list) and all(isinstance(one, dict) and "width" in one for one in value):
-        return ", ".join(f"{one.get('id')} {one['width']} {one.get('service')}:{one.get('scope')}" for one in value)
+        grants = ([_plain(one.get(name, ""), _MORE_ITEMS) for name in _OF_GRANT] for one in value)
+        return ", ".join("{} {} {}:{}".format(*grant) for grant in grants)
     return _plain(value)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Any, more: re.Pattern[str] = _MORE_FACTS) -> str:
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
-    if not _MORE_FACTS.search(value):
+    if not more.search(value):
         return value
     return '"{}"'.format(value.replace("\\", "\\\\").replace('"', '\\"'))

@@ -40,7 +40,7 @@ def problem_view(problem: Problem) -> pb.Problem:
 def action_view(row: ActionRow, plan: Plan | None = None) -> pb.ActionView:
     """An action; `plan` is its row's, where it is at hand."""
     plan = plan or row.readable_plan()
-    unread = "it was planned by another version of GoEx" if row.plan and plan is None else ""
+    unread = "This version of GoEx can't read its plan; the one that planned it can." if row.plan and not plan else ""
     undo_class = plan.undo_class if plan else None
     takes_back = undo_class in (UndoClass.EXACT, UndoClass.COMPENSATING) and row.kind != "revert"
     return pb.ActionView(

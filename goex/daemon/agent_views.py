@@ -55,8 +55,7 @@ def asks_folder(core: Core, row: ActionRow) -> bool:
 
 def _about(core: Core, row: ActionRow, kinds: frozenset[str]) -> bool:
     try:
-        action = row.action() if row.kind == "revert" else None
-        about = [core.actions.get(id) for id in action.targets] if isinstance(action, Revert) else [row]
+        about = [core.actions.get(id) for id in row.reverts()[1]] or [row]
     except GoexError:
         return True
     if any(each.kind in kinds for each in about):

@@ -17,6 +17,7 @@ from goex.rpc import audit_pb2 as audit
 from goex.rpc import goex_pb2 as pb
 from policies.actions import UndoClass
 from policies.display_text import counted, shorten
+from policies.errors import GoexError
 from policies.jsonvalue import canonical
 from policies.services import Risk
 
@@ -28,7 +29,7 @@ def logged(row: ActionRow, decided: Decided, reverts: tuple[ActionRow, ...]) -> 
     """One action in a line. `reverts`: what took it back, or tried to, oldest first."""
     plan = _object(row.plan)
     said, cut = shorten(what(row), LONGEST_WHAT)
-    undo_class = str(plan.get("undo_class", ""))
+    undo_class = _undo_class(row)
     takes_back = undo_class in (UndoClass.EXACT, UndoClass.COMPENSATING) and row.kind != "revert"
     undone = [revert.id for revert in reverts if revert.state is State.DONE and _verb(revert) == "undo"]
     return audit.LoggedAction(
@@ -53,6 +54,15 @@ def logged(row: ActionRow, decided: Decided, reverts: tuple[ActionRow, ...]) -> 
         target=row.target,
         held_until=held_until(row),
     )
+
+
+def _undo_class(row: ActionRow) -> str:
+    """How this version of GoEx would take an action back; "" where it can't read the plan."""
+    try:
+        plan = row.readable_plan()
+    except GoexError:  # which verifying tells
+        return ""
+    return plan.undo_class if plan else ""
 
 
 def decided_view(decided: Decided) -> audit.Decided:
@@ -165,15 +175,16 @@ def _one_line(text: object) -> str:
 def _call(call: Mapping[str, Any]) -> str:
     arguments = call.get("arguments")
     shown = [
-        f"{name}={_word(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        f"{_word(name)}={_word(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in (arguments.items() if isinstance(arguments, dict) else ())
     ]
-    return " ".join([f"{call.get('service', '')}.{call.get('method', '')}", *shown])
+    called = ".".join(_word(str(call.get(name, ""))) for name in ("service", "method"))
+    return " ".join([called, *shown])
 
 
 def _word(value: str) -> str:
     """A text as it is where it is one word; else quoted, or it could be read as more arguments, or as another call."""
-    if value and not re.search(r'[\s;"]', value):
+    if value and not re.search(r'[\s;\u037e\ufe54\uff1b"]', value):
         return value
     return '"{}"'.format(value.replace("\\", "\\\\").replace('"', '\\"'))  # control characters are escaped later
 

@@ -438,8 +438,8 @@ class Engine:
                 if question:
                     self.core.approvals.settle(transaction, question, "withdrawn", by="goex")
                 self.core.step(transaction, row, event, facts={"by": "goex"}, problem=to_json(problem))
-                if row.kind == "revert" and event is Event.LOSE:  # any other end leaves its target as it is
-                    self.reverting.step_target(transaction, row.action(), event, row.id)
+                if event is Event.LOSE:  # any other end leaves a revert's target as it is
+                    self.reverting.step_target(transaction, row.reverts()[1], event, row.id)
             # A yes that came before this end, and wasn't used, isn't kept for later.
             self.core.grant_store.revoke(self.core.grant_store.unused(row.id), by="goex", why="it didn't run")
         except GoexError as error:

@@ -127,7 +127,8 @@ class Running:
             )
         with self.core.journal.transaction() as transaction:
             row = self.core.step(transaction, row, event, outcome=outcome, problem=problem)
-            self.reverting.step_target(transaction, plan.action, event, row.id)
+            if isinstance(plan.action, Revert):
+                self.reverting.step_target(transaction, plan.action.targets, event, row.id, plan.action.verb)
         return row
 
     async def _look(self, runtime: Runtime, plan: Plan, context: Context, why: str) -> Outcome:

@@ -19,8 +19,8 @@ from goex.engine.peers import ended
 from goex.engine.trust import confirmed
 from goex.journal.actions import ActionRow
 from goex.journal.states import BEFORE_DECISION, UNDER_WAY, Event, State
-from policies.actions import Action, Plan, Revert
-from policies.errors import Conflict, GoexError
+from policies.actions import Plan, Revert
+from policies.errors import Conflict, GoexError, Unsupported
 from policies.jsonvalue import parse
 from runtimes.base import Settlement
 
@@ -55,26 +55,31 @@ async def _one(engine: Engine, row: ActionRow, follow_within: float, *, distrust
     plan: Plan | None = None
     unread: tuple[str, ...] = ()
     try:
-        plan = row.the_plan()
-    except GoexError as error:  # altered, or of another version of GoEx
+        plan = row.the_plan() if row.plan or row.digest else None
+    except Unsupported as error:  # of another version of GoEx
+        unread = _evidence(row, error)
+    except GoexError as error:
+        engine.core.journal.append("action-altered", action_id=row.id, facts={"state": row.state})
+        if row.state is not State.RUNNING:  # ended as one that never ran, it would keep no long plan to verify
+            raise
         unread = _evidence(row, error)
     if row.state in BEFORE_DECISION or (row.state is State.ASKING and (distrust or unread)):
-        _never_began(engine, row, Event.WITHDRAW)
+        _never_began(engine, row, Event.WITHDRAW, unread)
     elif row.state is State.ASKING:
         _take_up(engine, row, follow_within)
     elif row.state in (State.ALLOWED, State.PREPARED):
         if plan and row.kind != "revert":  # it may have been prepared: that is written together with the beginning
             with suppress(GoexError):
                 await engine.core.runtime_of(plan.action).forget(plan, engine.core.context(row))
-        _never_began(engine, row, Event.FAIL)
+        _never_began(engine, row, Event.FAIL, unread)
     elif plan is None and row.state is State.RUNNING:  # as running it would hold others up
-        _lose(engine, row, row.action() if row.kind == "revert" else None, Lost(_NOT_KNOWN, unread))
+        _lose(engine, row, Lost(_NOT_KNOWN, unread))
     elif plan is None:
         log.error("action %s stays %s: %s", row.id, row.state, " ".join(unread))
     elif isinstance(plan.action, Revert):
         if row.state is State.RUNNING and distrust:
             evidence = ("It was running in an older log, and may have ended since.",)
-            _lose(engine, row, plan.action, Lost("The log was put back while this ran.", evidence))
+            _lose(engine, row, Lost("The log was put back while this ran.", evidence))
         elif row.state is State.RUNNING:
             await _finish_revert(engine, row, plan)
     else:
@@ -107,13 +112,14 @@ async def look_again(engine: Engine, id: str, *, by: str) -> ActionRow:
 _looked_at: set[str] = set()
 
 
-def _never_began(engine: Engine, row: ActionRow, event: Event) -> None:
+def _never_began(engine: Engine, row: ActionRow, event: Event, why: tuple[str, ...] = ()) -> None:
     engine.end(
         row,
         Problem(
             code="interrupted",
             message="The daemon stopped before this began: nothing was changed.",
             next_step="Ask for it again.",
+            details=why,
         ),
         event,
     )
@@ -179,7 +185,7 @@ async def _probe(engine: Engine, row: ActionRow, plan: Plan) -> None:
     if settlement.outcome is not None:
         engine.running.finish(row, plan, settlement.outcome)
     elif row.state is State.RUNNING:
-        _lose(engine, row, plan.action, Lost(_NOT_KNOWN, settlement.evidence))
+        _lose(engine, row, Lost(_NOT_KNOWN, settlement.evidence))
 
 
 def _refuse_reverting(engine: Engine, row: ActionRow) -> None:
@@ -193,16 +199,17 @@ async def _finish_revert(engine: Engine, row: ActionRow, plan: Plan) -> None:
         context = engine.core.context(row, engine.core.subject(plan.action), await engine.core.leases(row, plan))
         outcome = await engine.reverting.effect(row, plan, context)
     except Exception as error:  # noqa: BLE001  `_evidence` logs what is a defect
-        _lose(engine, row, plan.action, Lost("The daemon stopped while this ran.", _evidence(row, error)))
+        _lose(engine, row, Lost("The daemon stopped while this ran.", _evidence(row, error)))
     else:
         engine.running.finish(row, plan, outcome)
     finally:
         engine.core.vault.end_leases(row.id)
 
 
-def _lose(engine: Engine, row: ActionRow, action: Action | None, lost: Lost) -> None:
+def _lose(engine: Engine, row: ActionRow, lost: Lost) -> None:
     """Of a commit of several each target may be the one in whose middle it stopped."""
-    for id in action.targets if isinstance(action, Revert) and action.also else ():
+    _, targets = row.reverts()
+    for id in targets if len(targets) > 1 else ():
         engine.reverting.lose(id, row.id)
     engine.end(row, Problem.of(lost), Event.LOSE)
 

@@ -19,7 +19,7 @@ from goex.journal.actions import ActionRow
 from goex.journal.chain import Transaction
 from goex.journal.errors import JournalBroken, JournalFailed
 from goex.journal.states import UNDER_WAY, Event, State
-from policies.actions import MOVED, Action, Need, Outcome, Plan, Revert, UndoClass
+from policies.actions import MOVED, Need, Outcome, Plan, Revert, UndoClass
 from policies.commits import together
 from policies.errors import Conflict, Denied, ExitStatus, GoexError, InvalidInput
 from policies.rules.facts import with_target
@@ -122,18 +122,18 @@ class Reverting:
         runtime, target_plan = self._of(target)
         return await runtime.execute_revert(revert, plan, target_plan, self.core.context(target), context)
 
-    def step_target(self, transaction: Transaction, action: Action | None, event: Event, by: str) -> None:
+    def step_target(
+        self, transaction: Transaction, targets: tuple[str, ...], event: Event, by: str, verb: str = ""
+    ) -> None:
         """What the end of a revert does to its target: its success steps it, a doubtful end makes it unknown, and a
         failure that touched nothing leaves it as it is. A commit of several steps each when it is its turn; in doubt is
-        the one that it was at."""
-        if not isinstance(action, Revert):
-            return
-        at = self.turns.pop(by, "") if action.also else action.target
+        the one that it was at. `verb` is for its success alone."""
+        at = targets[0] if len(targets) == 1 else self.turns.pop(by, "")
         if not at:
             return
         target = self.core.reverted(at)
         if event is Event.FINISH:
-            done = {"undo": Event.UNDO, "redo": Event.REDO, "commit": Event.COMMIT}[action.verb]
+            done = {"undo": Event.UNDO, "redo": Event.REDO, "commit": Event.COMMIT}[verb]
             if target.state is not State.COMMITTED:  # a commit steps its target itself
                 self.core.step(transaction, target, done, facts={"by": by})
         elif event in (Event.PART, Event.LOSE) and target.state not in (State.UNKNOWN, State.COMMITTED):
@@ -185,8 +185,7 @@ class Reverting:
         """What is being reverted now, and by which action, of those that are in these states."""
         found: dict[str, str] = {}
         for row in self.core.actions.in_states(states):
-            if row.kind == "revert" and isinstance(action := row.action(), Revert):
-                found |= dict.fromkeys(action.targets, row.id)
+            found |= dict.fromkeys(row.reverts()[1], row.id)
         return found
 
     def _rows(self, revert: Revert) -> tuple[ActionRow, ...]:

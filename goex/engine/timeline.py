@@ -289,8 +289,8 @@ class Timeline:
 
     def _being_brought_back(self) -> dict[str, str]:
         """What a redo brings back now, and which does."""
-        reverts = ((row, row.action()) for row in self.core.actions.in_states({State.RUNNING}, kind="revert"))
-        return {does.target: row.id for row, does in reverts if isinstance(does, Revert) and does.verb == "redo"}
+        running = self.core.actions.in_states({State.RUNNING}, kind="revert")
+        return {row.target: row.id for row in running if row.reverts()[0] == "redo"}
 
     def _was_in_effect(self, id: str, number: int) -> bool:
         """Whether the action was in effect when that row was written."""

@@ -86,14 +86,32 @@ class ActionRow:
 
     def action(self) -> Action | None:
         """What was asked for; None while an intent isn't mapped yet. Raises JournalBroken when the stored text is no
-        action."""
+        action, Unsupported when it may be one of another version of GoEx."""
         if not self.request:
             return None
         try:
             action: Action = from_json(Action, parse(self.request, limit=_LIMIT), "The action")
         except (GoexError, AttributeError):
+            if self.readable_plan() is None:  # then only the chain tells whether it is what was written
+                raise Unsupported(
+                    f"This version of GoEx can't read what was asked for with action {self.id}.",
+                    next_step="Use the version that was asked, or see whether it was altered: goex log --verify",
+                ) from None
             raise altered(self.id, "request") from None
         return action
+
+    def reverts(self) -> tuple[str, tuple[str, ...]]:
+        """The verb of a revert, and the ids of what it is about, its target last; ("", ()) for any other action. Of
+        what another version of GoEx was asked for nothing else is read. Raises JournalBroken."""
+        if self.kind != "revert":
+            return "", ()
+        try:
+            asked = parse(self.request, limit=_LIMIT)
+            also: tuple[str, ...] = from_json(tuple[str, ...], asked.get("also", []), "The targets")
+            verb: str = from_json(str, asked.get("verb"), "The verb")
+        except (GoexError, AttributeError):
+            raise altered(self.id, "request") from None
+        return verb, (*also, self.target)
 
     def the_plan(self) -> Plan:
         """The plan as it was decided on. Raises JournalBroken and Conflict when the stored text isn't what was

@@ -134,9 +134,11 @@ def _of_actions(wanted: Wanted) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     if wanted.service:
         found.append(actions.c.number.in_(select(touched.c.number).where(touched.c.service == wanted.service)))
-    if wanted.risk:  # by its index alone: in a row it comes after the texts
-        risky = select(actions.c.number).where(actions.c.risk >= int(wanted.risk))
-        found.append(actions.c.number.in_(risky))
+    if wanted.risk:
+        risky: ColumnElement[bool] = actions.c.risk >= int(wanted.risk)
+        if wanted.risk > Risk.READ:  # by its index alone: in a row it comes after the texts (nearly all have READ)
+            risky = actions.c.number.in_(select(actions.c.number).where(risky))
+        found.append(risky)
     if wanted.session:
         found.append(actions.c.session == wanted.session)
     if wanted.state:

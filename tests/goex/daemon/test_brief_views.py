@@ -59,7 +59,11 @@ async def test_an_action_is_read_for_the_first_list_alone(monkeypatch: pytest.Mo
 def test_what_would_run_is_listed_whatever_words_asked_for_it() -> None:
     """A comment ends with its line, each folder counts, and a text is told from arguments and from another call."""
     post = {"channel": "#ops", "text": 'hi "all" thread_ts=1; gmail.labels.delete id=2'}
+    posing = {"a=1; gmail.labels.delete id": "2", "b": "x\uff1bgmail.y"}
     listed: dict[str, Action] = {
+        'slack.chat.postMessage "a=1; gmail.labels.delete id"=2 b="x\uff1bgmail.y"': ApiCalls(
+            calls=(Call(service="slack", method="chat.postMessage", arguments=posing),)
+        ),
         r'slack.chat.postMessage channel=#ops text="hi \"all\" thread_ts=1; gmail.labels.delete id=2"': ApiCalls(
             calls=(Call(service="slack", method="chat.postMessage", arguments=post),)
         ),

@@ -6,16 +6,22 @@ import asyncio
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 import goex.journal.actions
 import policies.digest
 from goex.daemon.action_views import action_view
+from goex.daemon.audit_views import logged
 from goex.engine.core import Lost
 from goex.engine.events import Problem
 from goex.engine.recovery import look_again, recover
+from goex.journal.actions import ActionRow
+from goex.journal.chain import Transaction
 from goex.journal.errors import JournalBroken, JournalFailed
+from goex.journal.schema import actions
 from goex.journal.states import Event, State
-from policies.actions import Action, Outcome, Plan, Revert
+from goex.journal.story import Decided
+from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, Unavailable, Unsupported
 from policies.jsonvalue import parse
 from policies.typed_json import to_json
@@ -148,6 +154,7 @@ async def test_a_journal_that_cant_be_read_while_it_runs_says_nothing_of_what_it
 
 _RAN = (Event.ALLOW, Event.PREPARE, Event.RUN)
 UNREAD = {
+    State.ASSESSED: ((), State.WITHDRAWN),
     State.ASKING: ((Event.ASK,), State.WITHDRAWN),
     State.ALLOWED: (_RAN[:1], State.FAILED),
     State.PREPARED: (_RAN[:2], State.FAILED),
@@ -156,39 +163,72 @@ UNREAD = {
 }
 
 
-def as_a_newer_goex_writes(value: object) -> dict[str, Any]:
-    return {**to_json(value), **({"newer": True} if isinstance(value, Plan) else {})}
+def left(desk: Desk, transaction: Transaction, id: str, action: Action, events: tuple[Event, ...]) -> ActionRow:
+    """An action that had come so far when its daemon died."""
+    who = {"agent": ASKER.agent, "session": ASKER.session, "source": ASKER.source}
+    row = desk.core.actions.create(transaction, id=id, intent="", action=action, detached=True, **who)
+    row = desk.core.step(transaction, row, Event.ASSESS, plan=desk.runtime.plan(action))
+    for event in events:
+        row = desk.core.step(transaction, row, event)
+    return row
 
 
 @pytest.mark.promise(63)
+@pytest.mark.parametrize("newer", [(Plan,), (Files, Revert)], ids=["plan", "request"])
 async def test_what_a_newer_goex_planned_is_settled_told_and_not_called_altered(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, newer: tuple[type, ...]
 ) -> None:
-    target = await desk.done()
-    undo = Revert(verb="undo", target=target)
-    asked: list[tuple[str, Action, tuple[Event, ...]]] = [("a-undo", undo, _RAN)]
-    asked += [(f"a-{state}", ACTION, events) for state, (events, _) in UNREAD.items()]
-    made = {}
-    with monkeypatch.context() as newer, desk.core.journal.transaction() as transaction:
+    def as_it_writes(value: object) -> dict[str, Any]:
+        made = to_json(value)
+        if isinstance(value, newer):
+            made["newer"] = True
+        elif isinstance(value, Plan) and isinstance(value.action, newer):
+            made["action"]["newer"] = True
+        return made
+
+    target, *several = [await desk.done() for _ in range(3)]
+    reverts = {
+        "a-undo": Revert(verb="undo", target=target),
+        "a-commit": Revert(verb="commit", target=several[1], also=(several[0],)),
+    }
+    wanted: list[tuple[str, Action, tuple[Event, ...]]] = [(id, action, _RAN) for id, action in reverts.items()]
+    wanted += [(f"a-{state}", ACTION, events) for state, (events, _) in UNREAD.items()]
+    with monkeypatch.context() as patched, desk.core.journal.transaction() as transaction:
         for module in (goex.journal.actions, policies.digest):
-            newer.setattr(module, "to_json", as_a_newer_goex_writes)
-        for id, action, events in asked:
-            who = {"agent": ASKER.agent, "session": ASKER.session, "source": ASKER.source}
-            row = desk.core.actions.create(transaction, id=id, intent="", action=action, detached=True, **who)
-            row = desk.core.step(transaction, row, Event.ASSESS, plan=desk.runtime.plan(action))
-            for event in events:
-                row = desk.core.step(transaction, row, event)
-            made[id] = row.plan
+            patched.setattr(module, "to_json", as_it_writes)
+        made = {id: left(desk, transaction, id, action, events).plan for id, action, events in wanted}
+    assert desk.engine.reverting.busy() == {target: "a-undo", **dict.fromkeys(several, "a-commit")}
     await recover(desk.engine)
-    rows = {id: desk.core.actions.get(id) for id in (*made, target)}
+    rows = {id: desk.core.actions.get(id) for id in (*made, target, *several)}
     assert {id: row.state for id, row in rows.items()} == {
         **{f"a-{state}": after for state, (_, after) in UNREAD.items()},
-        "a-undo": State.UNKNOWN,
-        target: State.UNKNOWN,
+        **dict.fromkeys((*reverts, target, *several), State.UNKNOWN),
     }
+    for id in made.keys() - {"a-unknown"}:
+        assert "another version of GoEx" in parse(rows[id].problem)["details"][0]
+        if newer != (Plan,):
+            with pytest.raises(Unsupported):
+                rows[id].action()
     running = rows["a-running"]
-    assert "another version of GoEx" in parse(running.problem)["details"][0] and not desk.engine.reverting.busy()
-    assert "another version of GoEx" in action_view(running).undo_text
+    assert "can't read its plan" in action_view(running).undo_text and not desk.engine.reverting.busy()
+    listed = logged(running, Decided(), ())
+    assert not listed.can_undo and not listed.undo_class
     assert {id: rows[id].plan for id in made} == made and desk.core.journal.verify().good
     again = desk.ask(Revert(verb="undo", target="a-running"), THE_PERSON)
     assert parse((await desk.until(again, State.FAILED)).problem)["code"] == Unsupported.code
+
+
+@pytest.mark.promise(81)
+@pytest.mark.parametrize("plan", ["", '{"lines":["%s"]}' % ("x" * 21_000)], ids=["none", "long"])
+async def test_a_restart_ends_nothing_whose_plan_was_altered_so_that_verifying_finds_it(desk: Desk, plan: str) -> None:
+    with desk.core.journal.transaction() as transaction:
+        for state, (events, _) in UNREAD.items():
+            left(desk, transaction, f"a-{state}", ACTION, events)
+        transaction.connection.execute(update(actions).values(plan=plan))
+    await recover(desk.engine)
+    for state in UNREAD:
+        row = desk.core.actions.get(f"a-{state}")
+        assert row.state is (State.UNKNOWN if state is State.RUNNING else state) and row.plan == plan
+        assert desk.core.journal.rows(action_id=row.id, kind="action-altered")
+    found = desk.core.journal.verify()
+    assert not found.good and "a-assessed" in found.problem
