@@ -37,9 +37,10 @@ class Grant:
 
     `constraints` maps an argument's name to the only value it may have; every call that uses the scope must
     match. With `only` a call has no arguments but these and those that are `free`, which may be anything, and `methods`
-    are those that it holds for (empty: all that the scope opens). `entries` are the hashes of catalog entries as they
-    were when it was given: where there are any, a method that isn't among them, or whose entry is another one now,
-    isn't covered (`Grant.knows`). `digest` is set exactly for once-grants, `session` for session grants and for a
+    are those that it holds for (empty: all that the scope opens); one that is held to either without `only` was given
+    before it said all that was shown (`is_outdated`), and covers nothing. `entries` are the hashes of catalog entries
+    as they were when it was given: where there are any, a method that isn't among them, or whose entry is another one
+    now, isn't covered (`Grant.knows`). `digest` is set exactly for once-grants, `session` for session grants and for a
     task's that its own agent proposed. `times` and `within` are a task's: how often (0: any number), and the bounds of
     its arguments (None: any).
     """
@@ -70,7 +71,7 @@ class Grant:
 
     def covers(self, need: Need, *, agent: str, digest: str, session: str, now: datetime) -> bool:
         """Whether this grant alone satisfies `need` now."""
-        if self.revoked is not None or self.is_over(now):
+        if self.revoked is not None or self.is_over(now) or self.is_outdated:
             return False
         if (self.agent, self.service, self.account, self.scope) != (
             agent,
@@ -96,6 +97,12 @@ class Grant:
         if self.methods and not set(need.methods) <= set(self.methods):
             return False
         return self._arguments_match(need)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it is of an earlier version, and would hold with arguments that nobody was shown."""
+        stands = self.width in (Width.SESSION, Width.PERMANENT)
+        return stands and bool(self.constraints or self.methods) and not self.only
 
     def knows(self, method: str, entry: str) -> bool:
         """Whether it holds for that method of its service, whose catalog entry is hashed to `entry` now."""

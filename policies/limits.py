@@ -63,7 +63,10 @@ class Confinement:
             if outside := _outside(found, tuple(one.lower() for one in self.recipients)):
                 return f"{outside} isn't one of the recipients that actions are confined to."
             if not known:
-                return "Who gets this isn't known before it runs, and actions are confined to certain recipients."
+                return (
+                    "Who gets this isn't known before it runs, and actions are confined to certain recipients: name"
+                    " each of them, and have nobody else told."
+                )
         strict = self.strict or (self.strict_agents and not _outside((agent,), self.strict_agents))
         if strict and (why := unproven(plan)):
             return why

@@ -335,7 +335,9 @@ def believed_risk(service: Service, method: Method) -> Risk:
 def overrides(name: str) -> bool:
     """Whether a value by this name would make another request of the one that it stands in."""
     plain = outer_name(name).strip().lower()
-    return plain in OVERRIDE_NAMES or plain.replace(".", "_") in OVERRIDE_NAMES  # PHP makes `_method` of `.method`
+    whole = name.lstrip("[]").partition("\0")[0].strip().lower()
+    by_php = {re.sub(r"[ .\[]", "_", one) for one in (plain, whole)}  # `_http_method` of `.http method`, `_http[method`
+    return not OVERRIDE_NAMES.isdisjoint({plain} | by_php)
 
 
 def outer_name(name: str) -> str:

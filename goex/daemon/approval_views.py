@@ -209,7 +209,7 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
         which = "one program" if PROGRAM in grant.constraints else "any program"
         said = f"{who} may {code_scope_text.doing(grant.scope, which)} without asking."
     elif grant.service == SERVICE:
-        how = "by one statement" if grant.constraints else "by any statement"
+        how = "by one statement" if {"statement", "operation"} & grant.constraints.keys() else "by any statement"
         said = f"{who} may {doing(grant.scope, grant.account)} without asking, {how}."
     else:
         only = f" Only {', '.join(grant.methods)}." if grant.methods else ""
@@ -233,6 +233,11 @@ def _stale(core: Core, grant: Grant) -> str:
         return (
             "It was given for values that an answer fills in: what rests on those is asked each time, so it holds for"
             " nothing."
+        )
+    if grant.is_outdated:
+        return (
+            "It was given by an earlier version of GoEx, for arguments too that nobody was shown: it holds for nothing,"
+            " and what rests on it is asked for again."
         )
     if not grant.entries or grant.revoked is not None:
         return ""

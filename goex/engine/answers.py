@@ -60,7 +60,8 @@ def answers(core: Core) -> tuple[Asked, ...]:
 
 def _holds(core: Core, row: Row, plan: Plan) -> bool:
     """Whether a yes says something of the agent and the methods that have these names now."""
-    return core.grant_store.named_since(row.agent) <= row.at and is_as_planned(core.catalog, plan)
+    since = core.grant_store.named_since(row.agent)
+    return bool(since) and since <= row.at and is_as_planned(core.catalog, plan)
 
 
 def _is_left_out(action: ActionRow | None, digest: str) -> bool:

@@ -26,7 +26,7 @@ from policies.rules.arguments import is_open
 ONCE_LASTS = timedelta(minutes=10)  # from the approval to its use
 PERMANENT_LASTS = timedelta(days=365)
 # What names a whole program or statement: a grant with it freed would be for any.
-_WHOLE = frozenset({"program_sha256", "language", "statement"})
+_WHOLE = frozenset({"program_sha256", "language", "statement", "operation"})
 
 
 class Choice(StrEnum):

@@ -29,7 +29,10 @@ _RECIPIENTS = frozenset(
     }
 )  # fmt: skip
 _BETWEEN = re.compile(r"[\s<>,;\"()\[\]]+")  # what stands around addresses; splitting is linear, whatever is written
-_NAMED = re.compile(r"[^<>@]*<([^<>\s]+)>")  # an address with a name before it
+_LETTER = r"[^\W\d_]|[\u0300-\u036f\u0900-\u0eff]"  # with the marks that some alphabets write beside them
+# An address with a name before it. A name is of letters alone: an id may be of digits and signs, too.
+_NAMED = re.compile(rf"""(?:{_LETTER}|[ .'’"()-])*+<\s*([^<>\s]+)\s*>""")
+_QUOTED = re.compile(rf"""\"(?:{_LETTER}|[ ,.'’()-])*+\"(?=\s*<[^<>@]*@)""")  # a name that may hold a comma
 _IN_URL = re.compile(r"[?&=\s<>,;]+")  # the same in what follows mailto:
 _LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
 _TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
@@ -107,7 +110,7 @@ def _one(audience: Audience, arguments: JsonObject) -> Recipients:
         return absent
     found, later = _walked([(True, str(value).lower() if isinstance(value, bool) else value)])
     if not found and not later:
-        return absent  # an empty list, or a text that names nobody: services take it for that
+        return absent  # many services take an empty list, or a text that names nobody, for nothing said
     said = True
     if audience.means:
         said = all(name in audience.means for name in found)
@@ -206,7 +209,7 @@ def _addresses(text: str) -> Iterator[str]:
     """`Ann <ann@example.org>, bob@example.org` as its addresses: each that anybody could read in it, since services
     read such a text in ways of their own. Beside an address each word is one that isn't its name; of several @ in one
     word each stands in one."""
-    for item in re.split(r"[,;\n]", text.lower()):
+    for item in re.split(r"[,;\t\r\n]", _QUOTED.sub("", text.lower())):
         for word in _words(item.strip()) if "@" in text else (item.strip(),):
             parts = word.split("@")
             yield from map("@".join, pairwise(parts)) if len(parts) > 1 else filter(None, parts)

@@ -38,7 +38,7 @@ _DROPPING = Need(
 _KEYS = (
     "name", "agent", "call", "arguments", "calls", "folder", "program", "kind", "account", "scope", "risk", "undo",
     "at", "hosts", "bounds", "databases", "tables", "database", "scopes", "policy",
-    "session", "rate", "granted", "only_when", "expect", "rule",
+    "session", "rate", "granted", "expect", "rule",
 )  # fmt: skip
 OUTCOMES = ("allow", "ask", "deny")
 
@@ -159,7 +159,6 @@ def _read(
             expires=None,
             by="the table",
             why="",
-            constraints=dict(case.get("only_when", {})),
         )
         for need in plan.required
         if need.scope in granted or f"{need.service}:{need.scope}" in granted

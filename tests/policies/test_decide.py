@@ -77,8 +77,8 @@ COVERING = {
     "once": ONCE,
     "session": SESSION,
     "not yet expired": grant(expires=NOW + timedelta(seconds=1)),
-    "bound to these arguments": grant(constraints={"channel": "#ops"}),
-    "bound to both": grant(constraints={"channel": "#ops", "text": "hi"}),
+    "bound to these arguments": grant(constraints={"channel": "#ops"}, only=True, free=("text",)),
+    "bound to both": grant(constraints={"channel": "#ops", "text": "hi"}, only=True),
 }
 NOT_COVERING = {
     "another agent": grant(agent="other"),
@@ -94,9 +94,11 @@ NOT_COVERING = {
     "used": replace(ONCE, used=NOW),
     "another session": replace(SESSION, session="s2"),
     "no session": replace(SESSION, session=""),
-    "another value": grant(constraints={"channel": "#all"}),
-    "an argument that isn't there": grant(constraints={"thread": "1"}),
-    "another type": grant(constraints={"channel": 1}),
+    "another value": grant(constraints={"channel": "#all"}, only=True, free=("text",)),
+    "an argument that isn't there": grant(constraints={"thread": "1"}, only=True, free=("channel", "text")),
+    "another type": grant(constraints={"channel": 1}, only=True, free=("text",)),
+    "for arguments that nobody was shown": grant(constraints={"channel": "#ops"}),
+    "for methods with any arguments": grant(methods=NEED.methods),
 }
 
 
@@ -311,7 +313,8 @@ def test_no_standing_grant_and_no_rule_covers_what_an_answer_fills_in(
 ) -> None:
     plan = resting(value)
     held = {"channel": "#ops", "text": value} if constraints == "the same" else constraints
-    given = grant(width=width, session="s1" if width is Width.SESSION else "", constraints=held)
+    given = grant(width=width, session="s1" if width is Width.SESSION else "", constraints=held, only=bool(held))
+    given = replace(given, free=("text",))
     request = replace(REQUEST, plan=plan, digest=digest(plan, agent="bot"))
     said = decide(request, [given], Fixed(Ruling(permits={0: ("a rule",)})), NOW)
     assert isinstance(said, Ask)

@@ -42,6 +42,17 @@ WITHIN: dict[str, tuple[Confinement, dict[str, Any]]] = {
     "files, where hosts are confined": (HOSTS, {"folder": "/x"}),
     "an allowed recipient": (PEOPLE, {"call": MAIL, "arguments": {"to": ["Bob <BOB@example.org>"], "body": "x"}}),
     "addresses in one text": (PEOPLE, invited("mailto:ann@example.org, Ann Lee <ann@example.org>")),
+    "addresses with names of all sorts": (
+        PEOPLE,
+        invited(
+            '"Lee, Ann" <ann@example.org>; \u0130brahim O\u2019Neil <io@example.org >,'
+            " \u0905\u0928\u093f <a@example.org>"
+        ),
+    ),
+    "an event that nobody is told of": (
+        PEOPLE,
+        {"call": "google_calendar.events.delete", "arguments": {"eventId": "e1", "sendUpdates": "none"}},
+    ),
     "a channel": (PEOPLE, {"call": "slack.chat.postMessage", "arguments": {"channel": "#ops", "text": "x"}}),
     "nobody": (PEOPLE, {"call": "slack.users.list"}),
     "allowed tables": (
@@ -78,6 +89,15 @@ OUTSIDE: dict[str, tuple[Confinement, dict[str, Any], str]] = {
     ),
     "an id beside an address": (PEOPLE, invited("U0EVE,ann@example.org"), "u0eve isn't"),
     "an id behind an address": (PEOPLE, invited("ann@example.org U0EVE"), "u0eve isn't"),
+    "an id in the place of a name": (PEOPLE, invited("U0EVE <ann@example.org>"), "u0eve isn't"),
+    "an id on the line of an address": (PEOPLE, invited("U0EVE\r<ann@example.org>"), "u0eve isn't"),
+    "an id in a name with a comma": (PEOPLE, invited('"Lee, U0EVE" <ann@example.org>'), "lee isn't"),
+    "an id behind a tab": (Confinement(recipients=("#ops*",)), invited("#ops\tU0EVE"), "u0eve isn't"),
+    "an address of another alphabet in the place of a name": (
+        PEOPLE,
+        invited("eve\uff20example.net <ann@example.org>"),
+        "eve\uff20example.net isn't",
+    ),
     "an @ of another alphabet": (PEOPLE, invited("eve\uff20example.net,ann@example.org"), "eve\uff20example.net isn't"),
     "two @ in one word": (PEOPLE, mailed("eve@example.net|ann@example.org"), "eve@example.net|ann isn't"),
     "a route": (PEOPLE, mailed("@example.net:ann@example.org"), "@example.net:ann isn't"),
@@ -95,6 +115,19 @@ OUTSIDE: dict[str, tuple[Confinement, dict[str, Any], str]] = {
             "call": "google_calendar.events.patch",
             "arguments": {"eventId": "e1", "attendees": [{"email": "ann@example.org"}], "sendUpdates": "all"},
         },
+        "isn't known",
+    ),
+    "guests of an event that is moved": (
+        PEOPLE,
+        {
+            "call": "google_calendar.events.move",
+            "arguments": {"eventId": "e1", "destination": "primary", "sendUpdates": "all"},
+        },
+        "isn't known",
+    ),
+    "guests of an event that is deleted": (
+        PEOPLE,
+        {"call": "google_calendar.events.delete", "arguments": {"eventId": "e1", "sendUpdates": "externalOnly"}},
         "isn't known",
     ),
     "one that an answer fills in": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from google.protobuf.message import Message
 
 from goex.daemon.action_views import need_view
-from goex.daemon.approval_views import escaped
+from goex.daemon.approval_views import _stale, escaped, grant_words
 from goex.daemon.duration_text import Asked, widths
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
@@ -20,6 +21,7 @@ from goex.rpc import goex_pb2 as pb
 from mapper.catalog import Catalog
 from mapper.scope_effects import meaning, thing
 from policies.actions import Action, ApiCalls, Call, Files, Need, Plan, Revert, UndoClass
+from policies.grants import Grant, Width
 from policies.services import Risk
 from tests.policies.test_text import TRICKS
 
@@ -175,6 +177,30 @@ def test_ones_own_commands_are_ones_own() -> None:
     found = said(calls(1), POST, agent="person")
     assert "Your own command line" in words(found["permanent"])
     assert "this terminal's session" in words(found["session"])
+
+
+GIVEN = Grant(
+    id="g-1", agent="bot", service="db", account="shop", scope="orders:update", width=Width.PERMANENT, created=NOW,
+    expires=None, by="user", why="a-1", methods=("update",), only=True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("constraints", "free", "says"),
+    [
+        ({"statement": "x"}, (), "by one statement"),
+        ({"operation": "x"}, (), "by one statement"),
+        ({"verb": "undo"}, ("target",), "by any statement"),
+        ({}, ("statement",), "by any statement"),
+    ],
+)
+def test_a_grant_on_a_database_says_by_which_statements(
+    constraints: dict[str, Any], free: tuple[str, ...], says: str
+) -> None:
+    given = replace(GIVEN, constraints=constraints, free=free)
+    nothing: Any = None  # of the daemon that it would need
+    assert says in " ".join(grant_words(nothing, given)) and _stale(nothing, given) == ""
+    assert "holds for nothing" in _stale(nothing, replace(given, only=False, free=()))
 
 
 # ---- what scopes mean

@@ -15,7 +15,7 @@ import pytest
 from goex.engine import authorize, grant_lookup
 from goex.engine.approvals import AlreadySettled
 from goex.engine.events import Approval
-from goex.engine.grant_issue import Choice, Yes, bindable, bounds
+from goex.engine.grant_issue import Choice, Yes, bindable, bounds, freeable
 from goex.journal.states import State
 from policies.actions import Action, Files, Need, Plan, Revert, UndoClass
 from policies.decisions import Allow, Ask
@@ -288,6 +288,7 @@ def test_each_need_is_bound_to_its_own_values() -> None:
     )  # fmt: skip
     assert bindable(plan) == ("channel", "text", "to")
     assert bindable(replace(plan, needs=(mail, need("/c")))) == ()
+    assert freeable(replace(plan, needs=(need("/a", {"operation": "o", "to": "x"}),))) == ("to",)
     names = bindable(plan)
     assert bounds(mail, names) == {"constraints": {"to": "x", "text": "y"}, "methods": ["run"], "free": []}
     assert bounds(chat, names) == {"constraints": {"channel": "c"}, "methods": ["run"], "free": ["text"]}

@@ -40,6 +40,8 @@ def asks(desk: Desk) -> Any:
 
     desk.runtime.plan = plan  # type: ignore[method-assign]
     desk.core.runtimes = {**desk.core.runtimes, "calls": desk.core.runtimes["files"]}
+    for agent in ("bot", "other"):
+        desk.core.grant_store.add_agent(agent, by="the person")
     for service in CALLS:
         account = Account(service=service, name="work", origins=(Origin.parse(HOME),), base_url=HOME)
         desk.app.vault_state.vault.put(account, Secret(b"a token"))
@@ -47,7 +49,8 @@ def asks(desk: Desk) -> Any:
     async def ask(service: str, text: str, *, yes: bool, agent: str = "bot") -> str:
         given = {**BESIDE[service], "text" if service == "slack" else "body": text}
         call = Call(service=service, method=CALLS[service], account="work", arguments=given)
-        question = await desk.asked(ApiCalls(calls=(call,)), replace(ASKER, agent=agent))
+        principal = replace(ASKER, agent=agent, since=desk.core.grant_store.named_since(agent))
+        question = await desk.asked(ApiCalls(calls=(call,)), principal)
         desk.answer(question, approve=yes)
         await desk.until(question.action_id, State.DONE if yes else State.DENIED)
         return str(question.action_id)
@@ -74,6 +77,8 @@ async def test_nothing_is_suggested_beside_what_was_denied_and_not_kept(desk: De
 async def test_a_yes_to_an_earlier_agent_of_the_name_says_nothing_of_this_one(desk: Desk, asks: Any) -> None:
     await asks("slack", "a", yes=True)
     await asks("github", "a", yes=False)
+    desk.core.grant_store.remove_agent("bot", by="the person")
+    assert told(desk) == {("bot", "github", "no")}
     desk.core.grant_store.add_agent("bot", by="the person")
     assert told(desk) == {("bot", "github", "no")}
 

@@ -640,7 +640,7 @@ def test_a_query_that_names_a_change_is_one(bench: Bench) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["_method", "$httpMethod", "_Charset_", "_method[x]"])
+@pytest.mark.parametrize("name", ["_method", "$httpMethod", "_Charset_", "_method[x]", "_http[method"])
 def test_what_makes_another_request_of_it_is_no_argument(bench: Bench, name: str) -> None:
     listed = {"name": name, "in": "query", "schema": TEXT}
     form = {"type": "object", "properties": {"a": TEXT, name: TEXT}}
