@@ -3,7 +3,8 @@
 Rules:
 
 * New contents and folders are made first, attributes and all, in a staging folder inside the root whose name nobody
-  can guess, and brought to the disk; only then does anything of the person's move. So a full disk touches nothing.
+  can guess, and brought to the disk; only then does anything of the person's move. A full disk touches nothing, but
+  for the attributes of what stays.
 * Then: remove what is too much, deepest first; rename the staged into place, folders first; set mode, owner, times.
 * Before a name is replaced or removed it is looked at once more; if it isn't what the walk saw, everything stops.
 * Each step leaves a name in its old or its new state, so a restore that was cut off is finished by running it again.
