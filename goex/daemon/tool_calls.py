@@ -45,13 +45,15 @@ _MOST_LOOKS = 8  # of one agent at once
 _MOST_HANGING = 2  # of one agent that don't end when they are killed
 _ENDING = 0.5  # seconds, for one that was killed
 _HOME = re.compile(r"(?<![\w/~.\\-])~(/[^\s'\"`;|&()<>]*|(?=[\s'\";|&()<>]|$))")
-# A host that an address in a command names, without its quotes; "" for what may take one as a bare word.
-_HOST = re.compile(
-    r"(?:\bhttps?:/*|:/{2,})(?:[^\s/?#@]*@)*(\[[^\]\s]*\]|[^\s/:?#|;&)<>]+)|(?<![\w.=-])(?:curl|wget)(?![\w./-])"
-    r"(?!(?:[^\S\n]+(?:-[sSfLkIivqO]+|-[sSfLkIiv]*o[^\S\n]+\S+|https?://\S+))+[^\S\n]*(?:[;|&>\n]|$))",
-    re.IGNORECASE,
+# What stands where an address in a command, without its quotes, names a host; None for what may take one as a bare
+# word. An agent wrote the command, so each of its characters is looked at a few times at most.
+_AUTHORITY = re.compile(
+    r"(?:\b(?i:https?):/*|:/{2,})(\[[0-9A-Fa-f:.]{1,60}\]|[^\s/?#|;&)<>:]*(?::[^\s/?#|;&)<>:]+)*)"
+    r"|(?<![\w.=-])(?i:curl|wget)(?![\w./-])(?!(?:[^\S\n]++(?:-[sSfLkIivqO]++(?!\S)|-[sSfLkIiv]*+o[^\S\n]++[^\s;|&<>]++"
+    r"|(?i:https?)://[^\s;|&<>]++)){1,20}+[^\S\n]*+(?:[;|&>\n]|$))"
 )
-_HERE = re.compile(r"localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1\]")
+_NAMES = re.compile(r"\[[^\]]{1,60}\]|[^:@]+")  # of an authority: the host, and a user, who could pass for one
+_HERE = re.compile(r"(?i:localhost)|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1\]")
 # A part of a command, from its beginning on; one whose words are `texts`, and reach no host.
 _PART = re.compile(
     r"\s*(?P<texts>git[ ](?:commit|log|grep)\b|(?:grep|rg|echo|which|type)\b)?"
@@ -115,8 +117,8 @@ async def judged(
             return pb.JudgeReply(verdict=verdict, reason=why, rules=names)
     if refused is not None:
         return refused
-    hosts = _hosts(request.program) if request.kind == "shell" else []
-    if any(core.settings.confinement.refuses_host(host or "?") for host in hosts):
+    hosts = _hosts(request.program) if request.kind == "shell" and core.settings.confinement.hosts else []
+    if any(core.settings.confinement.refuses_host(host) for host in hosts):
         return pb.JudgeReply(verdict="ask", reason="This may reach a host that actions aren't confined to.")
     if places.unknown and core.settings.confinement.folders:
         return pb.JudgeReply(
@@ -205,13 +207,15 @@ async def _found(request: pb.JudgeRequest, shell: FolderShell, agent: str, *, lo
 
 
 def _hosts(program: str) -> list[str]:
-    """The hosts that addresses in a command name, but for this machine."""
+    """The hosts that addresses in a command name, but for this machine; "?" for one that isn't told."""
     left, at = list[str](), 0
     while at < len(program) and (part := _PART.match(program, at)) is not None:
         left.append(part[0] if part["texts"] is None else "\n")
         at = part.end()
     said = re.sub(r"['\"\\]", "", "".join((*left, program[at:])))
-    return [host for host in _HOST.findall(said) if not _HERE.fullmatch(host)]
+    found = (each[1] and re.sub(r":\d+$", "", each[1]) for each in _AUTHORITY.finditer(said))
+    named = [name for each in found for name in (("?",) if each is None else _NAMES.findall(each))]
+    return [name for name in dict.fromkeys(named) if not _HERE.fullmatch(name)]
 
 
 def _bounds(

@@ -13,6 +13,7 @@ from policies.limits import Confinement
 from policies.rules.book import Answer, RuleBook
 from policies.rules.facts import Question
 from tests.goex.daemon.test_hidden_paths import ALL, but, home, linked_in, look_forks, looks, verdict
+from tests.policies.test_http_heads import said
 
 __all__ = ["home", "look_forks", "looks"]  # fixtures
 
@@ -386,12 +387,27 @@ async def test_a_home_that_is_only_text_is_none(command: str, project: tuple[Pat
     assert await verdict(command, folder=str(folder), rules=but(Path("/home/me"))) == "permit"
 
 
+def test_hosts_are_looked_for_in_a_time_in_proportion_to_the_commands_length() -> None:
+    """It is done in the daemon, so a pattern that reads an agent's words in many ways would stop everybody."""
+    texts = (
+        "'curl ' + '-o ' * 60_000 + '! !'",
+        "'curl -o ' * 20_000 + '!'",
+        "'http:' * 40_000",
+        "'http' + ':[' * 90_000",
+    )
+    script = "from goex.daemon.tool_calls import _hosts\n" + "".join(
+        f"print(len(_hosts({text})) > 0)\n" for text in texts
+    )
+    assert said(script) == ["True"] * 4
+
+
 async def test_a_host_that_a_command_names_is_judged_where_hosts_are_confined(project: tuple[Path, Path]) -> None:
     _, folder = project
     say = partial(verdict, confined=Confinement(hosts=("h",)), folder=str(folder), rules=ALL)
     for command in (
         "git clone https://h/a", "curl -sSfo f https://h/x", "grep -rn curl src", "cat docs/curl.md", "which wget",
         "pytest --url http://localhost:80/x", "npm test && git commit -m 'see https://k'", "curl -s http://127.0.0.1:80",
+        "git clone https://h:8443/a", "curl -s https://h/x | wc -l",
         "git commit -m \"$(cat <<'E'\nIt's as [k](https://k) says\nE\n)\"",
     ):  # fmt: skip
         assert await say(command) == "permit", command
@@ -399,7 +415,8 @@ async def test_a_host_that_a_command_names_is_judged_where_hosts_are_confined(pr
         "git clone https://k/a", "git clone https:'//h@k/a'", "ls; curl k", "git clone 'https://k#@h/a'",
         "git clone https:///k/a", "npm i https:k/x.tgz", "U=k; git clone https:/$U", "curl -s https://h/x k",
         "timeout 5 curl k", "git clone 'x;echo ' https://k/a ''", "echo x # '\ngit clone https://k/a #'",
-        "git clone http://localhost@k/a", "echo x\ngit clone https://k/a", "frobnicate k",
+        "git clone http://localhost@k/a", "git clone https://h:443@k/a", "curl -s https://h/x; curl -s k",
+        "echo x\ngit clone https://k/a", "frobnicate k",
         "git commit -m \"$(cat <<'E'\nE\ngit clone https://k/a\ncat <<'E'\nE\n)\"",
     ):  # fmt: skip
         assert await say(command) == "ask", command
