@@ -53,6 +53,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else several}"
 
 
+def quoted(text: str) -> str:
+    """A text in quotes that it can't end itself. Control characters stay: `escape` shows these."""
+    return '"{}"'.format(text.replace("\\", "\\\\").replace('"', '\\"'))
+
+
 def escape(text: str, *, newlines: bool = False) -> str:
     """Return `text` with everything that can't be seen, or that can command a terminal, as a visible escape; so are
     letters that are taken for others (`lookalikes.alike`). What reads from right to left is isolated.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from goex.cli.output import Output, local, shown
+from policies.display_text import quoted
 
 if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
@@ -104,4 +105,4 @@ def _plain(value: Any, more: re.Pattern[str] = _MORE_FACTS) -> str:
         return json.dumps(value, ensure_ascii=False)
     if not more.search(value):
         return value
-    return '"{}"'.format(value.replace("\\", "\\\\").replace('"', '\\"'))
+    return quoted(value)

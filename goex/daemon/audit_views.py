@@ -16,7 +16,7 @@ from goex.journal.story import Decided, Exchanged, Story, UsedGrant
 from goex.rpc import audit_pb2 as audit
 from goex.rpc import goex_pb2 as pb
 from policies.actions import UndoClass
-from policies.display_text import counted, shorten
+from policies.display_text import counted, quoted, shorten
 from policies.errors import GoexError
 from policies.jsonvalue import canonical
 from policies.services import Risk
@@ -186,7 +186,7 @@ def _word(value: str) -> str:
     """A text as it is where it is one word; else quoted, or it could be read as more arguments, or as another call."""
     if value and not re.search(r'[\s;\u037e\ufe54\uff1b"]', value):
         return value
-    return '"{}"'.format(value.replace("\\", "\\\\").replace('"', '\\"'))  # control characters are escaped later
+    return quoted(value)
 
 
 def _ended(row: ActionRow) -> str:

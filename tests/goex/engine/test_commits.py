@@ -115,6 +115,18 @@ async def test_a_commit_of_several_is_unknown_for_the_one_in_doubt_alone(
     assert [desk.core.actions.get(id).state for id in ids] == states
 
 
+def _is_full_at(event: Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no room for that step of one action; what is written together with others has it."""
+    stepped = Core.stepped
+
+    def full(core: Core, row: ActionRow, at: Event, **changes: Any) -> ActionRow:
+        if at is event:
+            raise JournalFailed("The disk is full.")
+        return stepped(core, row, at, **changes)
+
+    monkeypatch.setattr(Core, "stepped", full)
+
+
 @pytest.mark.promise(63)
 async def test_a_commit_of_several_drops_nothing_more_once_its_end_cannot_be_written(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
@@ -122,14 +134,7 @@ async def test_a_commit_of_several_drops_nothing_more_once_its_end_cannot_be_wri
     ids = [await desk.done(on(f"/{number}")) for number in range(3)]
     for id in ids:
         desk.core.records(desk.core.actions.get(id)).put("kept", b"what undo needs")
-    stepped = Core.stepped
-
-    def full(core: Core, row: ActionRow, event: Event, **changes: Any) -> ActionRow:
-        if event is Event.COMMIT:
-            raise JournalFailed("The disk is full.")
-        return stepped(core, row, event, **changes)
-
-    monkeypatch.setattr(Core, "stepped", full)
+    _is_full_at(Event.COMMIT, monkeypatch)
     question = await desk.asked(Revert(verb="commit", target=ids[2], also=(ids[0], ids[1])), THE_PERSON)
     desk.answer(question)
     await desk.until(question.action_id, _UNKNOWN)
@@ -150,14 +155,7 @@ async def test_the_one_in_doubt_is_unknown_although_the_disk_was_full_when_that_
     desk.core.runtimes = {"files": runtime}
     ids = [await desk.done(on(f"/{number}")) for number in range(3)]
     runtime.target = ids[1]
-    stepped = Core.stepped
-
-    def full(core: Core, row: ActionRow, event: Event, **changes: Any) -> ActionRow:
-        if event is Event.LOSE:
-            raise JournalFailed("The disk is full.")
-        return stepped(core, row, event, **changes)
-
-    monkeypatch.setattr(Core, "stepped", full)
+    _is_full_at(Event.LOSE, monkeypatch)
     question = await desk.asked(Revert(verb="commit", target=ids[2], also=(ids[0], ids[1])), THE_PERSON)
     desk.answer(question)
     await desk.until(question.action_id, _UNKNOWN)
