@@ -30,10 +30,11 @@ _SETTINGS = (
     "maintenance.auto=false",
 )
 _OPTIONS = tuple(part for setting in _SETTINGS for part in ("-c", setting))
-# What `git init` writes, and what snapshots add to it: what kind of repository it is, and nothing that it does.
+# What `git init` writes, and what snapshots add to it: what kind of repository it is, and nothing that it does. Its
+# refs are files, for snapshots write them themselves: git would see none of those in a table.
 _CONFIG = re.compile(
     r"(?:[ \t]*(?:\[(?:core|extensions)\]|(?:repositoryformatversion|filemode|bare|symlinks|ignorecase|objectformat|"
-    r"refstorage|preciousobjects) = [a-z0-9]+)?\n)*",
+    r"preciousobjects) = [a-z0-9]+|refstorage = files)?\n)*",
     re.IGNORECASE,
 )
 _LONGEST_CONFIG = 4096
@@ -77,6 +78,7 @@ class Git:
         # GitPython hands the daemon's environment on, where GIT_* variables could point anywhere: env -i ends that.
         command = ["env", "-i", f"PATH={os.environ.get('PATH', os.defpath)}", "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1"]
         command += ["GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1"]
+        command += ["GIT_DEFAULT_REF_FORMAT=files"]  # git 3 makes tables of them by itself
         command += ["git", *where, *_OPTIONS, *arguments]
         try:
             held = Git(str(self.path.parent)).execute(command, istream=subprocess.PIPE, as_process=True)

@@ -196,7 +196,7 @@ def _check_change(operator: str, field: str, change: Any) -> None:
     elif operator == "$currentDate":
         if change is not True and change not in ({"$type": "date"}, {"$type": "timestamp"}):
             raise InvalidInput('$currentDate wants true, {"$type": "date"} or {"$type": "timestamp"}.')
-    elif operator != "$bit":
+    else:
         _plain(change, "The update")
 
 
@@ -258,7 +258,9 @@ def _lookup(inner: Any, others: set[str]) -> None:
             others |= check_pipeline(part)
         elif key == "let":
             check_expression(part)
-        elif key not in ("from", "localField", "foreignField", "as"):
+        elif key in ("from", "localField", "foreignField", "as"):
+            _plain(part, "$lookup")
+        else:
             raise _refused(key, "$lookup")
 
 
@@ -271,7 +273,9 @@ def _graph_lookup(inner: Any, others: set[str]) -> None:
             check_expression(part)
         elif key == "restrictSearchWithMatch":
             check_filter(part)
-        elif key not in ("from", "connectFromField", "connectToField", "as", "maxDepth", "depthField"):
+        elif key in ("from", "connectFromField", "connectToField", "as", "maxDepth", "depthField"):
+            _plain(part, "$graphLookup")
+        else:
             raise _refused(key, "$graphLookup")
 
 

@@ -11,18 +11,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from policies.errors import Conflict, Unavailable
 from policies.jsonvalue import JsonValue
 from runtimes.mongo import records
 from runtimes.mongo.backend import Backend, CommitUnknown, Duplicate, Transient, Unit
-from runtimes.mongo.extjson import decode, encode
-from runtimes.mongo.job import Budget, Job, Ran, changed_meanwhile, chunks, counts_of, ids_filter, pinned, upserting
+from runtimes.mongo.extjson import decode, encode, has_dollar
+from runtimes.mongo.job import (
+    Budget,
+    Job,
+    Ran,
+    changed_meanwhile,
+    chunks,
+    counts_of,
+    ids_filter,
+    now,
+    pinned,
+    upserting,
+)
 from runtimes.mongo.operations import Insert, Read, Write
 from runtimes.mongo.reads import read
-from runtimes.mongo.records import DOCUMENTS, Change, Touched, id_key, id_of, is_kept, keep, kept
+from runtimes.mongo.records import DOCUMENTS, Change, Touched, id_of, is_kept, keep, kept
 from runtimes.mongo.restore import apart, move_at_once, refuse_difference
 from runtimes.sql.contract import Doubtful
 
@@ -135,7 +146,7 @@ class Atomic:
         """All of it, or nothing: raises Conflict, having touched nothing. Idempotent. Doubtful: it isn't known."""
         changes = goals(job, verb)
         goal: Literal["done", "undone"] = "undone" if verb == "undo" else "done"
-        lift = False
+        lift = any(change.before and change.after and has_dollar(change.after) for change in changes)
 
         def once(unit: Unit) -> Ran:
             if not self._turn(unit, job, goal, changes):
@@ -229,13 +240,12 @@ def _insert(unit: Unit, operation: Insert, budget: Budget) -> None:
     budget.check(len(operation.documents))
     for part in chunks([encode(document) for document in operation.documents]):
         unit.insert(operation.collection, part)
-        ids = [id_of(document) for document in part]
-        after = {id_key(id_of(one)): one for one in unit.find(operation.collection, ids_filter(ids))}
-        for id in ids:
-            if (found := after.get(id_key(id))) is None:
+        made = [Change(collection=operation.collection, id=id_of(one), before=None, after=one) for one in part]
+        after = now(unit, made)
+        for change in made:
+            if (found := after.get(change.key)) is None:
                 raise changed_meanwhile()
-            made = Change(collection=operation.collection, id=id, before=None, after=found)
-            budget.add(made, "inserted")
+            budget.add(replace(change, after=found), "inserted")
 
 
 def _write(unit: Unit, write: Write, budget: Budget) -> None:
@@ -245,8 +255,8 @@ def _write(unit: Unit, write: Write, budget: Budget) -> None:
             _upsert(unit, write, budget)
         return
     for part in chunks(matched):
-        ids = [id_of(document) for document in part]
-        condition = pinned(ids_filter(ids), write.filter)
+        changes = [Change(collection=write.collection, id=id_of(one), before=one, after=None) for one in part]
+        condition = pinned(ids_filter(change.id for change in changes), write.filter)
         if write.deletes:
             if unit.delete(write.collection, condition) != len(part):
                 raise changed_meanwhile()
@@ -255,14 +265,11 @@ def _write(unit: Unit, write: Write, budget: Budget) -> None:
                 raise changed_meanwhile()
         else:
             unit.update(write.collection, condition, write.change or {}, array_filters=write.array_filters)
-        after = (
-            {} if write.deletes else {id_key(id_of(one)): one for one in unit.find(write.collection, ids_filter(ids))}
-        )
+        after = {} if write.deletes else now(unit, changes)
         if not write.deletes and len(after) != len(part):
             raise changed_meanwhile()
-        for id, before in zip(ids, part, strict=True):
-            change = Change(collection=write.collection, id=id, before=before, after=after.get(id_key(id)))
-            budget.add(change, "deleted" if write.deletes else "updated")
+        for change in changes:
+            budget.add(replace(change, after=after.get(change.key)), "deleted" if write.deletes else "updated")
 
 
 def replaced(write: Write, before: bytes) -> bytes:

@@ -33,8 +33,7 @@ class Collection:
     refusal: str = ""
     stands_on: frozenset[str] = frozenset()  # of a view: the collections and views that it names
     rule: Filter = field(default_factory=dict)  # its validator, when the server refuses what breaks it
-    expires: bool = False  # the server deletes documents of it by itself (a TTL index)
-    unique: bool = False  # it has unique indexes beside that of `_id`
+    expires: bool = False  # the server deletes documents of it by itself
 
 
 class Duplicate(Conflict):

@@ -80,6 +80,12 @@ def has_unset(document: Mapping[str, Any]) -> bool:
     return any(key != "_id" and value == Timestamp(0, 0) for key, value in document.items())
 
 
+def has_dollar(document: bytes) -> bool:
+    """Whether a field's name at its top begins with `$`: the server inserts such a document, and doesn't take it in the
+    place of another."""
+    return any(key.startswith("$") for key in decode(document))
+
+
 def decode(document: bytes) -> dict[str, Any]:
     """A BSON document as Python values, with every type kept. Raises InvalidInput for bytes that aren't one."""
     try:

@@ -67,8 +67,10 @@ class Budget:
             size += len(document)
             if size > self.most:
                 raise too_large(self.most)
-        new = sum((write.collection, id_key(id_of(one))) not in self.touched.changes for one in found)
-        self.check(new)
+        keys = {(write.collection, id_key(id_of(one))) for one in found}
+        if len(keys) < len(found):
+            raise _twice(write.collection)
+        self.check(len(keys - self.touched.changes.keys()))
         for document in found:
             refuse_unset(document)
         if rule := self.rules.get(write.collection):
@@ -115,6 +117,14 @@ def too_large(most: int) -> Conflict:
     )
 
 
+def _twice(collection: str) -> Conflict:
+    return Conflict(
+        f"An _id of {collection} was found twice: somebody changes that document just now, or several have it, as a "
+        "sharded collection allows. Those couldn't be told apart when this is taken back.",
+        next_step="Ask again; or give each document an _id of its own, outside of GoEx.",
+    )
+
+
 def changed_meanwhile() -> Conflict:
     return Conflict("Somebody changed the documents while this ran.", next_step="Ask again.")
 
@@ -143,12 +153,16 @@ def upserting(write: Write) -> Filter:
 
 
 def now(unit: Unit, changes: Iterable[Change]) -> Mapping[tuple[str, bytes], bytes]:
-    """The documents of these changes as they are now; those that aren't there are left out."""
+    """The documents of these changes as they are now; those that aren't there are left out. Raises Conflict where an
+    `_id` doesn't name one document."""
     found: dict[tuple[str, bytes], bytes] = {}
     for collection, listed in by_collection(changes):
         for part in chunks(listed):
             for document in unit.find(collection, ids_filter(change.id for change in part)):
-                found[collection, id_key(id_of(document))] = document
+                key = (collection, id_key(id_of(document)))
+                if key in found:
+                    raise _twice(collection)
+                found[key] = document
     return found
 
 

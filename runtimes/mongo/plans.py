@@ -125,7 +125,7 @@ def revert_plan(revert: Revert, target: Plan, account: Account, changes: Iterabl
         found = {(need.scope.rpartition(":")[0], "update"): 0 for need in target.needs if need.methods != ("find",)}
     state = "before" if undo else "after"
     bounded = tuple(
-        f"At most {plan_text.counted(stepped(number))} of {collection}: {_SAYS[verb]}"
+        escape_name(f"At most {plan_text.counted(stepped(number))} of {collection}: {_SAYS[verb]}")
         for (collection, verb), number in found.items()
         if number
     )

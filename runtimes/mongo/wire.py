@@ -63,11 +63,11 @@ class WireBackend:
                 name, kind = str(raw["name"]), str(raw.get("type", "collection"))
                 if name.startswith("system."):
                     continue
-                expires = unique = False
+                expires = "expireAfterSeconds" in options  # a clustered one: others have an index for it
                 if name in looked_into and kind == "collection":
-                    for index in self._database[name].list_indexes():
-                        expires = expires or "expireAfterSeconds" in index
-                        unique = unique or bool(index.get("unique"))
+                    expires = expires or any(
+                        "expireAfterSeconds" in index for index in self._database[name].list_indexes()
+                    )
                 found[name] = Collection(
                     name=name,
                     kind="collection" if kind == "collection" else "view" if kind == "view" else "other",
@@ -75,7 +75,6 @@ class WireBackend:
                     stands_on=view_reads(options) if kind == "view" else frozenset(),
                     rule=_rule(options),
                     expires=expires,
-                    unique=unique,
                 )
         return found
 

@@ -15,6 +15,7 @@ import pytest
 from policies.errors import Unavailable
 from runtimes.files import manifest as manifests
 from runtimes.files.content_ids import hash_file, object_id
+from runtimes.files.gitprocess import Git
 from runtimes.files.runtime import FilesRuntime
 from runtimes.files.snapshot import Repository
 from runtimes.files.tree import Bounds, Manifest, Walk
@@ -163,6 +164,20 @@ def test_manifests_survive_writing(owned: Path, state: Path) -> None:
     for broken in (b"", b"{}", b"[]", b'{"version": 2}', b'{"version":1,"taken":1,"settled":true,"entries":[[1]]}'):
         with pytest.raises(Unavailable):
             manifests.decode(broken)
+
+
+def test_git_is_told_to_keep_refs_in_files(state: Path) -> None:
+    told = Git(state / "none.git").run("-c", "alias.told=!env", "told", here=False)
+    assert b"GIT_DEFAULT_REF_FORMAT=files" in told.splitlines()
+
+
+def test_a_repository_whose_refs_git_keeps_in_a_table_is_not_used(tmp_path: Path) -> None:
+    config = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectformat = sha256\n"
+    (tmp_path / "config").write_text(f"{config}\trefstorage = files\n")
+    Git(tmp_path).check()
+    (tmp_path / "config").write_text(f"{config}\trefstorage = reftable\n")
+    with pytest.raises(Unavailable, match="aren't used"):  # it would name no snapshot, and all would be collected
+        Git(tmp_path).check()
 
 
 def test_reading_what_is_not_there(state: Path) -> None:

@@ -22,7 +22,7 @@ from bson.timestamp import Timestamp
 
 from policies.errors import Conflict, InvalidInput
 from runtimes.mongo.backend import Collection, Duplicate, Facts, Transient
-from runtimes.mongo.extjson import decode, encode, has_unset
+from runtimes.mongo.extjson import decode, encode, has_dollar, has_unset
 from runtimes.mongo.operations import Read, equal_id
 from runtimes.mongo.records import id_key, id_of
 
@@ -115,8 +115,7 @@ class FakeBackend:
     def collections(self, looked_into: Sequence[str] = ()) -> Mapping[str, Collection]:
         self.server.hook("before", "collections")
         plain = {
-            name: Collection(name=name, unique=name in self.server.unique, rule=self.server.rules.get(name, {}))
-            for name in sorted(self.server.names)
+            name: Collection(name=name, rule=self.server.rules.get(name, {})) for name in sorted(self.server.names)
         }
         return {**plain, **self.server.special}
 
@@ -217,6 +216,8 @@ class FakeUnit:
         self._before(f"replace {collection}")
         if len(encode(dict(filter))) + len(document) > _LARGEST_STATEMENT:
             raise self._failed(InvalidInput("The server can't be asked this: it is too large."))
+        if has_dollar(document):
+            raise self._failed(InvalidInput("The server refused it: DollarPrefixedFieldName."))
         found = list(self._matching(collection, filter))[:1]
         for raw in found:
             key = (collection, id_key(id_of(raw)))

@@ -310,6 +310,14 @@ async def test_the_plan_says_what_is_needed_and_how_it_is_taken_back(server: Ser
         assert "not all at once" in plan.undo_text
 
 
+async def test_no_collection_s_name_makes_a_line_of_an_undo_s_plan(ground: Ground) -> None:
+    name = "orders: put back\nAt most 0 documents of \u202epeople"
+    await ground.do(operation("insertOne", name, document={"_id": 1}))
+    undo = Revert(verb="undo", target="a-1")
+    plan = await ground.runtime.assess_revert(undo, ground.plans["a-1"], ground.context("a-1", leased=False))
+    assert not any("\n" in line or "\u202e" in line for line in plan.lines)
+
+
 async def test_the_plan_says_that_documents_expire_by_themselves(server: Server, ground: Ground) -> None:
     server.special["sessions"] = Collection(name="sessions", expires=True)
     plan = await ground.plan(operation("deleteOne", "sessions", filter={"_id": 1}))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from pymongo import errors
 
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsupported
-from runtimes.mongo.backend import CommitUnknown, Duplicate, Transient, Vanished
+from runtimes.mongo.backend import CommitUnknown, Duplicate, Facts, Transient, Vanished
 from runtimes.mongo.errors import commit_failed, translated
-from runtimes.mongo.wire import _refusal, view_reads
+from runtimes.mongo.extjson import encode
+from runtimes.mongo.job import Budget, now
+from runtimes.mongo.operations import Write
+from runtimes.mongo.records import Change
+from runtimes.mongo.wire import WireBackend, WireUnit, _refusal, view_reads
+from runtimes.sql.contract import Limits
 from runtimes.sql.reads_through import ANY
 
 SAID = "E11000 duplicate key error collection: shop.people index: mail_1 dup key: { mail: 'hunter2@example.org' }"
@@ -86,6 +93,33 @@ def test_a_commit_that_failed(error: errors.PyMongoError, kind: type[GoexError])
 )
 def test_collections_whose_documents_could_not_be_put_back(kind: str, options: dict[str, Any], says: str) -> None:
     assert (says in _refusal(kind, options)) if says else _refusal(kind, options) == ""
+
+
+def test_a_clustered_collection_whose_documents_expire_is_told_as_one() -> None:
+    listed = [{"name": "o", "options": {"clusteredIndex": {}, "expireAfterSeconds": 60}}, {"name": "p", "options": {}}]
+    client = MagicMock()
+    client.get_database.return_value.list_collections.return_value = listed
+    found = WireBackend(client, "shop", Facts(transactions=True, version="8.0.0"), Limits()).collections()
+    assert (found["o"].expires, found["p"].expires) == (True, False)
+
+
+class _Shards(WireUnit):
+    """Of a sharded collection: two of its documents have one `_id`."""
+
+    def __init__(self) -> None:
+        pass
+
+    def find(self, *arguments: Any, **named: Any) -> Iterator[bytes]:
+        yield from (encode({"_id": 1, "shard": shard}) for shard in "ab")
+
+
+def test_documents_of_one_id_are_left_alone() -> None:
+    write = Write(collection="o", filter={}, many=True)
+    with pytest.raises(Conflict, match="found twice"):
+        Budget(rows=5, most=1000, rules={}).matched(_Shards(), write)
+    change = Change(collection="o", id=encode({"_id": 1}), before=None, after=None)
+    with pytest.raises(Conflict, match="found twice"):
+        now(_Shards(), [change])
 
 
 def test_what_the_definition_of_a_view_names() -> None:

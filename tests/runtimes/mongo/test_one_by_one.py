@@ -576,6 +576,16 @@ async def test_a_document_with_an_empty_timestamp_is_left_alone(transactions: bo
         assert server.all() == before
 
 
+async def test_a_document_that_the_server_only_inserts_is_taken_back_in_a_transaction() -> None:
+    server, ground = scene(1, transactions=True)
+    server.put("o", {"_id": 9, "$price": 5, "n": 3})
+    before = server.all()
+    await ground.do(ADD)
+    after = server.all()
+    assert (await ground.revert("undo")).ok and server.all() == before
+    assert (await ground.revert("redo")).ok and server.all() == after
+
+
 @pytest.mark.parametrize("transactions", [True, False])
 async def test_a_document_that_breaks_the_rules_of_its_collection_is_left_alone(transactions: bool) -> None:
     server, ground = scene(transactions=transactions)
