@@ -24,6 +24,7 @@ from goex.engine.breaker import resting_text
 from goex.engine.core import Core, Principal
 from goex.rpc import goex_pb2 as pb
 from mapper.code.folder_shell import FolderShell
+from mapper.code.shell_commands import THIS_MACHINE
 from policies.actions import Files, Need, Plan, UndoClass
 from policies.errors import GoexError, InvalidInput
 from policies.grants import ANONYMOUS
@@ -53,12 +54,12 @@ _AUTHORITY = re.compile(
     r"|(?i:https?)://[^\s;|&<>]++)){1,20}+[^\S\n]*+(?:[;|&>\n]|$))"
 )
 _NAMES = re.compile(r"\[[^\]]{1,60}\]|[^:@]+")  # of an authority: the host, and a user, who could pass for one
-_HERE = re.compile(r"(?i:localhost)|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1\]")
+_HERE = re.compile(THIS_MACHINE)
 # A part of a command, from its beginning on; one whose words are `texts`, and reach no host.
 _PART = re.compile(
-    r"\s*(?P<texts>git[ ](?:commit|log|grep)\b|(?:grep|rg|echo|which|type)\b)?"
+    r"\s*+(?P<texts>(?:git[ ](?:commit|log|grep)|gh[ ]pr[ ]create|grep|rg|echo|which|type)(?!\S))?"
     r"(?:\"\$\(cat <<'(?P<end>\w+)'\n(?:(?!(?P=end)\n)[^\n]*\n)*(?P=end)\n\s*\)\"|'[^']*'|\"[^\"$`\\]*\""
-    r"|[^\s'\"$`\\#()<;&|]|[ \t])*+(?:[;&|\n]+|\Z)"
+    r"|[^\s'\"$`\\#()<;&|]|[ \t])*(?:[;&|\n]+|\Z)"  # not possessive: Python 3.11.2 errs there where groups are within
 )
 _looking: Counter[str] = Counter()
 _hanging: dict[str, list[asyncio.subprocess.Process]] = {}
@@ -124,18 +125,18 @@ async def judged(
         return pb.JudgeReply(
             verdict="ask", reason="Where a path of this leads can't be found out, and folders are confined."
         )
-    hides = places.unknown or not places.seen or (request.kind == "shell" and not shell.names_all)
-    if hides and core.settings.confinement.folders:
+    is_plain = places.seen and (request.kind != "shell" or shell.names_all)
+    if not is_plain and core.settings.confinement.folders:
         return pb.JudgeReply(
             verdict="ask",
             reason="Which files this command works on isn't plain from its words, and folders are confined.",
         )
-    if hides and core.settings.confinement.hosts and request.kind == "shell":
+    if not is_plain and core.settings.confinement.hosts:
         return pb.JudgeReply(
             verdict="ask", reason="What this command reaches isn't plain from its words, and hosts are confined."
         )
     permits = all(each.effect is Effect.PERMIT for each in own) and principal.agent != ANONYMOUS
-    if permits and not hides:
+    if permits and is_plain and not places.unknown:
         names = tuple(dict.fromkeys(name for each in own for name in each.rules))
         return pb.JudgeReply(verdict="permit", reason=f"Permitted by {', '.join(names[:3])}.", rules=names)
     # Where a rule permits what is seen of it, the client asks about the rest.

@@ -79,7 +79,7 @@ rg: --line-number --files-with-matches --ignore-case --fixed-strings --word-rege
 rg: --regexp# --file= --color= --sort= --max-depth= --json --stats --type-not= --iglob# --vimgrep --only-matching *
 jq: rsnceCMSj --arg --argjson --raw-output --slurp --compact-output --exit-status --null-input --sort-keys --tab *
 ps: aAeflxuwwo:p:C:U:u:H --sort= * ^[A-Za-z]*e[A-Za-z]*|.*environ.*
-which type whereis uname whoami id hostname nproc uptime free arch groups tty locale pgrep kill lsof ss: ~
+which type whereis uname whoami id hostname nproc uptime free groups tty locale pgrep kill lsof ss: ~
 kill: ^-0*1
 hostname: ^[^-].*|-\w*[bF].*|--(?:b|fi).*
 date: ^-[uR]*s.*|--s.*|\d{8}(?:\d\d){0,2}(?:\.\d\d)?
@@ -89,89 +89,89 @@ time command: p+
 nice: n:+
 timeout: s:k:v --signal= --kill-after= --preserve-status --foreground +1
 stdbuf: i:o:e:+
-uv/run: q --quiet --all-extras --frozen --no-sync --with= +
+uv/run: q --quiet --all-extras --extra= --dev --group= --package= --frozen --no-sync --with= +
 poetry/run pipenv/run bundle/exec pdm/run hatch/run rye/run: q --quiet +
 npx: y --yes --no-install --no +
 env nohup builtin pnpx bunx uvx npm/exec pnpm/exec pnpm/dlx yarn/dlx yarn/exec: +
 bash sh zsh dash ksh ash: ceunxlvo:!
-python python3: uBOqsEIW:X:m:c#V --version !
-node: --version --test --check --watch v --experimental-strip-types --max-old-space-size? --no-warnings --env-file= !
-tsx ts-node: vT --version --test --watch --transpile-only --esm !
-ruby perl: wvcI: --version !
-php: lv --version !
+python python3: uBOqsEIW:X:m:c#V !
+node: --test --check --watch v --experimental-strip-types --max-old-space-size? --no-warnings --env-file= !
+tsx ts-node: vT --test --watch --transpile-only --esm !
+ruby perl: wvcI: !
+php: lv !
 deno/run deno/test deno/lint deno/fmt deno/check deno/task bun/test bun/install bun/add: ~
 bun/run: bF: --bun --filter= --hot --if-present --silent --smol --watch +
 yarn/run: sBT --silent --top-level --binaries-only +
-make gmake: ^\w*!=.*|-\w*C~.*
-make gmake: kBnsiwj?C:l? --jobs --directory= --silent --keep-going --dry-run --always-make --no-print-directory
+make: ^\w*!=.*|-\w*C~.*
+make: kBnsiwj?C:l?f: --jobs --file= --directory= --silent --keep-going --dry-run --always-make --no-print-directory
 ninja: C:j:k:vn
-cmake: S:B:D:G#j?L --build= --target= --config= --parallel? --preset= --install= --prefix= --version
+cmake: S:B:D:G#j?L --build= --target= --config= --parallel? --preset= --install= --prefix=
 cmake: ^.*=@.*
 ctest: j?R#E#VL#N --output-on-failure --test-dir= --verbose
 curl: sSLfkivIgGNOJX:H#d#o:F#u#m:w#T:A#b#c:e#x: --data# --header# --request= --json# --data-raw# --data-binary# *
 curl: --output= --silent --fail --location --max-time= --connect-timeout= --retry= --user# --insecure --head --include *
 curl: --compressed --get --data-urlencode# --form# --write-out# --url= --cookie# --remote-name --show-error --verbose *
-curl: --fail-with-body --no-buffer --user-agent# --output-dir= --upload-file= *
+curl: --fail-with-body --no-buffer --user-agent# --output-dir= --upload-file= --retry-delay= --retry-connrefused *
 wget: qncNO:P: --quiet --output-document= --directory-prefix= --no-verbose *
 unzip: lqonjvtd: *
-7z/x 7z/l 7z/t 7za/x 7za/l 7zz/x 7zz/l: ~ ^-(?i:a?[ix])[^!]*@.*
+7z/x 7z/l 7z/t: ~ ^-(?i:a?[ix])[^!]*@.*
 patch: p:NRsEi:d: --dry-run --forward --reverse
-rsync: avzrnPhtugopul --delete --exclude= --include= --dry-run --progress --stats --archive
-pip pip3: V --version
-pip/install pip/list pip/show pip/freeze pip/uninstall pip/check pip/download pip/index pip/wheel pip3/install: ~*
-pip3/list pip3/show pip3/freeze pip3/uninstall uv/pip/install uv/pip/list uv/pip/freeze: ~*
-npm: vC:w:s --version --prefix= --silent --workspace=
-pnpm: vrC:F: --version --filter= --recursive --prefix= --dir=
-yarn uv poetry docker: v --version
-docker/compose docker-compose: f: --file= --profile= --env-file=
-npm/test npm/t npm/run npm/run-script npm/start npm/ci npm/install npm/i npm/add npm/ls npm/list npm/outdated: ~
+rsync: avzrnPhtugopul --delete --exclude= --include= --dry-run --progress --stats --archive ^(?!-).*:.*
+pip: V
+pip/install pip/list pip/show pip/freeze pip/uninstall pip/check pip/download pip/index pip/wheel: ~*
+uv/pip/install uv/pip/list uv/pip/freeze uv/pip/show uv/pip/tree uv/pip/compile uv/pip/sync: ~*
+npm: vC:w:s --prefix= --silent --workspace=
+pnpm: vrC:F: --filter= --recursive --prefix= --dir=
+yarn uv poetry docker: v
+docker/compose: f: --file= --profile= --env-file=
+npm/test npm/run npm/run-script npm/start npm/ci npm/install npm/add npm/ls npm/list npm/outdated: ~
 npm/view npm/info npm/audit npm/version npm/uninstall npm/remove npm/update npm/prune npm/pack npm/why npm/root: ~
-npm/build npm/dedupe npm/bin npm/init npm/search pnpm/test pnpm/run pnpm/start pnpm/install pnpm/i pnpm/add: ~
-pnpm/remove pnpm/ls pnpm/list pnpm/build pnpm/lint pnpm/update pnpm/why pnpm/outdated pnpm/dev pnpm/typecheck: ~
-pnpm/format yarn/test yarn/start yarn/install yarn/add yarn/remove yarn/build yarn/lint yarn/dev yarn/why: ~
-yarn/typecheck yarn/format yarn/upgrade yarn/list yarn/info yarn/init poetry/install poetry/add: ~
+npm/build npm/dedupe npm/bin npm/init npm/search pnpm/test pnpm/run pnpm/install pnpm/add pnpm/remove pnpm/ls: ~
+pnpm/list pnpm/update pnpm/why pnpm/outdated yarn/test yarn/install yarn/add yarn/remove yarn/why yarn/upgrade: ~
+yarn/list yarn/info yarn/init poetry/install poetry/add: ~
 yarn/workspace: +1 ^publish|global|owner|tag|log(?:in|out)|link|unlink|config|version|create|plugin|set|cache|access
 yarn/workspace: ^team|org|policies|up|init|workspaces?|npm
-npm/install npm/i npm/add npm/ci npm/uninstall npm/remove npm/update npm/prune npm/dedupe: ^-\w*g\w*|--g.*|--loca.*
-pnpm/install pnpm/i pnpm/add pnpm/remove pnpm/update bun/install bun/add: ^-\w*g\w*|--(?:config\.)?(?:g|loca).*
+npm/install npm/add npm/ci npm/uninstall npm/remove npm/update npm/prune npm/dedupe: ^-\w*g\w*|--g.*|--loca.*
+pnpm/install pnpm/add pnpm/remove pnpm/update bun/install bun/add: ^-\w*g\w*|--(?:config\.)?(?:g|loca).*
 npm/init: ^[^-].*
 poetry/remove poetry/update poetry/show poetry/lock poetry/build poetry/check poetry/env uv/sync uv/add uv/remove: ~
-uv/lock uv/venv uv/tree uv/build uv/python bundle/install: ~
+uv/lock uv/venv uv/tree uv/build uv/python uv/export uv/init uv/version bundle/install bundle/update bundle/add: ~
+bundle/check bundle/list bundle/info bundle/show bundle/outdated bundle/lock pdm/install pdm/add pipenv/install: ~
 gcc g++ cc c++ clang clang++ zig nvcc: ^--?(?:wrapper|ld-path|options-file|optf|ccbin|compiler-bindir)(?:=.*)?
 ar: ^-?M
 gcc g++ cc c++ clang clang++ zig ld: ^.*(?:mri-script|error-handling-script).*
 ld: ^-c.*
-pytest py.test: ^--[tp]x.*|.*addopts=.+|--past.*
+pytest: ^--[tp]x.*|.*addopts=.+|--past.*
 pylint: ^--init-h.*
 mypy pyright: ^--python(?:-e|path).*
 clang-format: ^--?files(?:=.*)?
 java javac: ^-m|--module.*|(?:-J)?-XX:(?:Flags|VMOptionsFile|On).*|(?:jdk|sun|com[./]sun)[./].*
-mvn mvnw: ^.*(?:jshell|groovy|scm:|scm-plugin|[cC]onnectionUrl=).*|(?:site-)?deploy
-mvn mvnw: -pl= --projects= ^dependency:purge.*
-mvn mvnw: ^(?!-|(dependency|help|surefire|failsafe|spotless|checkstyle|jacoco|versions|compiler):|spring-boot:run$).+:.*
+mvn: -pl= --projects= ^(?:site-)?deploy|dependency:purge.*
+mvn: ^(?!-|(?:dependency|help|surefire|failsafe|spotless|checkstyle|jacoco|versions|compiler|fmt):|spring-boot:run).+:.*
 rustc cargo: ^.*linker=.*|--(?:test-)?runtool.*
-cargo: qvV --version --list --quiet --verbose --locked --offline --frozen --config= ^--config=.*=.*|--git=(?!https?://).*
+cargo: qvV --list --quiet --verbose --locked --offline --frozen --config= ^--config=.*=.*|--git=(?!https?://).*
 cargo/build cargo/b cargo/check cargo/c cargo/test cargo/t cargo/run cargo/r cargo/clippy cargo/fmt cargo/doc: ~
 cargo/bench cargo/add cargo/remove cargo/rm cargo/update cargo/tree cargo/metadata cargo/clean cargo/fetch cargo/init: ~
 cargo/new cargo/fix cargo/install cargo/rustc cargo/rustdoc cargo/vendor cargo/package cargo/search cargo/info: ~
 cargo/generate-lockfile cargo/nextest cargo/expand cargo/audit cargo/deny cargo/outdated cargo/machete cargo/xtask: ~
 cargo/llvm-cov cargo/insta cargo/tarpaulin cargo/udeps cargo/miri cargo/sqlx/prepare cargo/version cargo/help cargo/d: ~
+cargo/make cargo/pkgid cargo/locate-project cargo/sort cargo/tauri/dev cargo/tauri/build: ~
+cargo/tarpaulin: ^--coveralls.*
 cargo/hack: ~ ^publish|yank|owner|log(?:in|out)|release
 cargo/watch: cqw:x: ^[^-].*|-\w*x=?+(?!(?:check|clippy|test|build|run|fmt|doc)$).+
 cargo/add cargo/install: --git=
 cargo/build cargo/check cargo/test cargo/run cargo/clippy cargo/doc cargo/bench cargo/install cargo/rustc: --config=
 rustc cargo ghc cabal stack nvcc swift/build swift/test swift/run: ^.*(?:-wrapper|-pgm|ld-path).*
 zig: ^--test-cmd.*
-terraform tofu: v -chdir= -version --version ^--?(?:from-m|migr|force).*
+terraform: v -chdir= -version ^--?(?:from-m|migr|force).*
 terraform/init terraform/plan terraform/validate terraform/fmt terraform/graph terraform/providers terraform/version: ~
-terraform/state/list terraform/workspace/list terraform/get tofu/state/list tofu/workspace/list: ~
-tofu/init tofu/plan tofu/validate tofu/fmt tofu/graph tofu/providers tofu/version: ~
+terraform/state/list terraform/workspace/list terraform/workspace/show terraform/get: ~
 dotnet: ^(?i:.*(?:PublishContainer|PublishProfile|ContainerRegistry|DeployOnBuild).*)
-dotnet: --version --info --list-sdks ^.*%.*|.*BuildEvent.*|.*(?:Exe|ToolPath|RunCommand)=.*
+dotnet: --info --list-sdks ^.*%.*|.*BuildEvent.*|.*(?:Exe|ToolPath|RunCommand)=.*
 dotnet/build dotnet/test dotnet/run dotnet/restore dotnet/clean dotnet/publish dotnet/pack dotnet/format dotnet/new: ~
 dotnet/add dotnet/remove dotnet/list dotnet/sln dotnet/watch dotnet/msbuild dotnet/vstest dotnet/tool/restore: ~
-dotnet/ef/migrations/add dotnet/ef/migrations/list dotnet/ef/migrations/script dotnet/ef/database/update: ~
-dotnet/tool/list dotnet/csharpier: ~
+dotnet/ef/migrations/add dotnet/ef/migrations/remove dotnet/ef/migrations/list dotnet/ef/migrations/script: ~
+dotnet/ef/database/update dotnet/tool/list dotnet/csharpier: ~
 go: ^.*extld.*|--?w(?:=.*)?|--?(?:mod|fuzz)cache(?:=.*)?
 ghc stack mix: ^-(?:e|pgm).*|--eval.*|(?:.*,)?cmd,?.*
 mix: ^(?:.*,)?(?:(?:archive|escript|local)\.|hex\.(?!outdated|info|audit|search)).*
@@ -185,6 +185,7 @@ celery: A:b: --app= --broker=
 celery/worker: ^--(?:purge|discard)(?:=.*)?
 celery/worker celery/beat celery/status celery/report celery/events: ~
 mkdocs: qv
+fastapi/dev fastapi/run: ~
 mkdocs/build mkdocs/serve mkdocs/new twine/check buf/lint buf/build buf/generate buf/breaking buf/format: ~
 lerna/run lerna/bootstrap lerna/list lerna/ls lerna/changed lerna/diff lerna/info: ~
 prisma/generate prisma/validate prisma/format prisma/init prisma/migrate/dev prisma/migrate/status prisma/db/pull: ~
@@ -197,43 +198,43 @@ cypress: ^--(?:record|key).*
 nuxt storybook: ^deploy|publish|log(?:in|out)|link
 playwright: ^install-deps|--with-d.*
 ss: ^-\w*K\w*|--k.*
-jupyter-nbconvert: ^--std.*
 cloc: ^--?(?:li|vc|fo|conf|ext|exclude-l|diff-l).*
 deno/run deno/test deno/lint deno/fmt deno/check deno/task: ^(?:.*[=,])?(?:https?|npm|jsr):.*|--eval.*
 bun/run bun/test: ^https?:.*|-[ep].*|--(?:eval|print).*
-docker/compose docker-compose: ^.*(?:://|@).*
-pytest py.test: -k# -m#
-jest vitest mocha playwright: -t# -g#
-jest vitest mocha playwright npm/test npm/t pnpm/test yarn/test bun/test: --grep# --testNamePattern#
+docker/compose: ^.*(?:://|@).*
+pytest: -k# -m#
+jest vitest mocha playwright npm/test pnpm/test yarn/test bun/test: -t# -g# --grep# --testNamePattern#
 go: -run# -bench#
 alembic: -m# --message#
-pytest py.test tox ruff black mypy pyright isort flake8 pylint bandit coverage pre-commit pyflakes ty alembic flask: ~
-uvicorn gunicorn django-admin sphinx-build cython jupyter-nbconvert tsc eslint prettier jest: ~
+pytest tox ruff black mypy pyright isort flake8 pylint bandit coverage pre-commit pyflakes ty alembic flask: ~
+uvicorn gunicorn django-admin sphinx-build cython tsc eslint prettier jest: ~
 vitest mocha ava playwright cypress vite webpack rollup esbuild next nuxt turbo nx biome stylelint storybook: ~
-knip swc babel astro svelte-check vue-tsc rustc rustfmt go gofmt golangci-lint mvn mvnw gradle: ~
+knip swc babel astro svelte-check vue-tsc rustc rustfmt go gofmt golangci-lint mvn gradle: ~
 gradlew javac java zig swift/build swift/test swift/run swift/package gcc g++ cc c++ clang clang++: ~
 clang-format clang-tidy ld ar nm nvcc flex bison protoc rspec rubocop rails phpunit composer mix dart flutter: ~
 stack cabal ghc shellcheck shfmt dot hadolint actionlint yamllint markdownlint cloc tokei: ~
 docker/ps docker/images docker/logs docker/inspect docker/version docker/info docker/stats docker/top docker/port: ~*
+docker/history docker/network/ls docker/network/inspect docker/volume/ls docker/volume/inspect docker/system/df: ~*
 docker/start: a --attach
 docker/build: f:t:q --file= --tag= --target= --build-arg= --no-cache --pull --progress= --platform= --quiet --load
 docker/build: --cache-from= --label= --rm
 docker/pull: ~
 docker/compose/up docker/compose/down docker/compose/ps docker/compose/logs docker/compose/build: dfqat?n:
 docker/compose/pull docker/compose/restart docker/compose/stop docker/compose/start docker/compose/config: dfqat?n:
-docker-compose/down docker-compose/ps docker-compose/logs docker-compose/build docker-compose/restart: dfqat?n:
-docker/compose/up docker-compose/up: dfqat?n: --detach --build --no-build --wait --force-recreate --no-deps
-docker/compose/up docker-compose/up: --remove-orphans --abort-on-container-exit --exit-code-from= --timeout= --scale=
-docker/compose/up docker-compose/up: w --watch --pull= --quiet-pull --no-recreate --attach= --wait-timeout=
-docker/compose/down docker-compose/down: --remove-orphans --timeout=
-docker/compose/logs docker-compose/logs: --follow --tail= --since= --until= --timestamps --no-color --no-log-prefix
-docker/compose/ps docker-compose/ps docker/compose/config: --all --quiet --services --format= --status= --filter=
-docker/compose/build docker-compose/build: --no-cache --pull --build-arg= --quiet --parallel --progress=
-kubectl/get kubectl/describe kubectl/top kubectl/logs: n:l: --namespace=
+docker/compose/images docker/compose/top docker/compose/port docker/compose/ls docker/compose/version: aq
+docker/compose/up: --detach --build --no-build --wait --force-recreate --no-deps --remove-orphans --timeout= --scale=
+docker/compose/up: --abort-on-container-exit --exit-code-from= --pull= --quiet-pull --no-recreate --attach=
+docker/compose/up: w --watch --wait-timeout=
+docker/compose/down: --remove-orphans --timeout=
+docker/compose/logs: --follow --tail= --since= --until= --timestamps --no-color --no-log-prefix
+docker/compose/ps docker/compose/config: --all --quiet --services --format= --status= --filter=
+docker/compose/build: --no-cache --pull --build-arg= --quiet --parallel --progress=
+kubectl/get kubectl/describe kubectl/top kubectl/logs kubectl/rollout/status: n:l: --namespace= --context= --selector=
 kubectl/get kubectl/describe: ^(?i:(?:.*,)?secrets?(?:[/.,].*)?)
-kubectl/get: o:Aw --all-namespaces --watch --show-labels --selector=
-kubectl/describe: A --all-namespaces
-kubectl/logs: f --tail=
+kubectl/get: o:Aw --output= --all-namespaces --watch --show-labels --sort-by= --field-selector=
+kubectl/describe kubectl/top: A --all-namespaces
+kubectl/logs: fpc: --follow --previous --container= --all-containers --tail= --since= --timestamps
+kubectl/version kubectl/api-resources kubectl/config/current-context kubectl/config/get-contexts: --client
 gh/pr/view gh/pr/list gh/pr/create gh/pr/diff gh/pr/checks gh/pr/status gh/pr/checkout gh/issue/view: ~*
 gh/issue/list gh/run/view gh/run/list gh/run/watch gh/repo/view gh/release/list gh/release/view gh/workflow/list: ~*
 gh/workflow/view gh/search gh/label/list: ~*
@@ -241,7 +242,7 @@ gh/pr/create: ^-\w*R.*|--repo.*
 gh/api: X: --method= ^-\w*X=?+(?!GET$).+|--method=(?!GET$).+
 gh/api: H:q:t:i --header= --jq= --template= --paginate --slurp --include --silent --cache= * ^(?i:.*override.*|graphql)
 gh/auth/status: h: --hostname= --active
-git: C: --no-pager --version
+git: C: --no-pager
 git/status: sbuvz --short --branch --porcelain --untracked-files --ignored *
 git/diff git/log git/show git/shortlog git/rev-list git/diff-tree git/range-diff git/reflog git/whatchanged: ~*
 git/branch: avrdDmMfqu: --show-current --list --all --remotes --merged --no-merged --contains --sort= --format# *
@@ -259,6 +260,7 @@ git/pull: qrpv --rebase --no-rebase --ff-only --autostash --no-edit --tags --pru
 git/fetch: pqatnv --all --prune --tags --depth= --unshallow --dry-run --force
 git/clone: qb: --depth= --branch= --recursive --recurse-submodules --single-branch --no-tags --quiet
 git/ls-remote: htq --heads --tags --refs
+git/clone git/ls-remote: ^(?!-|https?://).*:.*
 git/merge: m#q --no-ff --ff-only --squash --abort --continue --no-edit --no-commit --message# *
 git/rebase: qi --abort --continue --skip --onto= --autostash --autosquash --interactive *
 git/cherry-pick git/revert: nxm: --abort --continue --no-edit --no-commit --skip --mainline= *
@@ -269,7 +271,7 @@ git/rev-parse git/symbolic-ref git/merge-base git/describe git/name-rev git/cat-
 git/ls-files: cdmoszutv --others --exclude-standard --cached --modified --deleted --stage --error-unmatch *
 git/blame: L:wMCselpe --porcelain --date= *
 git/grep: nilwEFPGcIhHLpqve#A:B:C: --cached --count --name-only --line-number --ignore-case --heading --break *
-git/remote git/remote/show git/remote/get-url git/remote/add git/remote/remove: v
+git/remote git/remote/show git/remote/get-url git/remote/remove: v ^.*:.*
 git/remote/prune git/worktree/list git/worktree/remove git/worktree/prune: vf --force --porcelain
 git/worktree/add: b:fd --force
 git/config: l --list --local --get# --get-all#
@@ -280,6 +282,12 @@ printenv git/bisect/start git/bisect/good git/bisect/bad git/bisect/reset git/bi
 git/apply: Rvp:3 --check --stat --index --cached --reverse --3way --verbose --numstat
 git/init: qb: --bare --quiet --initial-branch=
 """
+# The same commands by other names.
+_ALSO = {
+    "docker-compose": "docker/compose", "tofu": "terraform", "mvnw": "mvn", "gmake": "make", "pip3": "pip",
+    "py.test": "pytest", "7za": "7z", "7zz": "7z", "npm/i": "npm/install", "npm/t": "npm/test",
+    "pnpm/i": "pnpm/install",
+}  # fmt: skip
 # Of tools that take any option: a file that lists more words. To these a package has such a name.
 _LIST = re.compile(r"(?:.*[=,])?@.*", re.DOTALL)
 _SCOPED = frozenset({"npm", "pnpm", "yarn", "bun", "nx", "turbo", "lerna"})
@@ -324,6 +332,8 @@ def known() -> dict[str, Takes]:
             takes.refused.append(_BY_NPM)
         if not (free or "!" in takes.marks) or name.startswith(("pip", "uv/pip")):
             takes.refused.append(_BY_SSH)
+    for also, name in _ALSO.items():
+        found |= {f"{also}{each[len(name) :]}": found[each] for each in found if f"{each}/".startswith(f"{name}/")}
     return found
 
 

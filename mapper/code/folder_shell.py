@@ -185,6 +185,8 @@ class _Reading:
                 self._here_document(node, folders)
             case "command_substitution" | "ansi_c_string" | "brace_expression" | "arithmetic_expansion":
                 self._names_all = False
+            case "simple_expansion" if self._tells(node):
+                pass
             case "simple_expansion" | "expansion":
                 self._names_all = False
                 inner = [text(each) for each in node.children if each.type == "variable_name"]
@@ -204,7 +206,7 @@ class _Reading:
                 for said in (text(node).strip("'\""), found.text if found is not None else ""):
                     self._within = self._within and not _OUTSIDE.search(said)
                 if found is None:
-                    self._names_all = False
+                    self._names_all = self._names_all and self._tells(node)
                     for each in node.children:  # of which each is read like the whole
                         self._from[each.id] = folders
                         self._not_options.update([each.id] * (node.id in self._not_options))
@@ -215,6 +217,11 @@ class _Reading:
                     self._done.add(one.id)
                     waiting += one.children
                 self._word(node, found, folders)
+
+    def _tells(self, node: Node) -> bool:
+        """Whether in a word of an echo nothing is expanded but how the command before it ended."""
+        whole = node if node.id in self._programs_of or node.parent is None else node.parent
+        return self._programs_of.get(whole.id) == "echo" and not re.search(r"[$`]", text(whole).replace("$?", ""))
 
     # ---- commands
 

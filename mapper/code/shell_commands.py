@@ -62,11 +62,10 @@ _CURL_SENDS = frozenset({
 })  # fmt: skip
 _CURL_METHOD = re.compile(r"(?:^| )-(?:[\w#:]*?X|-request)[ =]?(\S*)")
 _CURL_HEADERS = re.compile(r"(?:-[\w#:]*H|--header=)?@")  # of a file
-_HERE = re.compile(
-    r"(?:https?://)?(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1\])(?::\d*)?(?:[/?#].*)?", re.I | re.DOTALL
-)
-# Commands of git of which the first word may be another machine, that ssh reaches, or this one.
-_FROM_HOSTS = frozenset({"clone", "fetch", "pull", "push", "ls-remote"})
+THIS_MACHINE = r"(?:(?i:localhost)|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1\])"
+_HERE = re.compile(rf"(?:(?i:https?)://)?{THIS_MACHINE}(?::\d*)?(?:[/?#].*)?", re.DOTALL)
+# Commands of git of which the first word may be another machine that ssh reaches, and the others name what is sent.
+_FROM_HOSTS = frozenset({"fetch", "pull", "push"})
 # Of awk: what runs, reads or writes another file than its words name.
 _AWK_REACHES = re.compile(r"system|getline|ARG[VC]|SYMTAB|(?<!\|)\|(?!\|)|@|\\\n")
 _AWK_OPTION = re.compile(r"-F.+|-v\w+=.*", re.DOTALL)
@@ -79,9 +78,9 @@ _OF_PYTHON = frozenset({
     "unittest", "venv", "json.tool", "doctest", "compileall", "py_compile", "ensurepip", "site", "build", "virtualenv",
     "pycodestyle", "pydocstyle", "autopep8", "yapf", "sphinx", "django",
 })  # fmt: skip
-_RUN_AS_MODULES = frozenset({"pip", "celery", "mkdocs", "prisma", "twine"})  # commands of several words
 _MODULE = re.compile(r"-[A-Za-z]*m|--m(?:o\w*)?")  # of coverage
 _ACTIVATES = re.compile(r"(?:.*/)?bin/activate")
+_RUN_SCRIPTS = frozenset({"yarn", "pnpm", "bun"})
 _FETCH = frozenset({"npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn"})  # a package that they may run, too
 _PROMPTS = frozenset({  # words of such tools with which they read a program, or are given a command
     "shell", "console", "repl", "dbshell", "shell_plus", "exec", "dlx", "tinker", "ghci", "iex", "fsi", "eval",
@@ -90,8 +89,7 @@ _PROMPTS = frozenset({  # words of such tools with which they read a program, or
 _PYTHONS = sys.stdlib_module_names | {"test"}  # modules that are always there
 # What those are told to import, of which they call a part, unless it is a file.
 _CALLING = frozenset({
-    "unittest", "uvicorn", "gunicorn", "flask", "celery", "manage.py", "manage", "django-admin", "django",
-    "jupyter-nbconvert",
+    "unittest", "uvicorn", "gunicorn", "flask", "celery", "manage.py", "manage", "django-admin", "django", "fastapi",
 })  # fmt: skip
 _TAKES_NAMES = frozenset({"--host", "-Q", "--queues"})  # options of theirs whose values are none
 _IMPORTED = re.compile(
@@ -120,7 +118,7 @@ _STEERS = re.compile(
     re.IGNORECASE,
 )
 _LOADS = re.compile(r"(?:FLASK|UVICORN|CELERY|DJANGO)_\w+|\w*APP", re.IGNORECASE)  # what such a tool imports
-_TOLD = frozenset({"V", "v", "--version", "--test"})  # with which an interpreter reads no program from its input
+_TOLD = frozenset({"V", "v", "--test"})  # with which an interpreter reads no program from its input
 
 
 def evaluates(name: str, texts: list[str]) -> bool:
@@ -151,6 +149,8 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
     if not base or base == "sed" or base in _AWKS:
         plain = _plain_sed(texts) if base == "sed" else base in _AWKS and _plain_awk(texts)
         return frozenset() if plain else None
+    if texts in (["--help"], ["--version"]) and (base in known() or base in groups()):
+        return frozenset()
     if (base == "trap" and texts[:1] and texts[0].startswith("-")) or depth > _DEEPEST or _hides(base, texts):
         return None
     run = [base, *(each.rpartition("/")[2] for each in texts if base == "coverage")]
@@ -182,6 +182,9 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
             needed += [(texts[each],) for each in read.plain]
         if base == "esbuild" and not read.plain:
             return None  # it reads its input, which may import any file
+        first = texts[read.plain[0]] if read.plain else ""
+        if base == "git" and texts[at - 1] in _FROM_HOSTS and ":" in first and not re.match(r"https?://", first):
+            return None
         if base == "curl" and any(_CURL_HIDES.match(each) for at, each in enumerate(texts) if at not in read.found):
             return None
         if base == "curl" and _sends_elsewhere(texts, read):
@@ -198,7 +201,7 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
         said = "".join(texts[at : at + 1])
     if base == "yarn" and any(each.fullmatch(said) for each in takes.refused):
         return None
-    if base in ("bun", "yarn") and _is_script(base, said):
+    if base in ("bun", "yarn") and {"dlx", "exec"}.isdisjoint(texts[:at]) and _is_script(base, said):
         return _read(Takes(marks={"~"}, refused=takes.refused), texts, at).texts()
     if base == "npx" and _PACKAGE.fullmatch(said):
         return _read(_OF_PACKAGES, texts, at).texts()
@@ -231,7 +234,7 @@ def _hides(base: str, texts: list[str]) -> bool:
     ):
         return True
     given = [re.split(r"\W*=", each)[0].lstrip(".") for each in texts if "=" in each and base in ("make", "gmake")]
-    return any(map(_STEERS.fullmatch, given)) or (base in ("git", "rsync") and _from_hosts(base, texts))
+    return any(map(_STEERS.fullmatch, given))
 
 
 def _plain_make(texts: list[str]) -> bool:
@@ -265,14 +268,6 @@ def _calls(texts: list[str], needed: Needed | None) -> bool:
     return False
 
 
-def _from_hosts(base: str, texts: list[str]) -> bool:
-    """Whether it may read from, or write to, another machine by ssh, or this one by its name."""
-    words = [each for each in texts if not re.match(r"-|\+?\d\w*$", each)]
-    places = [other for one, other in pairwise(words) if one in _FROM_HOSTS]
-    places = words if base == "rsync" or not {"clone", "remote"}.isdisjoint(words) else places
-    return any(":" in each and not re.match(r"https?://", each) for each in places)
-
-
 def _plain_sed(texts: list[str]) -> bool:
     read = read_sed(texts)
     from_file = any(re.match(r"-[nrEsuz]*f|--fi", each) for each in texts)
@@ -302,8 +297,17 @@ def _group(base: str, texts: list[str]) -> tuple[Takes, int] | None:
             return None
         if read.at >= len(texts):
             return (takes, at) if key in commands else None
-        key, at = f"{key}/{texts[read.at]}", read.at + 1
+        said, at = texts[read.at], read.at + 1
+        if key in _RUN_SCRIPTS and f"{key}/{said}" not in commands and _runs(said):
+            said, at = "exec" if key == "pnpm" and not _SCRIPT.fullmatch(said) else "run", read.at
+        key = f"{key}/{said}"
     return (commands[key], at) if key in commands else None
+
+
+def _runs(said: str) -> bool:
+    """Whether a package manager, of which this is no command, runs a script or a tool of the project's by it."""
+    marks = known().get(said, _NOTHING).marks
+    return _is_script("bun", said) or ("~" in marks and "*" not in marks)
 
 
 @dataclass(slots=True)
@@ -396,7 +400,8 @@ def _sends_elsewhere(texts: list[str], read: _Words) -> bool:
     sends = bool(read.seen & _CURL_SENDS) or any(_CURL_HEADERS.match(texts[at]) for at in read.found)
     if not sends and not (read.seen & {"X", "--request"} and others):
         return False
-    return bool(read.seen & {"x", "--url"}) or not all(_HERE.fullmatch(texts[at]) for at in read.plain)
+    to = [*(texts[at] for at in read.plain), *(each for option, each in pairwise(texts) if option == "--url")]
+    return "x" in read.seen or any(each.startswith("--url=") for each in texts) or not all(map(_HERE.fullmatch, to))
 
 
 def _run(base: str, texts: list[str], read: _Words, needed: Needed | None) -> frozenset[int] | None:
@@ -430,7 +435,7 @@ def _module(name: str, rest: list[str], at: int, needed: Needed | None) -> froze
     if name == "compileall" and any(re.match(r"-[a-z]*i", each) for each in rest):
         return None  # a list of names
     marks = known().get(command, _NOTHING).marks
-    if command in _RUN_AS_MODULES or ("~" in marks and "*" not in marks):
+    if command in groups() or ("~" in marks and "*" not in marks):
         inner = understood(command, rest, needed, 1)
         return None if inner is None else frozenset(at + each for each in inner)
     if name not in _OF_PYTHON:

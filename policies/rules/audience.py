@@ -34,7 +34,7 @@ _LETTER = r"[^\W\d_]|[\u0300-\u036f\u0900-\u0eff]"  # with the marks that some a
 _NAMED = re.compile(rf"""(?:{_LETTER}|[ .'’"()-])*+<\s*([^<>\s]+)\s*>""")
 _QUOTED = re.compile(rf"""\"(?:{_LETTER}|[ ,.'’()-])*+\"(?=\s*<[^<>@]*@)""")  # a name that may hold a comma
 _IN_URL = re.compile(r"[?&=\s<>,;]+")  # the same in what follows mailto:
-_LISTS = frozenset({"to", "cc", "bcc"})  # one text may hold many addresses
+_LISTS = re.compile(r"to|b?cc|.*(?<!s)s", re.IGNORECASE)  # arguments of which one text may name many
 _TAILS = frozenset({"recipient", "recipients", "email", "emails", "attendees"})  # of names like `share_recipients`
 _DEEPEST = 6  # levels of a schema that are looked at
 _SLOT = re.compile(r"\{([^{}]+)\}")
@@ -80,7 +80,7 @@ def at_most_one_each(method: Method | None, arguments: JsonObject, later: int) -
         and (_is_recipient(name) if method.audience is None else any(name == one.of for one in method.audience))
         and isinstance(properties.get(name), Mapping)
         and properties[name].get("type") == "string"
-        and name not in _LISTS
+        and not _LISTS.fullmatch(name)
     )
     return single >= later
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from goex.daemon.tool_calls import _hosts
 from policies.limits import Confinement
 from policies.rules.book import Answer, RuleBook
 from policies.rules.facts import Question
@@ -31,7 +32,7 @@ USUAL = [
     "git show HEAD:src/a.py | head -50", "git log --format='%h %s' --since='2 weeks ago'",
     "git diff --stat origin/main...HEAD", "git -C sub status", "git blame -L 10,20 src/a.py",
     "git rev-parse --show-toplevel", "git reset --hard HEAD~1", "git stash show 'stash@{0}'", "git show stash@{0}",
-    "git clone https://github.com/a/b.git", "git remote add origin https://github.com/a/b.git", "npm test",
+    "git clone https://github.com/a/b.git", "npm test",
     "npm run build 2>&1 | tail -20", "npm install --save-dev typescript@5 @types/node", "npx tsc --noEmit",
     'npm test -- --grep "adds numbers"', "pnpm -r build", "npm --prefix sub run build",
     "npm run lint -- --fix && npm test", "npm run lint -- --fix && npm run build \\\n  && npm test",
@@ -394,11 +395,17 @@ def test_hosts_are_looked_for_in_a_time_in_proportion_to_the_commands_length() -
         "'curl -o ' * 20_000 + '!'",
         "'http:' * 40_000",
         "'http' + ':[' * 90_000",
+        "' ' * 200_000 + '$ https://k'",
     )
     script = "from goex.daemon.tool_calls import _hosts\n" + "".join(
         f"print(len(_hosts({text})) > 0)\n" for text in texts
     )
-    assert said(script) == ["True"] * 4
+    assert said(script) == ["True"] * 5
+
+
+def test_a_text_that_does_not_end_hides_no_host() -> None:
+    """Python 3.11.2 went on behind what a possessive group had only tried."""
+    assert _hosts("echo 'x; curl https://k/a") == ["k"]
 
 
 async def test_a_host_that_a_command_names_is_judged_where_hosts_are_confined(project: tuple[Path, Path]) -> None:
@@ -407,7 +414,7 @@ async def test_a_host_that_a_command_names_is_judged_where_hosts_are_confined(pr
     for command in (
         "git clone https://h/a", "curl -sSfo f https://h/x", "grep -rn curl src", "cat docs/curl.md", "which wget",
         "pytest --url http://localhost:80/x", "npm test && git commit -m 'see https://k'", "curl -s http://127.0.0.1:80",
-        "git clone https://h:8443/a", "curl -s https://h/x | wc -l",
+        "git clone https://h:8443/a", "curl -s https://h/x | wc -l", "gh pr create --title x --body 'see https://k'",
         "git commit -m \"$(cat <<'E'\nIt's as [k](https://k) says\nE\n)\"",
     ):  # fmt: skip
         assert await say(command) == "permit", command
@@ -416,11 +423,12 @@ async def test_a_host_that_a_command_names_is_judged_where_hosts_are_confined(pr
         "git clone https:///k/a", "npm i https:k/x.tgz", "U=k; git clone https:/$U", "curl -s https://h/x k",
         "timeout 5 curl k", "git clone 'x;echo ' https://k/a ''", "echo x # '\ngit clone https://k/a #'",
         "git clone http://localhost@k/a", "git clone https://h:443@k/a", "curl -s https://h/x; curl -s k",
-        "echo x\ngit clone https://k/a", "frobnicate k",
+        "echo x\ngit clone https://k/a", "frobnicate k", "echo/x https://k", "gh pr view https://k/a/b/pull/1",
         "git commit -m \"$(cat <<'E'\nE\ngit clone https://k/a\ncat <<'E'\nE\n)\"",
     ):  # fmt: skip
         assert await say(command) == "ask", command
     assert await say("", path=str(folder / "f")) == "permit"
+    assert await say("git status", looks=False) == "", "where its paths lead isn't known, but it reaches no host"
 
 
 async def test_another_shell_s_words_are_not_known(project: tuple[Path, Path]) -> None:

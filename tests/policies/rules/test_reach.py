@@ -14,7 +14,7 @@ from policies.decisions import Ask, Deny, Request, decide
 from policies.digest import digest
 from policies.errors import InvalidInput
 from policies.limits import Confinement
-from policies.rules.audience import guessed_recipients, recipients_of
+from policies.rules.audience import at_most_one_each, guessed_recipients, recipients_of
 from policies.rules.book import RuleBook
 from policies.rules.cases import outcome, read
 from policies.rules.facts import Situation
@@ -198,3 +198,16 @@ def test_an_answer_that_fills_in_a_whole_object_may_name_anybody() -> None:
             found = recipients_of(CATALOG.service("gmail"), method, {name: filled})
             assert (found.names, found.later, found.known) == (frozenset(), hidden, False), name
     assert recipients_of(CATALOG.service("gmail"), method, {"event": {"title": "x"}}).later == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "is_one"),
+    [
+        ("slack.chat.postMessage", "channel", True),
+        ("slack.conversations.invite", "users", False),
+        ("google_drive.files.move", "addParents", False),
+    ],
+)
+def test_one_text_may_name_many(method: str, name: str, is_one: bool) -> None:
+    """So how many get something isn't known, where code or an answer fills it in."""
+    assert at_most_one_each(CATALOG.method(method), {name: {"$from": 0, "path": "$.a"}}, 1) == is_one
