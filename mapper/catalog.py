@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -37,6 +38,7 @@ __all__ = ["Catalog", "UnknownName", "tool_name"]
 
 _DOMAIN = b"goex.v1.catalog\0"
 _CHECKERS = 64  # compiled validators that are kept
+_BESIDE = 150  # names before an unknown one, and after it, that may be what was meant
 _WRITTEN = 16  # services whose facts are kept as they are hashed
 
 
@@ -381,7 +383,11 @@ def _bundled() -> Catalog:
 def _unknown(message: str, name: str, known: Iterable[str], otherwise: str = "") -> UnknownName:
     names = sorted(known)
     by_lower = {candidate.lower(): candidate for candidate in names}
-    close = difflib.get_close_matches(name[:200].lower(), list(by_lower), n=3, cutoff=0.6)
+    wanted, spelled = name[:200].lower(), sorted(by_lower)
+    # Of many those that begin alike: comparing their letters takes long, and a document's author chose them.
+    at = bisect_left(spelled, wanted)
+    beside = spelled[max(0, at - _BESIDE) : at + _BESIDE]
+    close = difflib.get_close_matches(wanted, beside, n=3, cutoff=0.6)
     if close:
         return UnknownName(message, next_step=f"Did you mean {' or '.join(by_lower[c] for c in close)}?")
     some = ", ".join(names[:30])

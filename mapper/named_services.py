@@ -83,6 +83,7 @@ class ServiceNames:
                     self._context.add(name)
                     if not ordinary:
                         self._initials.add(name)
+        self._bundled = {service.name for service in _bundled(catalog)}
         self._about: dict[str, set[str]] = {}
         for service, word in _about(catalog):
             self._about.setdefault(word, set()).add(service)
@@ -111,10 +112,12 @@ class ServiceNames:
         while at < len(words):
             size = next((n for n in range(self._longest, 0, -1) if self._stands(words, at, n, text)), 0)
             if size:
-                found = self._phrases[tuple(word for word, _ in words[at : at + size])]
+                phrase = tuple(word for word, _ in words[at : at + size])
+                found = self._phrases[phrase]
                 here |= found
                 if found:
-                    said.update(word for word, _ in words[at : at + size])
+                    here |= self._inside(phrase)
+                    said.update(phrase)
                 else:
                     name = " ".join(word for word, _ in words[at : at + size])
                     absent[name] = None
@@ -168,6 +171,17 @@ class ServiceNames:
             return True  # "search notion for notes"
         ends = not after or after in _BEFORE or after in ("and", "then") or text[place + len(last) :][:1] in (",", ":")
         return after in _AFTER or (before in _BEFORE and ends)
+
+    def _inside(self, phrase: tuple[str, ...]) -> set[str]:
+        """The services whose own name stands in another one's: those that come with GoEx, as a document may be called
+        "slack msg", and any where the rest are ordinary words."""
+        found: set[str] = set()
+        for size in range(1, len(phrase)):
+            for at in range(len(phrase) - size + 1):
+                name, rest = phrase[at : at + size], (*phrase[:at], *phrase[at + size :])
+                its = self._phrases.get(name, set()) if name not in self._context else set()
+                found |= its if all(word in vocabulary() for word in rest) else its & self._bundled
+        return found
 
     def _apart(self, words: list[tuple[str, int]], text: str) -> set[str]:
         """The services whose name of one word is said in these two: "circle ci"."""

@@ -30,6 +30,7 @@ from policies.stages import is_each, wrong_each
 MAX_ARGUMENTS = 200_000  # bytes of canonical JSON
 MAX_CALLS = 20  # in one action, as it is asked for
 MAX_CHOICES = 20_000  # that are looked at for one call's arguments
+_PART = 100  # bytes of a value that cost as much as one more choice
 
 _MOST_PROBLEMS = 100  # that are looked at to say the first one: each takes memory, and a list may hold one an item
 _SHORT = 40  # characters of a value that is said back
@@ -114,11 +115,21 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
 
 
 def _any_of(validator: Any, branches: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    """As in JSON Schema, and counted: choices within choices multiply, and the schema may be a stranger's."""
-    _left.set(_left.get() - len(branches))
-    if _left.get() < 0:
-        raise _TooIntricate
-    yield from _own_any_of(validator, branches, instance, schema)
+    """As in JSON Schema, and counted: choices within choices multiply, each looks at the whole value, and the schema
+    may be a stranger's. Of each the first error alone is made: a list may have one for every item."""
+    cost = 1 + len(canonical(instance)) // _PART
+    for branch in branches:
+        _left.set(_left.get() - cost)
+        if _left.get() < 0:
+            raise _TooIntricate
+        if next(_wrong(validator.descend(instance, branch)), None) is None:
+            return
+    yield ValidationError("it fits none of the choices")
+
+
+def _wrong(errors: Iterator[ValidationError]) -> Iterator[ValidationError]:
+    """Those that aren't about a value which an answer is to fill in."""
+    return (error for error in errors if not (is_reference(error.instance) or is_each(error.instance)))
 
 
 def _unique_items(validator: Any, wanted: bool, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -147,7 +158,6 @@ def _key(value: Any) -> Hashable:
 
 _choices: ContextVar[dict[int, frozenset[Hashable]]] = ContextVar("choices")  # of this check, by the list's id
 _left: ContextVar[int] = ContextVar("left")  # choices that may still be looked at, in this check
-_own_any_of: Any = Draft202012Validator.VALIDATORS["anyOf"]
 _OWN = {"pattern": _pattern, "anyOf": _any_of, "uniqueItems": _unique_items, "enum": _enum}
 _Validator: Any = extend(Draft202012Validator, _OWN)  # type: ignore[no-untyped-call] # the stubs lack it
 

@@ -234,7 +234,7 @@ def imported_base(out: Output, service: str) -> str:
     found = Catalog.open(paths().catalog).services.get(service)
     if found is None or found.source != "imported" or not found.base_url:
         return ""
-    out.progress(f"{found.title} was imported: its document, and not GoEx, names {found.base_url}.")
+    out.progress(f"{service} was imported: its document, and not GoEx, names {found.base_url}.")
     return found.base_url
 
 

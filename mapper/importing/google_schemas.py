@@ -22,7 +22,7 @@ _WORDS = 160  # characters of a field's description
 
 _SEGMENTS = re.compile(r"\^(?:[A-Za-z0-9_/\-.:]|\[\^/\]\+(?=/|\$|:))*(?:\.\*)?\$")
 _WAYS = 10_000
-_WAYS_OPEN = 300  # where one repetition has no end
+_WAYS_OPEN = 300  # where one repetition has no end, or the pattern may begin anywhere
 _WIDE = frozenset({"int64", "uint64"})
 
 
@@ -169,7 +169,8 @@ def searched(pattern: str) -> str:
     except (re.error, RecursionError, OverflowError):
         return ""
     anchored = len(tree) > 0 and tree[0] == (sre.AT, sre.AT_BEGINNING)
-    return pattern if _quick(tree) and (anchored or not _open_ended(tree)) else ""
+    anywhere = not _open_ended(tree) and _ways(tree) <= _WAYS_OPEN  # it begins anew at each letter of a text
+    return pattern if _quick(tree) and (anchored or anywhere) else ""
 
 
 def _quick(tree: Any) -> bool:

@@ -147,7 +147,8 @@ class _Reader:
     def _risk(self, operation: str, root: Field, properties: Mapping[str, dict[str, Any]]) -> Risk:
         """A query reads unless its own words or arguments say that it changes something, as of a GET."""
         if operation == "query":
-            return risk("GET", root.name, said=(root.said,), parameters=properties.items())
+            asked = [(name, self.shapes.followed(schema)) for name, schema in properties.items()]
+            return risk("GET", root.name, said=(root.said[:2000],), parameters=asked)
         return max(Risk.WRITE, risk_of("POST", root.name))
 
     def _property(self, one: Argument, root: Field) -> dict[str, Any]:

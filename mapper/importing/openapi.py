@@ -1,4 +1,4 @@
-"""OpenAPI 3.0 and 3.1 and Swagger 2, one document at a time.
+"""OpenAPI 3.0 to 3.2 and Swagger 2, one document at a time.
 
 Rules: an operation that can't be taken is a problem with its place, and the rest is taken; one that can be described
 but not sent is catalogued and says why. All operations go to one address, which the account's own base URL overrides;
@@ -23,7 +23,7 @@ from mapper.importing.login_endpoints import chosen
 from mapper.importing.operation_shapes import ways_back
 from mapper.importing.parameters import Arguments, Parameters
 from mapper.importing.pointers import MAX_STEPS, Keys, Pointers, TooMuch
-from mapper.importing.safe_methods import risk
+from mapper.importing.safe_methods import is_action, risk
 from mapper.importing.schema_import import Shapes
 from mapper.importing.security import Security, Ways, placement_of, settle, signed
 from mapper.importing.servers import base_url, same_place
@@ -40,12 +40,14 @@ _LOOKED_AT = 300  # parameters of one operation
 _TOLD = 10  # words behind a path
 _LONGEST = 8_000  # letters of a path that a server takes
 
-_VERBS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_VERBS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query", "additionalOperations")
 _SENT = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _LETTER = r"[A-Za-z0-9._~:@!$&'()*+,=-]"
 _SEGMENT = re.compile(rf"\{{([^{{}}/]{{1,100}})\}}({_LETTER}*)|{_LETTER}+")
 _UNSEEN = re.compile(r"[^ -~]")
 _MIXED = re.compile(rf"(?:{_LETTER}|\{{[^{{}}/]{{1,100}}\}})+")
+# What is done with what a path names, as its end says it: `/jobs:purge`, `/jobs/{}.delete`.
+_CUSTOM = re.compile(r"[:}][^A-Za-z:}/]*([A-Za-z][^:}/]*)/?\Z")
 # What documents write behind a path that stands in them twice: a query's names, and words that aren't sent.
 _BEHIND = re.compile(r"([^?#]+)(?:\?([^?#]+))?(?:#[^/{}?#]*)?")
 _ASKED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=\{\1\}")
@@ -86,12 +88,10 @@ def about(raw: Any) -> About:
         raise BadPart("isn't an OpenAPI document: it must be an object")
     version = str(raw.get("openapi", raw.get("swagger", "")))
     swagger = "swagger" in raw and "openapi" not in raw
-    if not (
-        re.fullmatch(r"2(\.0)?", version) if swagger else re.fullmatch(r"3\.[01](\.[0-9]+)?(-[a-z0-9.]+)?", version)
-    ):
+    if not re.fullmatch(r"2(\.0)?" if swagger else r"3\.[0-2](\.[0-9]+)?(-[a-z0-9.]+)?", version):
         key = "swagger" if swagger else "openapi"
         said = f"{version[:20]!r} isn't a version that is read" if version else "isn't an OpenAPI document"
-        raise BadPart(f"{said}: openapi 3.0 and 3.1, and swagger 2.0, are", *((key,) if key in raw else ()))
+        raise BadPart(f"{said}: openapi 3.0 to 3.2, and swagger 2.0, are", *((key,) if key in raw else ()))
     info = raw.get("info")
     info = info if isinstance(info, dict) else {}
     own = re.sub(r"[^A-Za-z0-9_.-]+", "-", str(info.get("version", ""))[:40]).strip("-._")[:40]
@@ -245,7 +245,7 @@ class _Reader:
                 schema, _ = self._pointers.object(each.get("schema", each), ())
             said, choices = _text(each.get("description", schema.get("description"))), schema.get("enum")
             told = {"type": schema.get("type"), "description": said}
-            if each.get("in") == "query":
+            if each.get("in") == "query" or is_action(str(each.get("name"))):
                 made.append((str(each.get("name")), {**told, "enum": choices if isinstance(choices, list) else []}))
         self._weigh(verb, path, raw, made)
 
@@ -259,8 +259,8 @@ class _Reader:
         query = [(name, self.shapes.followed(schema)) for name, schema in parameters]
         alone, *words = _parts(path)
         own, place = _own_name(raw), _place(verb, alone)
-        told = [(own or (_fixed(alone) or [""])[-1], alone)]
-        told += [(word, f"{alone}/{word}") for word in words[:_TOLD]]
+        told = [(own or (_fixed(alone) or [""])[-1], alone), *((word, f"{alone}/{word}") for word in words[:_TOLD])]
+        told += [(custom[1], alone) for custom in _CUSTOM.finditer(alone)]
         for asked, where in told:
             its = risk(verb, asked, path=_fixed_path(where), said=said, tags=tags, parameters=query, named=asked == own)
             self._worst[place] = max(its, self._worst.get(place, its))
@@ -302,8 +302,7 @@ class _Reader:
             raw, _ = self._pointers.object(holder, ())
             content = raw.get("content")
             if isinstance(content, dict):
-                about = _as_json(content)
-                return about.get("schema") if isinstance(about, dict) else None
+                return self._pointers.object(_as_json(content), ())[0].get("schema")
             return raw.get("schema") if self._swagger else None
         return None
 
@@ -329,7 +328,7 @@ class _Reader:
             self.problems.append(BadPart("must be an object", "paths"))
             return
         try:
-            common = self._security.ways(self._raw.get("security", []), ("security",))
+            common = self._security.ways([] if (said := self._raw.get("security")) is None else said, ("security",))
         except BadPart as bad:
             self.problems.append(bad)
             common = Ways(why="what its document says about security couldn't be read")
@@ -354,12 +353,13 @@ class _Reader:
                 if count > MAX_METHODS:
                     raise BadPart(f"has more than {MAX_METHODS:,} operations", "paths")
                 if verb.upper() not in _SENT:
-                    self.problems.append(BadPart(f"an {verb.upper()} isn't sent", *here))
+                    what = {"options": "an OPTIONS", "additionalOperations": "another method"}.get(verb)
+                    self.problems.append(BadPart(f"{what or f'a {verb.upper()}'} isn't sent", *here))
                     self._weigh_unread(verb.upper(), path, raw, item)
                     continue
                 ways = common if lost is None else Ways(why=lost.what)
                 try:
-                    if "security" in raw:
+                    if raw.get("security") is not None:
                         ways = self._security.ways(raw["security"], (*here, "security"))
                     if why := _signed(raw, item, self._raw):
                         ways = Ways(why=why)

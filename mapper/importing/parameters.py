@@ -17,6 +17,7 @@ from typing import Any, Literal
 from mapper.importing.credential_arguments import is_credential, is_its_token, stands_in
 from mapper.importing.import_report import BadPart, CantSend
 from mapper.importing.pointers import Keys, Pointers
+from mapper.importing.safe_methods import is_action
 from mapper.importing.schema_import import Shapes
 from mapper.importing.security import HEADER, OURS, Ways, alike
 from policies.media_types import FORM, JSON, MULTIPART, format_of
@@ -63,9 +64,11 @@ class Arguments:
 
     @property
     def asked(self) -> list[tuple[str, Any]]:
-        """Those of the query, with their schemas."""
+        """Those of the query, and what says in the path what is done, with their schemas."""
         return [
-            (name, schema) for name, schema in self.properties.items() if self.locations[name] in ("query", "repeat")
+            (name, schema)
+            for name, schema in self.properties.items()
+            if self.locations[name] in ("query", "repeat") or (self.locations[name] == "path" and is_action(name))
         ]
 
     def add(self, name: str, schema: Mapping[str, Any], place: Location, *, needed: bool) -> None:
@@ -156,7 +159,7 @@ class Parameters:
                 if place == "path":
                     place = holes.get(name, place)  # so they call it, too, where they write a query behind the path
                 key = (place, name.lower() if place == "header" else name)
-                if key in own:
+                if key in own and raw != found[key][0]:
                     raise BadPart(
                         f"the {place} parameter {name[:60]!r} stands twice", *before, "parameters", str(number)
                     )
@@ -278,10 +281,7 @@ class Parameters:
         if not form:
             made.unsupported = f"it wants its body as {next(reversed(known))[:60]}, which GoEx doesn't send."
             return
-        media = content[known[wanted]]
-        here = (*keys, "content", known[wanted])
-        if not isinstance(media, dict):
-            raise BadPart("must be an object", *here)
+        media, here = self.pointers.object(content[known[wanted]], (*keys, "content", known[wanted]))
         if form in ("form", "multipart"):
             self._form(made, media, form, here)
         else:

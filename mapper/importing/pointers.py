@@ -46,7 +46,7 @@ class Pointers:
             seen.add(pointer)
             passed.append(pointer)
             value = self._at(pointer, keys)
-            # Beside a reference only words count; a schema with more than that is one of its own.
+            # Beside a reference words and extensions change nothing; a schema with more than that is one of its own.
             if isinstance(value, dict) and isinstance(value.get("$ref"), str) and not _says(value):
                 pointer = value["$ref"]
                 continue
@@ -93,4 +93,4 @@ def parts(pointer: str) -> Keys:
 
 
 def _says(value: dict[str, Any]) -> bool:
-    return bool(value.keys() - {"$ref", "description", "summary", "title"})
+    return any(not key.startswith("x-") for key in value.keys() - {"$ref", "description", "summary", "title"})

@@ -250,7 +250,8 @@ def _is_last(verb: str, path: str) -> bool:
 
 
 def _in_path(path: str, reads: bool) -> list[str]:
-    """The verb of a path's last segment that is fixed, or of one that is nothing but a verb."""
+    """The verb of a path's last segment that is fixed (one of deletion, also as its last word), or of one that is
+    nothing but a verb."""
     fixed = [segment for segment in path.split("/") if segment and "{" not in segment]
     found = []
     for segment in fixed:
@@ -260,6 +261,8 @@ def _in_path(path: str, reads: bool) -> list[str]:
             told = verb in _CHANGES - _NOUNS and (last or not more)
             if told or (verb in _BEGINS and last and more and not reads):
                 found.append(verb)
+            if last and more and more[-1] in (_DELETES | _ADMINS) - _NOUNS:
+                found.append(more[-1])
     if fixed and not reads and fixed[-1].lower() in _CHANGES:
         found.append(fixed[-1].lower())
     return found
@@ -300,13 +303,21 @@ def _in_clauses(sentence: str) -> list[str]:
     return found
 
 
+def is_action(name: str) -> bool:
+    """Whether a parameter by that name says what is done."""
+    verb, *more = words(name) or [""]
+    return verb in _ACTIONS and not more
+
+
 def _in_parameter(wire: str, schema: Mapping[str, Any], item: bool) -> list[str]:
     """What a flag or a choice among the parameters says that the operation does besides; for one `item`, a choice of
     its states filters nothing, and so sets one."""
-    verb, *more = words(wire) or [""]
+    verb = (words(wire) or [""])[0]
     described = str(schema.get("description", ""))[:200]
     choices = [str(one) for one in schema.get("enum", ()) or ()]
-    if verb in _ACTIONS and not more:
+    if is_action(wire):
+        items = schema.get("items")
+        choices += [str(one) for one in (items.get("enum", ()) if isinstance(items, Mapping) else ())]
         return [base for one in choices for word in words(one)[:1] if (base := _base(word)) in _CHANGES]
     types = schema.get("type")
     flag = "boolean" in (types if isinstance(types, list) else [types]) or "set to 1" in described.lower()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mapper.importing.document_files import plain
@@ -51,6 +51,7 @@ _OF = {
 }
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 _FORMAT = re.compile(r"[A-Za-z0-9_.\-]{1,40}")
+_COMPOSED = frozenset({"$ref", "anyOf", "items", "const"})  # of a schema: its choices or types stand elsewhere, too
 
 
 class Shapes:
@@ -82,23 +83,33 @@ class Shapes:
 
     def kinds(self, schema: Mapping[str, Any]) -> set[str]:
         """The types that a value of a schema made here may have, references followed; none where any may stand."""
-        found: set[str] = set()
+        found = (schema,) if _COMPOSED.isdisjoint(schema) else self._alternatives(schema)
+        return {kind for one in found if "type" in one for kind in listed(one["type"])}
+
+    def _alternatives(self, schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """A schema made here and each that a value of it may fit, references followed."""
         seen: set[str] = set()
         todo = [schema]
         while todo and len(seen) < CHAIN:
             one = todo.pop()
-            found.update(listed(one["type"]) if "type" in one else ())
+            yield one
             todo.extend(one.get("anyOf", ()))
             target = one.get("$ref", "")
             if target and target not in seen:
                 seen.add(target)
                 todo.append(self._made(target.removeprefix(REF)))
-        return found
 
     def followed(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A schema made here with what it refers to, where it is a reference: its own words stay."""
+        """A schema made here with what it refers to, where it is a reference (its own words stay), and with all types
+        that a value of it may have and all choices, and those of its items."""
+        if _COMPOSED.isdisjoint(schema):
+            return schema
         target = schema.get("$ref", "")
-        return {**self._made(target.removeprefix(REF)), **schema} if target else schema
+        made = {**self._made(target.removeprefix(REF)), **schema} if target else {**schema}
+        found = [*self._alternatives(schema)]
+        items = [each for one in found if "items" in one for each in self._alternatives(one["items"])]
+        types = [kind for one in found for kind in listed(one.get("type"))]
+        return {**made, "type": types, "enum": _choices(found), "items": {"enum": _choices(items)}}
 
     def _made(self, name: str) -> dict[str, Any]:
         """The schema of that name, read now if it wasn't yet."""
@@ -390,3 +401,7 @@ class Shapes:
 
     def _odd(self, bad: BadPart) -> None:
         self.problems.setdefault((bad.keys, bad.what), bad)
+
+
+def _choices(schemas: Iterable[Mapping[str, Any]]) -> list[Any]:
+    return [each for one in schemas for each in (*one.get("enum", ()), *([one["const"]] if "const" in one else ()))]

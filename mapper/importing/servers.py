@@ -37,15 +37,13 @@ def base_url(raw: dict[str, Any], swagger: bool, problems: list[BadPart]) -> str
 
 
 def same_place(servers: Any, url: str, own: Any = None) -> bool:
-    """Whether servers that an operation or a path has for itself are the document's, one of `own`.
-
-    Where they are, it doesn't matter which one the account has: its base URL overrides all of them.
-    """
-    found = [one for one, _ in _servers(servers, (), [])]
-    if not url and not any("://" in one for one in found):
-        return True
-    ours = {_place(one) for one, _ in _servers(own, (), [])} | ({_place(url)} if url else set())
-    return any(_place(one) in ours for one in found)
+    """Whether an operation or a path that has servers for itself is at the document's address `url` as well: it names
+    that, or all of the document's `own`. One of several alone may be the sandbox, where the rest is not."""
+    found = {_place(one) for one, _ in _servers(servers, (), [])}
+    ours = {_place(one) for one, _ in _servers(own, (), [])}
+    if not url and not ours:
+        return not any("://" in one for one, _ in _servers(servers, (), []))
+    return (bool(url) and _place(url) in found) or (bool(ours) and ours <= found)
 
 
 def _place(url: str) -> str:
@@ -102,6 +100,8 @@ def wrong_with(url: str) -> str:
         return "isn't an address"
     if not _URL.fullmatch(url) or any(part in (".", "..") for part in url.split("/")):
         return "isn't a plain https address"
+    if origin.host.endswith(".invalid"):  # as the tools of MCP servers have it, and nothing on a network
+        return "leads nowhere"
     if origin.scheme == "http" and not on_this_machine(origin.host):
         return "is plain http"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from mapper import catalog as catalog_module
 from mapper import validation
 from mapper.catalog import Catalog, UnknownName, tool_name
 from mapper.templates import Literal, Reference, complete, expectations, fill, parse, references, substitute
@@ -188,6 +190,64 @@ def test_of_a_list_full_of_errors_few_are_made() -> None:
     with pytest.raises(InvalidArguments, match="labels"):
         validation.check(method, arguments, counting)
     assert made <= len(labels) // 2
+
+
+def steps_of(wanted: dict[str, Any], value: Any) -> int:
+    """The calls of functions that it takes to refuse a value by a schema."""
+    shape = {"type": "object", "properties": {"a": wanted}, "required": [], "additionalProperties": False}
+    method = replace(CATALOG.method("slack.conversations.list"), parameters=shape, defaults={})
+    validator, made = validation.checker(method), 0
+
+    def counted(frame: Any, event: str, argument: Any) -> None:
+        nonlocal made
+        made += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        with pytest.raises(InvalidArguments):
+            validation.check(method, {"a": value}, validator)
+    finally:
+        sys.setprofile(None)
+    return made
+
+
+@pytest.mark.promise(16)
+def test_of_each_choice_one_error_is_made() -> None:
+    """A list of 100,000 items would have one for each, and for each choice, and fill the daemon's memory."""
+    wanted = {"anyOf": [{"type": "array", "items": {"type": "string"}}] * 4}
+    assert steps_of(wanted, [1] * 1000) - steps_of(wanted, [1] * 100) < 900 * 20
+
+
+@pytest.mark.promise(16)
+def test_choices_count_by_what_they_look_at() -> None:
+    text, others = "x" * 40_000, [{"type": "integer"}] * 60
+    checked({"anyOf": [{"type": "string"}, *others]}, text)
+    with pytest.raises(InvalidArguments, match="too intricate"):
+        checked({"anyOf": others}, text)
+
+
+def test_a_value_of_an_earlier_answer_may_stand_within_a_choice() -> None:
+    held = {"type": "object", "properties": {"id": {"type": "string"}}, "additionalProperties": False}
+    wanted = {"anyOf": [held, {"type": "null"}]}
+    checked(wanted, {"id": {"$from": 0, "path": "$.id"}})
+    with pytest.raises(InvalidArguments):
+        checked(wanted, {"id": {"$from": 0, "path": "$.id"}, "other": 1})
+
+
+@pytest.mark.promise(16)
+def test_an_unknown_name_is_compared_with_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document's author chooses its names, and comparing 100,000 long ones would stop the daemon for minutes."""
+    compared: list[int] = []
+    own = difflib.get_close_matches
+
+    def counted(word: str, names: Any, **how: Any) -> list[str]:
+        compared.append(len(names))
+        return own(word, names, **how)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    names = [f"plant.{kind}{number}.list" for kind in ("a", "Tree", "z") for number in range(400)]
+    error = catalog_module._unknown("There is none.", "plant.TREE123.lst", names)
+    assert "Did you mean plant.Tree123.list" in error.next_step and compared[0] <= 300
 
 
 @pytest.mark.parametrize(("bad", "says"), BAD)

@@ -276,3 +276,15 @@ def test_a_method_that_the_words_say_isnt_too_broad() -> None:
 def test_who_wants_the_trash_emptied_gets_it() -> None:
     readings = EmbeddedProposer(Catalog.bundled()).propose("empty the trash in google drive").readings
     assert readings[0].method.id == "google_drive.files.emptyTrash"
+
+
+@pytest.mark.promise(12)
+def test_a_title_takes_no_other_services_name_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "rebuild", lambda *_: None)
+    for title in ("Slack Msg", "Send Quillmark", "Quillmark"):
+        file = tmp_path / f"{title}.json"
+        file.write_text(json.dumps(document({"/a": {"get": {}}}, info={"title": title, "version": "1"})))
+        import_openapi(tmp_path / "catalog.db", file)
+    named = ServiceNames(Catalog.open(tmp_path / "catalog.db"))
+    assert named.of('send slack msg "done" to #ops').here == {"slack", "slack_msg"}
+    assert named.of("send quillmark the draft").here == {"quillmark", "send_quillmark"}

@@ -6,12 +6,14 @@ import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from goex.cli import catalog
+from goex.cli import catalog, connect, vault
 from goex.cli.output import Output
 from goex.paths import Paths
+from mapper.catalog import Catalog
 from tests.goex.cli.conftest import GOEX, Goex, Inside, Ran
 from tests.goex.cli.fake import Fake
 from tests.mapper.importing.documents import FULL, READ, discovery, method, things, write
@@ -171,3 +173,14 @@ def test_an_import_tells_its_progress(inside: Inside, documents: Path, monkeypat
     assert re.search(
         r"^\d of 3: things", inside("catalog", "import", "google", "--from", "documents").err, re.MULTILINE
     )
+
+
+def test_a_title_says_nothing_where_a_credential_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    title = "GoEx has checked https://acme.example. It"
+    found = SimpleNamespace(source="imported", title=title, base_url="https://evil.example")
+    monkeypatch.setattr(Catalog, "open", lambda _: SimpleNamespace(services={"acme": found}))
+    monkeypatch.setattr(connect, "paths", lambda: SimpleNamespace(catalog=None))
+    said: list[str] = []
+    out: Any = SimpleNamespace(progress=said.append)
+    assert vault.imported_base(out, "acme") == "https://evil.example"
+    assert said == ["acme was imported: its document, and not GoEx, names https://evil.example."]

@@ -39,6 +39,17 @@ def checked(catalog: Catalog, method: str, **arguments: Any) -> str:
 # ---- methods
 
 
+@pytest.mark.promise(12)
+def test_a_query_whose_argument_says_what_is_done_is_a_change(tmp_path: Path) -> None:
+    fields = "box(action: Act): Int  boxes(actions: [Act!]!): Int  show(kind: Act): Int"
+    schema = f"enum Act {{ SHOW PURGE }} type Query {{ {fields} }}"
+    _, catalog = put(tmp_path, schema)
+    service = catalog.service("tracker")
+    assert {name: believed_risk(service, method) for name, method in service.methods.items()} == {
+        "box": Risk.DELETE, "boxes": Risk.DELETE, "show": Risk.READ,
+    }  # fmt: skip
+
+
 def test_root_fields_become_methods(tmp_path: Path) -> None:
     report, catalog = put(tmp_path, TRACKER)
     service = catalog.service("tracker")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
@@ -291,7 +291,7 @@ def _mutated(raw: Any, draw: Any, chance: random.Random) -> Any:
 
 
 @pytest.mark.usefixtures("one_reader")
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(data=st.data(), chance=st.randoms(use_true_random=False), form=st.sampled_from(["json", "yaml"]))
 def test_no_mutation_of_a_document_raises_anything_else(
     tmp_path: Path, data: st.DataObject, chance: random.Random, form: str
@@ -302,7 +302,7 @@ def test_no_mutation_of_a_document_raises_anything_else(
 
 
 @pytest.mark.usefixtures("one_reader")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(data=st.data(), chance=st.randoms(use_true_random=False))
 def test_no_mutation_of_a_function_set_raises_anything_else(
     tmp_path: Path, data: st.DataObject, chance: random.Random
@@ -311,7 +311,7 @@ def test_no_mutation_of_a_function_set_raises_anything_else(
 
 
 @pytest.mark.usefixtures("one_reader")
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(place=st.integers(0, len(PETS)), length=st.integers(0, 40), more=st.text(max_size=20))
 def test_no_cut_or_spliced_text_raises_anything_else(tmp_path: Path, place: int, length: int, more: str) -> None:
     _survives(tmp_path, import_openapi, PETS[:place] + more + PETS[place + length :], "document.yaml")

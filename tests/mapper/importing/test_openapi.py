@@ -325,6 +325,7 @@ def test_an_undeclared_scope_is_wanted_all_the_same(bench: Bench) -> None:
         ([{"url": "https://example.com/?x=1"}], ""),
         ([{"url": "ftp://example.com"}], ""),
         ([{"url": "https://example.com/a%2fb"}], ""),
+        ([{"url": "https://files.mcp.invalid/"}], ""),
         ([7, {"url": 5}, {"url": "https://c.example.com"}], "https://c.example.com"),
     ],
 )
@@ -333,6 +334,65 @@ def test_servers(bench: Bench, servers: Any, url: str) -> None:
     assert bench.catalog.service("things").base_url == url
     if servers and not url:
         assert report.problems
+
+
+@pytest.mark.parametrize(
+    ("own", "its", "called"),
+    [
+        (["https://a.test", "https://sandbox.test"], ["https://sandbox.test"], False),
+        (["https://a.test", "https://sandbox.test"], ["https://sandbox.test", "https://a.test"], True),
+        (["/v1"], ["/v2"], False),
+        (["/v1"], ["/v1"], True),
+        (["/v1", "https://a.test/v1"], ["/v1"], False),
+        ([], ["/v2"], True),
+    ],
+)
+def test_what_is_at_one_of_several_addresses_alone_isnt_sent_to_another(
+    own: list[str], its: list[str], called: bool
+) -> None:
+    there, other = ([{"url": url} for url in urls] for urls in (its, own))
+    made, _ = openapi.read_document({**document({"/a": {"get": {"servers": there}}}), "servers": other}, "a", "f", "")
+    assert made is not None and [not method.unsupported for method in made.methods] == [called]
+
+
+def test_what_says_nothing_new_leaves_its_operation() -> None:
+    """A parameter said twice, a security that is nothing, a name for a name with an extension beside it."""
+    query = {"name": "q", "in": "query", "schema": {"type": "string"}}
+    named = {"$ref": "#/components/parameters/Other", "x-internal": True}
+    raw = document(
+        {
+            "/a": {"get": {"parameters": [query, {**query}], "security": None}},
+            "/b": {"get": {"parameters": [{"$ref": "#/components/parameters/One"}]}},
+        },
+        components={"parameters": {"One": named, "Other": query}},
+        security=None,
+    )
+    made, bad = openapi.read_document(raw, "a", "f", "")
+    assert made is not None and not bad
+    assert [(method.unsupported, dict(method.locations)) for method in made.methods] == [("", {"q": "query"})] * 2
+
+
+def test_openapi_3_2() -> None:
+    body = {"content": {"application/json": {"$ref": "#/components/mediaTypes/Pet"}}}
+    raw = {
+        **document(
+            {
+                "/pets": {"post": {"requestBody": body}, "query": {}, "additionalOperations": {"LINK": {}}},
+                "/all": {"get": {"parameters": [{"name": "q", "in": "querystring", "content": {}}]}},
+            },
+            components={"mediaTypes": {"Pet": {"schema": {"type": "object", "properties": {"name": {}}}}}},
+        ),
+        "openapi": "3.2.0",
+    }
+    made, bad = openapi.read_document(raw, "a", "f", "")
+    assert made is not None
+    assert {method.origin_id: method.unsupported for method in made.methods} == {
+        "POST /pets": "", "GET /all": "'querystring' isn't a place for a parameter.",
+    }  # fmt: skip
+    assert "name" in made.methods[0].properties["body"]["properties"]
+    assert [each.what for each in bad] == [
+        "a QUERY isn't sent", "another method isn't sent", "'querystring' isn't a place for a parameter",
+    ]  # fmt: skip
 
 
 def test_an_operation_elsewhere_cant_be_called(bench: Bench) -> None:
@@ -422,7 +482,7 @@ def test_a_parameter_that_is_needed_has_a_name(bench: Bench, needed: dict[str, A
         ([{"name": "i", "in": "path"}], "/a", "the path doesn't name {i}"),
         ([], "/a/{i}", "which is no parameter of it"),
         ([{"name": "i", "in": "query"}], "/a/{i}", "which is no parameter of it"),
-        ([{"name": "i", "in": "path"}, {"name": "i", "in": "path"}], "/a/{i}", "stands twice"),
+        ([{"name": "i", "in": "path"}, {"name": "i", "in": "path", "schema": {}}], "/a/{i}", "stands twice"),
         ([{"name": "i", "in": "path"}], "/a/{i}/{i}", "names a parameter twice"),
         ([{"name": "i", "in": "nowhere"}], "/a", "isn't a place"),
         ([{"$ref": "other.yaml#/x"}], "/a", "nothing else is read or fetched"),
@@ -467,7 +527,7 @@ def test_a_token_that_is_said_twice_is_no_argument(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("path", "item", "row"),
     [
-        ("/docs/trash", {"get": {"parameters": [NAMED, NAMED]}}, ("GET", "/docs/trash")),
+        ("/docs/trash", {"get": {"parameters": [NAMED, {**NAMED, "description": "x"}]}}, ("GET", "/docs/trash")),
         ("/docs/trash", {"get": {"parameters": "all"}}, ("GET", "/docs/trash")),
         ("/docs/trash", {"get": {"security": "none"}}, ("GET", "/docs/trash")),
         ("/docs/trash", {"get": "x"}, ("GET", "/docs/trash")),

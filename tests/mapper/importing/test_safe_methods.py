@@ -11,6 +11,7 @@ import pytest
 from mapper.catalog import Catalog
 from mapper.importing import install
 from mapper.importing.files import import_openapi
+from mapper.importing.openapi import read_document
 from mapper.importing.safe_methods import change_in, risk
 from policies.services import Risk
 from tests.mapper.importing.openapi_documents import document
@@ -51,6 +52,8 @@ CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [
     ("setOptions", "/things/{id}/options", "Set options", {}, Risk.WRITE),
     ("power", "/srv/{id}/power", "Power cycle the server", {}, Risk.WRITE),
     ("power", "/srv/{id}/power", "Power off the server", {}, Risk.WRITE),
+    ("getItem", "/items/itemDelete", "Get the item", {}, Risk.DELETE),
+    ("getItem", "/items/hard-delete", "Returns the item", {}, Risk.DELETE),
     ("getMail", "/mail/{id}", "Get", {"peek": {"type": "boolean", "description": "If true, will mark it"}}, Risk.WRITE),
 ]  # fmt: skip
 READS: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -156,6 +159,37 @@ def test_an_imported_get_is_asked_for_as_what_it_does(tmp_path: Path, monkeypatc
     risks = {name: risk.word for name, _, risk in Catalog.open(tmp_path / "catalog.db").outlines("svc")}
     assert risks == {"apps.uninstall.get": "delete", "getTag": "write", "listTags": "read", "revokeKey": "admin",
                      "postFeed.get": "read"}  # fmt: skip
+
+
+WORDS = {"type": "string", "enum": ["show", "purge"]}
+
+
+@pytest.mark.promise(12)
+@pytest.mark.parametrize(
+    ("path", "own", "least"),
+    [
+        ("/vms/{id}/{action}", {"name": "action", "in": "path", "required": True, "schema": WORDS}, Risk.DELETE),
+        ("/vms/{id}", {"name": "action", "in": "query", "schema": {"const": "purge"}}, Risk.DELETE),
+        ("/vms/{id}", {"name": "action", "in": "query", "schema": {"oneOf": [{"const": "purge"}]}}, Risk.DELETE),
+        ("/vms/{id}", {"name": "actions", "in": "query", "schema": {"type": "array", "items": WORDS}}, Risk.DELETE),
+        ("/vms/{id}", {"name": "delete", "in": "query",
+                       "schema": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}}, Risk.DELETE),
+        ("/vms/{id}:purge", None, Risk.DELETE),
+        ("/vms/{id}.purge", None, Risk.DELETE),
+        ("/vms/{id}/disks:purge", None, Risk.DELETE),
+        ("/vms/{id}:search", None, Risk.READ),
+        ("/vms/{id}.json", None, Risk.READ),
+        ("/vms/{id}/{kind}", {"name": "kind", "in": "path", "required": True, "schema": WORDS}, Risk.READ),
+        ("/vms/{id}", {"name": "kinds", "in": "query", "description": "Delete events.",
+                       "schema": {"type": "array", "items": WORDS}}, Risk.READ),
+    ],
+)  # fmt: skip
+def test_what_is_done_is_seen_wherever_a_document_has_it(path: str, own: Any, least: Risk) -> None:
+    """Though it is called a read, and says that it is one."""
+    id = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    get = {"operationId": "getVm", "summary": "Get it", "parameters": [id, *([own] if own else ())]}
+    made, _ = read_document(document({path: {"get": get}}), "svc", "svc.json", "")
+    assert made is not None and [method.risk for method in made.methods] == [least]
 
 
 @pytest.mark.parametrize(

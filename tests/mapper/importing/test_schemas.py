@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mapper.importing.google_schemas import bounded, converted
+from mapper.importing.google_schemas import bounded, converted, searched
 from mapper.importing.import_report import BadPart
 from mapper.json_schema import problem
 from tests.support.pace import pace
@@ -101,6 +101,13 @@ DROPPED = [
     "[",
     "(?P<x>a)(?(x)b|c)",
 ]
+
+
+@pytest.mark.parametrize("pattern", ["a{0,20}a{0,20}a{0,20}b", "[^b]{0,60}[^b]{0,60}b"])
+def test_a_pattern_that_may_begin_anywhere_has_few_ways(pattern: str) -> None:
+    """At each of a text's 200,000 letters it would try all of them."""
+    assert searched(pattern) == "" and searched(f"^{pattern}") == f"^{pattern}"
+    assert searched("[0-9]{1,3}-[a-z]{1,63}") != ""
 
 
 @pytest.mark.parametrize(("pattern", "made"), KEPT)
