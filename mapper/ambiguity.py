@@ -5,7 +5,10 @@ well be right and still leaves open what would be done, or under which scope:
 
 * another reading stands close behind and needs other scopes;
 * an argument with a few values decides which scope is least, and as it stands it takes more than another value would;
-* the request goes on to something else, which the reading doesn't serve;
+* the request goes on to something else, which the reading doesn't serve, or says when, whether or but for what it is
+  to be done, or that it isn't: no call has a place for that;
+* it names a part of a thing, and the reading does away with the whole;
+* it names a time that isn't read here, or not as that;
 * the call changes something, and says nothing of what to change; or it only looks, where a change is what is asked for.
 
 None of it is about one service. Each gives a sentence for the person.
@@ -14,10 +17,11 @@ None of it is about one service. Each gives a sentence for the person.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from mapper import dates
 from mapper.catalog import Catalog
 from mapper.least_scopes import least_scopes, narrower
 from mapper.ranking import lexicon
@@ -37,9 +41,25 @@ _CONTENT = frozenset({"body", "whole", "mail"})  # places of arguments
 _CHANGES = re.compile(r"(?:batch_?)?(?:[Uu]pdate|[Pp]atch|[Mm]odify|[Ss]et|[Cc]hange|[Ee]dit)(?![a-z])")
 
 _QUESTION = re.compile(
-    r"\W*(?:what|which|who|whose|whom|when|where|why|how|is|are|was|were|do|does|did|has|have|am)(?:['’]?s)?\b",
+    r"\W*(?:(?:what|which|who|whose|whom|when|where|why|how|is|are|was|were|do|does|did|has|have|am)(?:['’]?s)?\b"
+    r"|(?:can|could|may|might|must|shall|should|will|would)\s+(?:he|i|it|she|they|this|we)\b)",
     re.IGNORECASE,
 )
+_POLITELY = re.compile(r"\W*(?:please\b|pls\b|(?:can|could|will|would|won['’]?t)\s+\w+\b)", re.IGNORECASE)
+# What no call has a place for: that it isn't to be done, whether and when it is, and what it isn't done to.
+_QUALIFIED = re.compile(
+    r"\A\W*(?:(?:hey|just|kindly|no|ok|okay|please|pls|so|well)\W+)*(?:do\s+not|don['’]?t|never)\b"
+    r"|(?<![\w./#@-])(?:(?:abort|avoid|cancel|prevent)\s+(?:clos|delet|merg|mov|post|publish|remov|send|shar)ing|after"
+    r"|apart\s+from|as\s+soon\s+as|before|but\s+not|daily|each\s+time|except(?:ing)?|excluding|hourly|if"
+    r"|in\s+case\s+(?:he|i|it|of|she|somebody|someone|that|the|there|they|we|you)|instead\s+of|later|monthly"
+    r"|once\s+(?!again\b|more\b)\w+|other\s+than|rather\s+than|till|twice|unless|until|weekly|when(?:ever)?|while"
+    r"|with\s+(?:(?:an?|the)\s+)?(?:assignee|attachments?|body|description|labels?|milestone)(?=\s+[\w@])"
+    r"|without|(?:all|any|every)(?:body|one|thing)?\s+but|in\s+(?:an?|one|two|three|a\s+few)\s+"
+    r"(?:second|minute|hour|day|week|month)s?|every\s+(?:\d+|second|minute|hour|day|week|month|morning|evening|night)"
+    r"|(?:this|next)\s+(?:morning|afternoon|evening|night|week|weekend|month))(?![\w./@-])|,\s*not\s",
+    re.IGNORECASE,
+)
+_PART_OF = re.compile(r"\b(?:from|in|inside|of|on|within)\b", re.IGNORECASE)
 _OPEN_TEXT = """
 call check copy end export fetch find get issue let like list log new open plan power print pull put rate read run save
 say show start tell test
@@ -47,12 +67,12 @@ say show start tell test
 _LOOKS = frozenset(("browse", "count", "describe", "display", "find", "inspect", "list", "look", "show", "view"))
 _ON = r"(?:and\s+then|then|after\s+that|afterwards|and\s+also|and|also|plus)"
 _VERBS_TEXT = """
-add allow answer append archive assign attach block book call cancel change check clear close copy create cut delete
-deliver disable download drop edit email empty enable export fetch file find fix forward get give grant hide import
-insert invite label leave let list lock mail make mark merge message move mute notify open pause pin post print publish
-pull push put read rebuild reject remove rename reopen replace reply reset restart restore resume revoke run save say
-schedule send set share show shut sort start stop submit suspend switch take tell trash turn unlock unpin update upload
-wipe write
+add allow answer append archive assign attach ban block book call cancel change check clear close copy create cut
+delete deliver disable download drop edit email empty enable export fetch file find fix forward get give grant hide
+import insert invite kick label leave let list lock mail make mark merge message move mute notify open pause pin post
+print publish pull push put read rebuild reject remove rename reopen replace reply reset restart restore resume revoke
+run save say schedule send set share show shut sort start stop submit suspend switch take tell trash turn unlock unpin
+update upload wipe write
 """
 _VERBS = frozenset(_VERBS_TEXT.split())
 _OPEN = frozenset(_OPEN_TEXT.split())  # these may mean looking, or be no verbs: "open it", "log of today"
@@ -82,7 +102,7 @@ def doubts(
     `phrase` is the request without what somebody wants said, `words` are all of it.
     """
     found = []
-    if len(calls) == 1 and goes_on(phrase):
+    if goes_on(phrase) and all(catalog.method(call.id).risk is Risk.READ for call in calls[:-1]):
         found.append(f"{method.id} would do a part of this; what comes after it is for another call.")
     if any(changes_nothing(catalog.method(call.id), call) for call in calls):
         found.append(f"{method.id} would change something, but the request doesn't give what.")
@@ -90,6 +110,12 @@ def doubts(
         found.append(f"{method.id} only looks, and a change seems to be asked for.")
     if method.risk is not Risk.READ and (asks(phrase) or _first(phrase) in _LOOKS):
         found.append(f"{method.id} may change something, and a question was asked.")
+    if method.risk is not Risk.READ and (word := qualified(phrase)):
+        found.append(f"The request says {word!r}, which {method.id} doesn't take into account.")
+    if method.risk >= Risk.DELETE and of_a_part(method, phrase):
+        found.append(f"{method.id} does away with the whole, and the request names a part of it.")
+    if _takes_times(method) and (time := dates.unread(phrase)):
+        found.append(f"{method.id} takes times, and {time!r} isn't read here. Give the dates, like 2026-05-01.")
     mine = _least(catalog, calls, words)
     close = [
         rival for rival in rivals
@@ -154,13 +180,45 @@ def goes_on(phrase: str) -> bool:
 
 
 def asks(words: str) -> bool:
-    """Whether the request is a question about how things are."""
-    return _QUESTION.match(words) is not None
+    """Whether the request is a question about how things are, or whether to do something."""
+    return _QUESTION.match(words) is not None or (words.endswith("?") and _POLITELY.match(words) is None)
+
+
+def qualified(phrase: str) -> str:
+    """The words that say that it isn't to be done, when or whether it is, or what it leaves out; "" without any."""
+    found = _QUALIFIED.search(phrase)
+    return found[0].strip(" ,").lower() if found else ""
+
+
+def of_a_part(method: Method, phrase: str) -> bool:
+    """Whether what the method does away with is only what the thing named first is in: "the pins of the channel"."""
+    *path, last = method.name.split(".")
+    nouns = _stems(path[-1]) if path else _stems(last)[1:]
+    at = _PART_OF.search(phrase)
+    if at is None or len(nouns) != 1:
+        return False
+    part, whole = (
+        {stem(word) for word in re.findall(r"(?<![\w/@.-])[a-z]+(?![\w/@.-])", words.lower())} - STOP
+        for words in (phrase[: at.start()], phrase[at.end() :])
+    )
+    return _among(nouns[0], whole) and not _among(nouns[0], part) and len(part) > 1  # beside the verb
+
+
+def _among(noun: str, words: Collection[str]) -> bool:
+    """Whether one of the words is the noun, or one is short for the other ("repo")."""
+    return any(noun.startswith(word) or word.startswith(noun) for word in words if len(word) > 2)
 
 
 def asks_for_change(phrase: str) -> bool:
     """Whether the request begins with a verb for changing something."""
     return _first(phrase) in _changing() or _AGAIN.match(phrase) is not None
+
+
+def _takes_times(method: Method) -> bool:
+    return any(
+        schema.get("format") in ("date-time", "google-datetime", "date")
+        for schema in method.parameters.get("properties", {}).values()
+    )
 
 
 def _first(phrase: str) -> str:

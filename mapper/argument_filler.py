@@ -41,6 +41,12 @@ _OWN = re.compile(
 )
 _ID = r"(?=[\w.:@~%+-]{0,100}[\d_])[A-Za-z0-9][\w.:@~%+-]{0,100}[A-Za-z0-9_=-]"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.~%+-]{0,80}"
+_COPIES = ("cc", "bcc")
+_TOGETHER = re.compile(r"\s*(?:[,;&+]\s*)?(?:and\s+)?(?:also\s+)?(?:to\s+)?", re.IGNORECASE)
+_LEADS = re.compile(
+    r"\b(about|bcc|but|by|cc|except|from|not|of|regarding|than|without)(?:\s+to)?\W{0,3}\Z", re.IGNORECASE
+)
+_OWNS = re.compile(r"['’]s\b|\s+(?:as|in|on)\s+(?:the\s+)?b?cc\b|\s*\(b?cc\b", re.IGNORECASE)
 _SEGMENT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)/\[\^/\]\+")
 _NOT_NAMES = """
 the a an this that my our your slack public private new each every which some any to in of for on from general-purpose
@@ -125,7 +131,7 @@ class Filler:
     def _by_format(self, name: str, schema: Mapping[str, Any], required: bool) -> Any:
         kind = schema.get("format", "")
         if schema.get("type") == "array":
-            return self._several(schema)
+            return self._several(name, schema)
         if "enum" in schema:
             return self._choice(schema["enum"], required)
         if "x-lookup" in schema and not any(slot.kind == kind for slot in self._left):
@@ -271,7 +277,7 @@ class Filler:
                 return slot.value
         return None
 
-    def _several(self, schema: Mapping[str, Any]) -> list[str] | None:
+    def _several(self, name: str, schema: Mapping[str, Any]) -> list[str] | None:
         kind = schema.get("items", {}).get("format", "")
         if kind in SAYABLE:
             values = [said.text for said in self._said if said.role in SAYABLE[kind]]
@@ -279,7 +285,9 @@ class Filler:
             values = [part.strip() for value in values for part in value.split(",") if part.strip()]
         elif kind:
             values = [slot.value for slot in self._left if slot.kind == kind]
-            self._left = [slot for slot in self._left if slot.kind != kind]
+            if kind == "email":
+                values = _addressed(self._found.phrase, values, name.lower())
+            self._left = [slot for slot in self._left if slot.kind != kind or slot.value not in values]
         else:
             values = []
         return values or None
@@ -295,9 +303,14 @@ class Filler:
         return None
 
     def _choice(self, choices: Sequence[Any], required: bool) -> Any:
-        words = set(re.findall(r"[a-z_-]+", self._found.rest.lower()))
+        rest = self._found.rest.lower()
+        words = set(re.findall(r"[a-z_-]+", rest))
         if not required:  # "merge" asks for the method that merges, not for a way to merge
             words -= set(re.findall(r"[a-z]+", self._method.name.lower()))
+        for choice in (str(each).lower() for each in choices):
+            parts = re.split("[_-]", choice)  # "not planned"
+            if f" {' '.join(parts)} " in f" {rest} " and words.issuperset(parts):
+                words.add(choice)
         return next((choice for choice in choices if isinstance(choice, str) and choice.lower() in words), None)
 
     def _looked_up(self, lookup: Mapping[str, str]) -> dict[str, Any] | None:
@@ -319,6 +332,25 @@ class Filler:
         match = re.search(r"\b(?:the\s+)?([a-z0-9_-]{2,40})\s+channel\b", self._found.rest, re.IGNORECASE)
         word = match[1].lower() if match else ""
         return f"#{word}" if word and word not in _NO_NAMES else None
+
+
+def _addressed(phrase: str, values: Sequence[str], name: str) -> list[str]:
+    """Of these addresses those that stand together where `name` gets its own: an address that something is about,
+    comes from or isn't for gets nothing."""
+    found: list[str] = []
+    end = 0
+    for value in values:
+        start = phrase.find(value, end)
+        if start < 0:
+            return []
+        before, end = phrase[end:start], start + len(value)
+        if found and _TOGETHER.fullmatch(before) is None:
+            break
+        lead = _LEADS.search(before)
+        told = lead[1].lower() if lead else ""
+        if _OWNS.match(phrase, end) is None and (found or told == name or (not told and name not in _COPIES)):
+            found.append(value)
+    return found
 
 
 @lru_cache(4000)

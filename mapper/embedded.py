@@ -188,7 +188,7 @@ class EmbeddedProposer:
         if named.absent:
             return (), {}
         ranked = self._within(found.phrase, named, connected, explain)
-        readings, signs = self._read_all(ranked, found, now or datetime.now().astimezone())
+        readings, signs = self._read_all(ranked, found, now or datetime.now(dates.LOCAL))
         kept = narrowed(readings, found)
         return kept, signs if kept else {}
 

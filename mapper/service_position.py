@@ -2,8 +2,8 @@
 
 Rules: only the request's own words are looked at, never what is quoted, an address or a channel. After "via", "using",
 "with my … account", "use … to" and before a colon a name is a service's, whatever comes before. After "on", "in", "at",
-"to", "into" and "from" it may as well be a place, a person or a folder: such a name is a service's only where no value
-of the calls holds it. What a mail is about, mentions or came from is no service.
+"to", "into", "from", "by" and "of" it may as well be a place, a person or a folder: such a name is a service's only
+where no value of the calls holds it. What a mail is about, mentions or came from is no service.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from policies.actions import Call
 from policies.jsonvalue import JsonValue
 
-_OWN = r"(?:(?:my|our|the|an?)\s+)?(?:\w+['’]s\s+)?"
+_KIND = r"(?:(?:business|company|new|old|other|own|personal|private|school|work)\s+)?"
+_OWN = rf"(?:(?:my|our|the|an?)\s+)?(?:\w+['’]s\s+)?{_KIND}"
 _NAME = r"([A-Za-z][\w+-]*(?:\.[A-Za-z][\w-]*)*(?:\s+(?-i:[A-Z])[\w+-]*(?:\.[a-z]+)*)?)"
 _ITS = r"(?:accounts?|apps?|inbox|mailbox|workspace|server|instance|login|address)"
 _ENDS = (
@@ -33,7 +34,7 @@ _PLAINLY = tuple(
         rf"\bwith\s+{_NAME}\s*$",
     )
 )
-_PERHAPS = re.compile(rf"\b(?:on|in|at|to|into|from|by)\s+{_OWN}{_NAME}{_ENDS}", re.IGNORECASE)
+_PERHAPS = re.compile(rf"\b(?:on|in|at|to|into|from|by|of)\s+{_OWN}{_NAME}{_ENDS}", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|«[^«»]*»|(?<!\w)'[^']+'(?!\w)|`[^`]*`")
 _MARKED = re.compile(r"https?://\S+|\S*[@#/]\S*|\S*\d\S*")
 _ABOUT = re.compile(
@@ -53,7 +54,7 @@ MEANS = frozenset(_MEANS_TEXT.split())
 """Ordinary words for what something is done by, none of which is a service's name."""
 
 _BARE = re.compile(r"\b(?:via|using|use)\s+\Z", re.IGNORECASE)
-_ON = re.compile(r"\bon\s+(?:my\s+)?\Z", re.IGNORECASE)
+_ON = re.compile(rf"\bon\s+(?:my\s+)?{_KIND}\Z", re.IGNORECASE)
 _FILE = re.compile(
     r".+\.(?:csv|docx?|gif|html?|ics|jpe?g|js|json|md|mp[34]|pdf|png|pptx?|py|sh|sql|txt|xlsx?|xml|ya?ml|zip)"
 )

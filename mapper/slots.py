@@ -205,6 +205,7 @@ def _leads(services: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
     thing = rf"{article}(?:(?:{services})\s+)?(?:{noun}\s*)?{_PLACE}"
     stop = (
         rf"(?=\s+(?:in|on|to|at|into|from|for|of)\s+(?:{thing}|{article}(?:{services})\b)"
+        r"|\s+(?:and\s+)?with\s+(?:the\s+)?(?:body|description)\s"
         r"|\s*,\s*(?:in|on|to|with)\s|\s*$)"
     )
     itself = r"(?!(?:a|an|the|my|me|this)\s+(?:\w+\s+)?(?:message|msg|note|comment|reply|answer)\b)"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mapper import folders, programs
@@ -58,6 +59,7 @@ async def propose(
     known = {name: catalog.service(name) for name in dict.fromkeys(each.partition("/")[0] for each in services)}
     methods = listed(catalog, known, text)
     readings: dict[str, Program] = {}
+    shortest: dict[Program, Program] = {}  # of each reading: what it does besides, or how often, no vote was about
 
     def check(said: Program) -> Program:
         """The first program of the same reading. Raises InvalidInput for one that isn't a program."""
@@ -67,10 +69,16 @@ async def propose(
         language: Language = "python" if said.language == "python" else "shell"
         found = find(language, said.code, catalog, services)
         key = reading(found) or f"{normal.language}\0{normal.code}"
-        return readings.setdefault(key, Program(code=said.code, language=normal.language))
+        program = Program(code=said.code, language=normal.language)
+        first = readings.setdefault(key, program)
+        shortest[first] = min(shortest.get(first, program), program, key=lambda each: (len(each.code), each.code))
+        return first
 
-    return await programs.choose(
+    choice = await programs.choose(
         model, plan, experience, lambda mode: request(text, known, services, methods, mode), folders.read, check
+    )
+    return replace(
+        choice, candidates=tuple(replace(each, program=shortest[each.program]) for each in choice.candidates)
     )
 
 

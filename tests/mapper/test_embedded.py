@@ -243,3 +243,72 @@ def test_the_name_of_the_thing_is_not_what_is_said(request_: str, said: str) -> 
 )
 def test_a_message_without_words_is_not_sent(request_: str) -> None:
     assert not PROPOSER.propose(request_).sure
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        # It isn't to be done, perhaps isn't, or not now.
+        'don\'t post "hello" in #general on slack',
+        'never post "hello" in #general on slack',
+        "dont delete repo acme/site",
+        "should I merge pull request 7 of acme/site?",
+        "delete repo acme/site?",
+        "delete repo acme/site when the migration is done",
+        'post "hi" in #ops in an hour',
+        "clear my calendar this afternoon",
+        # It isn't to be done to all, or to something else.
+        "kick everyone but @ann:example.org from #room:example.org",
+        "delete the wiki of the repository acme/site",
+        "delete the pins of discord channel 41771983423143937",
+        "delete all messages in discord channel 41771983423143937",
+        # It is to be done by another service.
+        'email ann@example.com "hi" from my work outlook',
+        "lock issue 5 in acme/site of codeberg.org",
+        # Something else is to be done as well.
+        'open an issue in acme/site titled "Door squeaks" with the label bug',
+        "kick @ann:example.org from #room:example.org and ban them",
+        # A time that isn't read, or not as that.
+        "what's on my calendar next week",
+        "what's on my calendar after Friday",
+    ],
+)
+def test_what_no_call_has_a_place_for_is_asked_about(words: str) -> None:
+    assert not PROPOSER.propose(words).sure
+
+
+@pytest.mark.parametrize("words", ["can you delete repo acme/site?", "what's on my calendar next Friday"])
+def test_what_is_said_plainly_is_not(words: str) -> None:
+    assert PROPOSER.propose(words).sure
+
+
+@pytest.mark.parametrize(
+    ("words", "to", "others"),
+    [
+        ("send an email to a@x.org, b@x.org and c@x.org saying hi", ["a@x.org", "b@x.org", "c@x.org"], {}),
+        ("send an email to a@x.org bcc b@x.org saying hi", ["a@x.org"], {"bcc": ["b@x.org"]}),
+        ('email a@x.org "hi" and cc b@x.org, c@x.org', ["a@x.org"], {"cc": ["b@x.org", "c@x.org"]}),
+        ('email a@x.org about b@x.org "he is late"', ["a@x.org"], None),
+        ('email a@x.org but not b@x.org "see you"', ["a@x.org"], None),
+        ('email a@x.org, b@x.org in bcc, "see you"', ["a@x.org"], None),
+        ("send an email from b@x.org to a@x.org saying hi", ["a@x.org"], None),
+    ],
+)
+def test_an_address_gets_only_what_is_for_it(words: str, to: list[str], others: dict[str, list[str]] | None) -> None:
+    """`others` None: there is one that the mail has no place for, so it isn't sent unasked."""
+    proposed = PROPOSER.propose(words)
+    made = dict(proposed.readings[0].calls[0].arguments)
+    assert made["to"] == to and {name: made[name] for name in ("cc", "bcc") if name in made} == (others or {})
+    assert others is not None or not proposed.sure
+
+
+def test_a_title_ends_where_the_body_begins() -> None:
+    call = (
+        PROPOSER.propose("open an issue in acme/site titled Door squeaks with the body it hurts").readings[0].calls[0]
+    )
+    assert (call.arguments["title"], call.arguments["body"]) == ("Door squeaks", "it hurts")
+
+
+def test_a_value_of_several_words_is_taken() -> None:
+    call = PROPOSER.propose("close issue 12 in acme/site as not planned").readings[0].calls[0]
+    assert call.arguments["state_reason"] == "not_planned"

@@ -45,6 +45,13 @@ async def test_programs_that_make_the_same_calls_are_one_reading() -> None:
     assert choice.candidates[0].program.code == ONE and choice.candidates[0].program.language == "python"
 
 
+async def test_one_odd_program_of_a_reading_is_not_the_one_that_runs() -> None:
+    often = ONE.replace("requests.post", "for _ in range(1000):\n    requests.post")
+    choice = await proposed([answered(often), answered(ONE), answered(SAME)])
+    (candidate,) = choice.candidates
+    assert candidate.votes == 3 and candidate.program.code == ONE
+
+
 async def test_a_program_that_is_none_is_rejected_and_nothing_is_nothing() -> None:
     choice = await proposed([answered("def ("), answered(""), answered("curl -s x", "cobol")])
     assert not choice.candidates and choice.nothing == 1 and len(choice.rejected) == 2
