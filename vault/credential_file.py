@@ -31,7 +31,8 @@ GOOGLE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
 STAND_IN = "goex"  # stands where a file has a secret that only the daemon needs
 
-_MARK = re.compile(r"\[\[secret:(.*?)\]\]", re.DOTALL)
+# Not beyond where the next one begins: each unclosed one would be looked for to the end of the file.
+_MARK = re.compile(r"\[\[secret:((?:(?!\[\[secret:).)*?)\]\]", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,79}")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{0,79}")
 _SIGNING = re.compile(r"aws_secret_access_key|AccountKey=|hmac_secret|consumer_secret", re.IGNORECASE)

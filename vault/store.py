@@ -13,6 +13,7 @@ one row and runs no Argon2id.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import os
@@ -29,7 +30,7 @@ from vault.aead import Random
 from vault.backup import Kept, restore
 from vault.credential_file import token_of
 from vault.database import DatabaseSecret
-from vault.errors import AccountExists
+from vault.errors import AccountExists, RecordAltered
 from vault.key_maintenance import Clock, utc_now
 from vault.keys import Cost, KeyedBy, Protector
 from vault.lease import Lease
@@ -208,8 +209,8 @@ class Vault(Renewing):
             )
 
     def records(self) -> tuple[Record, ...]:
-        """Every account, by service and name. Sealed, nothing of it is proven (`Record.verified`); unsealed, altered
-        records are left out: `damage` names them."""
+        """Every account, by service and name. Sealed, nothing of it is proven (`Record.verified`). Altered records are
+        left out, sealed those that make no sense: `damage` names them, once it is unsealed."""
         with self._lock:
             now = self._unsealed
             if now is None:
@@ -295,4 +296,8 @@ class Vault(Renewing):
             rows = read_rows(file)
         finally:
             file.close()
-        return by_name([SealedRecord.from_row(row).show(last_used=None, verified=False) for row in rows.values()])
+        found = []
+        for row in rows.values():
+            with contextlib.suppress(RecordAltered):
+                found.append(SealedRecord.from_row(row).show(last_used=None, verified=False))
+        return by_name(found)

@@ -21,6 +21,11 @@ PassphraseFd = Annotated[
     int, typer.Option("--passphrase-fd", metavar="N", help="Read passphrases from descriptor N, a line each.")
 ]
 
+_OPEN_TO_ALL = (
+    "While the keyring is unlocked, any program of your user may ask it for the vault's key. "
+    "Where agents run as your user, use --passphrase."
+)
+
 
 def say_status(out: Output, reply: pb.VaultStatus) -> None:
     out.message(reply)
@@ -36,7 +41,7 @@ def chosen_key(out: Output, keyring: bool, passphrase: bool) -> Literal["keyring
     """Who keeps a new vault's key: who was named, else the system's keyring where it can. Raises Unavailable where it
     was named and can't."""
     if keyring:
-        require_keyring()
+        require_keyring(out)
         return "keyring"
     if passphrase:
         return "passphrase"
@@ -45,14 +50,18 @@ def chosen_key(out: Output, keyring: bool, passphrase: bool) -> Literal["keyring
     found = look()
     if not found.ok:
         out.progress(f"No keyring that can be used, so a passphrase keys the vault. {found.says}")
-    return "keyring" if found.ok else "passphrase"
+        return "passphrase"
+    out.progress(_OPEN_TO_ALL)
+    return "keyring"
 
 
-def require_keyring() -> None:
-    """Raise Unavailable where the system's keyring can't keep a key, before a passphrase is typed for it."""
+def require_keyring(out: Output) -> None:
+    """Raise Unavailable where the system's keyring can't keep a key, before a passphrase is typed for it; else say who
+    may have the key then."""
     from goex.cli.doctor import keyring
     from policies.errors import Unavailable
 
     found = keyring()
     if not found.ok:
         raise Unavailable(found.says, next_step=found.mend)
+    out.progress(_OPEN_TO_ALL)

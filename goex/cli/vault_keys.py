@@ -49,7 +49,7 @@ def rotate(
     with connect(out) as client:
         before = require_open(client, out).keyed_by
         if keyring:
-            require_keyring()
+            require_keyring(out)
         _rotate(
             out,
             client,

@@ -7,7 +7,7 @@ send the credential elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +16,7 @@ from goex.daemon.person_context import PersonContext
 from goex.journal.states import State
 from policies.accounts import Account, Origin
 from policies.databases import SERVICE
-from policies.errors import InvalidInput
+from policies.errors import GoexError, InvalidInput
 from vault.errors import AccountExists, NoAccount, RecordAltered, nothing_to_remove, pasteable
 from vault.record import Record
 
@@ -146,3 +146,19 @@ def end_moved(person: PersonContext, account: Account, by: str) -> None:
     there = known(person, account.service, account.name)
     if there is not None and there.base_url != account.base_url:
         end_grants(person, account.service, account.name, by, "its account leads elsewhere now")
+
+
+def places(person: PersonContext) -> dict[tuple[str, str], str]:
+    """Where each account is; none where the vault can't be read."""
+    with suppress(GoexError):
+        return {(one.account.service, one.account.name): one.account.base_url for one in records(person)}
+    return {}
+
+
+def end_left(person: PersonContext, before: Mapping[tuple[str, str], str], by: str) -> None:
+    """Revoke what was granted on accounts that a restored backup doesn't have, or has at another place than where they
+    were `before`."""
+    now = places(person)
+    for (service, name), place in before.items():
+        if now.get((service, name)) != place:
+            end_grants(person, service, name, by, "the restored backup has its account elsewhere, or not at all")

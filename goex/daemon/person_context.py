@@ -4,7 +4,8 @@ Rules: whatever lets more happen (approving a write, a standing grant, an agent,
 approval passphrase, given with the call or a few minutes ago on the same terminal; or polkit's yes in its stead or
 beside it, as config.toml says; or a passkey's assertion over exactly this call. Where passkeys are required only the
 last counts, and any other call is confirmed by one before it is let through. At the public page only a passkey shows
-presence, whatever config.toml says. What lets less happen needs none.
+presence, whatever config.toml says. What hands out the vault's keys needs presence of its own: what was shown for
+something else would last for good with it. What lets less happen needs none.
 """
 
 from __future__ import annotations
@@ -87,21 +88,22 @@ class PersonContext:
         what: str,
         *,
         waits: bool = True,
+        lately: bool = True,
         instead: Mapping[str, object] | None = None,
     ) -> Peer:
-        """Raises PresenceDue, or PasskeyDue, unless the person showed themselves here, now or lately; first of all what
-        the vault is short of, which no passphrase helps. `waits`: a passkey can confirm this call by itself; then
-        `instead` is as `WaitingCalls.require` takes it."""
+        """Raises PresenceDue, or PasskeyDue, unless the person showed themselves here, now or (where that suffices)
+        `lately`; first of all what the vault is short of, which no passphrase helps. `waits`: a passkey can confirm
+        this call by itself; then `instead` is as `WaitingCalls.require` takes it."""
         peer = self._here(context)
         if self.passkeys.required or peer.away:
-            if self.presence.holds(peer):
+            if lately and self.presence.holds(peer):
                 return peer
             if not waits:
                 raise PasskeyDue(what)
             self.waiting.require(peer, what, *current_call(), instead)
             await self.confirm(peer, what)
             return peer
-        peer = await self.present_with_passphrase(context, passphrase, what)
+        peer = await self.present_with_passphrase(context, passphrase, what, lately=lately)
         if self.passkeys.required:  # the first one was registered meanwhile
             raise PasskeyDue(what)
         return peer
@@ -115,7 +117,7 @@ class PersonContext:
         await self.confirm(peer, what)
         return peer, shown
 
-    async def present_with_passphrase(self, context: Any, passphrase: str, what: str) -> Peer:
+    async def present_with_passphrase(self, context: Any, passphrase: str, what: str, *, lately: bool = True) -> Peer:
         """As `present`, where the approval passphrase (or polkit) is what counts, whatever config.toml says. Where
         passkeys are required it counts for this call alone."""
         peer = self._here(context)
@@ -124,7 +126,7 @@ class PersonContext:
         if passphrase:
             await self.check_passphrase(passphrase)
             await self.confirm(peer, what)
-        elif self.presence.holds(peer):
+        elif lately and self.presence.holds(peer):
             return peer
         elif self.polkit.mode != "instead" or not await self.polkit.allows(peer):
             raise PresenceDue(f"{what} needs your approval passphrase.", next_step="Type it when you are asked.")

@@ -45,7 +45,8 @@ async def tools_of(
         core.journal.append(f"server-{kind}", facts={**facts, **what})
 
     note("asked", {})
-    lease = await broker.lease(*key, action_id=id, expires=core.clock() + timedelta(seconds=_SECONDS), scopes=())
+    expires = core.clock() + timedelta(seconds=_SECONDS)
+    lease = await broker.lease(*key, action_id=id, expires=expires, scopes=())
     context = Context(
         action_id=id,
         agent=PERSON,
@@ -57,7 +58,10 @@ async def tools_of(
         progress=lambda text: None,
         output=lambda stream, data: None,
     )
-    return await runtime.look(service.name, context)
+    try:
+        return await runtime.look(service.name, context)
+    finally:
+        person.vault_state.end_leases(id)
 
 
 def agreed(account: Account, marks: Iterable[str]) -> Account:

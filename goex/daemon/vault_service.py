@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from goex.daemon import backup_file, rollback
+from goex.daemon.entries import end_left, places
 from goex.daemon.person_context import PersonCalls, PersonContext, PresenceDue
 from goex.daemon.person_threads import in_thread
 from goex.daemon.rpc_context import streaming, unary
@@ -35,7 +36,8 @@ class VaultService(PersonCalls, rpc.VaultServicer):
 
     @streaming
     async def Rotate(self, request: vpb.RotateRequest, context: Any) -> AsyncIterator[vpb.RotateStep]:
-        peer = await self._person.present(context, request.approval_passphrase, "Rotating the vault's keys")
+        what = "Rotating the vault's keys"
+        peer = await self._person.present(context, request.approval_passphrase, what, lately=False)
         steps: asyncio.Queue[vpb.RotateStep | None] = asyncio.Queue()
         task = asyncio.create_task(self._rotate(request, peer, steps))
         self._rotating.add(task)  # it goes on when the person leaves
@@ -90,7 +92,8 @@ class VaultService(PersonCalls, rpc.VaultServicer):
 
     @unary
     async def Backup(self, request: vpb.BackupRequest, context: Any) -> vpb.BackupReply:
-        peer = await self._person.present(context, request.approval_passphrase, "A backup of the vault")
+        what = "A backup of the vault"
+        peer = await self._person.present(context, request.approval_passphrase, what, lately=False)
         passphrase = Secret(request.passphrase)
         vault = self._person.vault_state.vault
         data = await in_thread(vault.backup, passphrase)
@@ -127,6 +130,7 @@ class VaultService(PersonCalls, rpc.VaultServicer):
                 next_step="Stop the daemon, move the whole state folder away, then restore into a new one.",
             )
         # The backup is proven, and so is the person: from here on something changes.
+        before = places(self._person)
         aside = await vault_state.restore(
             kept,
             keyed_by=request.keyed_by,
@@ -136,6 +140,7 @@ class VaultService(PersonCalls, rpc.VaultServicer):
             seal=lambda: self._person.daemon.seal(peer.describe()),
         )
         self._person.presence.forget()
+        end_left(self._person, before, peer.describe())
         return vpb.RestoreReply(
             vault=vault_status(vault_state.vault), made=kept.made.isoformat(), kept_aside=str(aside or "")
         )
@@ -143,7 +148,8 @@ class VaultService(PersonCalls, rpc.VaultServicer):
     async def _present_for(self, kept: Kept, passphrase: str, context: Any, instead: Mapping[str, object]) -> None:
         """Presence before this vault while it can say so, else before the backup."""
         if self._person.vault_state.state == "unsealed":
-            await self._person.present(context, passphrase, "Restoring a backup over this vault", instead=instead)
+            what = "Restoring a backup over this vault"
+            await self._person.present(context, passphrase, what, lately=False, instead=instead)
             return
         if not passphrase:
             raise PresenceDue(

@@ -242,7 +242,7 @@ def test_a_header_that_somebody_rewrote_opens_nothing(backup: bytes) -> None:
         open_backup(resealed(rebuilt), Secret(BACKUP))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=400), st.booleans())
 def test_no_bytes_do_worse_than_an_error(data: bytes, magic: bool) -> None:
     with pytest.raises((BackupBroken, BackupTooNew)):

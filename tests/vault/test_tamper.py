@@ -161,6 +161,15 @@ def test_a_deleted_row_is_noticed_and_no_other_account_taken(filled: Path) -> No
         vault.resolve("slack")
 
 
+def test_sealed_a_row_that_makes_no_sense_hides_no_other(filled: Path) -> None:
+    with database(filled) as connection:
+        connection.execute("UPDATE records SET origins = 'nonsense' WHERE name = 'work'")
+    vault = Vault.open(filled)
+    assert [record.account.name for record in vault.records()] == ["home"]
+    (damage,) = vault.unlock(protector())
+    assert damage.names("slack", "work")
+
+
 def test_an_altered_record_can_be_put_again_or_removed(filled: Path) -> None:
     with database(filled) as connection:
         connection.execute("UPDATE records SET service = 'evil'")

@@ -3,7 +3,8 @@
 Rules: PKCE by S256, always. One answer is taken, and only with this login's state: another state, or a second answer,
 neither ends the login nor wins it. Where the server promises its name in the answer (RFC 9207) it must be there, and
 wherever it is there it must be the right one, before the code is sent anywhere: so one server can't have another's
-code sent to itself. With openid, a nonce is bound in and the ID token checked. Nothing is stored here.
+code sent to itself. Of a server whose name nobody gave it must at least be of the origin that the code goes to. With
+openid, a nonce is bound in and the ID token checked. Nothing is stored here.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlsplit
 
+from policies.accounts import Origin
 from policies.errors import GoexError, InvalidInput, Unavailable
 from vault.oauth import idtoken
 from vault.oauth.errors import (
@@ -287,6 +289,13 @@ class CodeLogin:
                 f"The answer to a login at {quoted(issuer)} {what}.",
                 next_step="Nothing was sent. Don't log in there again before you know why.",
             ), _MIXED
+        if "iss" in said and not issuer and not _at_one_origin(said["iss"], self._provider.token_endpoint):
+            return MixUp(
+                f"The answer is of {quoted(said['iss'])}, and its code would go to "
+                f"{quoted(self._provider.token_endpoint)}.",
+                next_step="Nothing was sent. If the first is your provider's own name, give it: --issuer URL; if not, "
+                "don't log in there again.",
+            ), _MIXED
         if "error" in said:
             return _denied(said, [self._state, self._nonce]), _DENIED
         if not _CODE.fullmatch(said.get("code", "")):
@@ -325,6 +334,12 @@ class CodeLogin:
             http=self._http,
             now=self._clock(),
         )
+
+
+def _at_one_origin(one: str, other: str) -> bool:
+    with contextlib.suppress(InvalidInput):
+        return Origin.parse(one) == Origin.parse(other)
+    return False
 
 
 def _read(said: Mapping[str, object], asked: frozenset[str], provider: Provider) -> TokenAnswer:

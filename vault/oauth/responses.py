@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from policies.accounts import Origin
 from policies.errors import GoexError, InvalidInput, Unsupported
 from vault.oauth.errors import AuthorizationServerBroken, quoted
 from vault.oauth.provider import check_url
@@ -102,13 +103,17 @@ def read_device(body: Mapping[str, Any], *, private: bool) -> DeviceAnswer:
     pause = body.get("interval", 5)
     if not isinstance(pause, int) or isinstance(pause, bool) or not 0 <= pause <= _LONGEST_PAUSE:
         raise _broken("doesn't say how often to ask")
+    # Google's name for it is older than the RFC's.
+    page = _page(body.get("verification_uri", body.get("verification_url")), private=private)
     complete = body.get("verification_uri_complete")
+    complete = _page(complete, private=private) if complete else ""
+    if complete and Origin.parse(complete) != Origin.parse(page):
+        complete = ""  # the person is shown the page alone, and their browser isn't led to somebody else's
     return DeviceAnswer(
         device_code=_token(body.get("device_code"), "a device code"),
         user_code=user_code,
-        # Google's name for it is older than the RFC's.
-        verification_url=_page(body.get("verification_uri", body.get("verification_url")), private=private),
-        verification_url_complete=_page(complete, private=private) if complete else "",
+        verification_url=page,
+        verification_url_complete=complete,
         expires_in=life,
         interval=max(pause, 1),
     )

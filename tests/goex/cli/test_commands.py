@@ -16,6 +16,8 @@ import pytest
 from google.protobuf.message import Message
 
 from goex.cli import doctor
+from goex.cli.output import Output
+from goex.cli.vault_app import chosen_key
 from goex.client import Client
 from goex.paths import Paths
 from goex.rpc import goex_pb2 as pb
@@ -235,6 +237,15 @@ def test_the_keyring_is_never_chosen_when_it_cant_keep_secrets(inside: Inside, f
     ran = inside("vault", "init", stdin=b"one passphrase\nanother one\n")
     assert fake.requests[0].keyed_by == "passphrase"
     assert "No keyring that can be used" in ran.err
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_who_may_have_a_keyrings_key_is_said(
+    named: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "keyring", lambda: doctor.Check(name="keyring", ok=True, says=""))
+    assert chosen_key(Output(False), named, False) == "keyring"
+    assert "any program of your user" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_vault_that_is_there_is_named_before_anything_is_typed(env: dict[str, str], fake: Fake) -> None:

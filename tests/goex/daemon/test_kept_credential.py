@@ -8,16 +8,45 @@ from typing import Any
 
 import pytest
 
+from goex.daemon.credential_broker import CredentialBroker
+from goex.daemon.server_tools import tools_of
 from goex.daemon.vault_calls import VaultCalls
 from goex.daemon.vault_state import VaultState
 from goex.rpc import goex_pb2 as pb
 from policies.accounts import Account, Origin
+from policies.errors import InvalidInput
 from runtimes.servers.definition import HOST
+from runtimes.servers.runtime import CallsRuntime
 from tests.vault.support import create
 from vault.secret import Secret
 
 OLD, NEW = Origin.parse(f"https://a.notes{HOST}"), Origin.parse(f"https://b.notes{HOST}")
 ACCOUNT = Account(service="notes", name="default", origins=(OLD,), base_url=str(OLD))
+
+
+async def test_what_is_lent_to_ask_a_server_for_its_tools_ends_with_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").mkdir(mode=0o700)
+    vault = create(tmp_path / "state" / "vault.db")
+    vault.put(ACCOUNT, Secret("first"))
+    state = VaultState(vault.path)
+    state._vault = vault
+
+    async def look(_: object, name: str, context: Any) -> Any:
+        assert [lease.action_id for lease in state.live_leases()] == [context.action_id]
+        raise InvalidInput(name)
+
+    monkeypatch.setattr(CallsRuntime, "look", look)
+    core: Any = SimpleNamespace(
+        runtimes={"calls": object.__new__(CallsRuntime)}, journal=SimpleNamespace(append=lambda *_, **__: None),
+        clock=vault._clock, vault=state,
+    )  # fmt: skip
+    person: Any = SimpleNamespace(vault_state=state, engine=SimpleNamespace(core=core))
+    peer: Any = SimpleNamespace(describe=lambda: "the person")
+    with pytest.raises(InvalidInput):
+        await tools_of(person, CredentialBroker(state), SimpleNamespace(name="notes"), peer)  # type: ignore[arg-type]
+    assert state.live_leases() == ()
 
 
 @pytest.mark.parametrize("meanwhile", ["renewed", "replaced"])

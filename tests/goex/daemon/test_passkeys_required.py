@@ -20,7 +20,7 @@ import pytest
 
 import goex.daemon
 from goex.daemon import webauthn
-from goex.daemon.person_context import PersonContext
+from goex.daemon.person_context import PersonContext, PresenceDue
 from goex.daemon.waiting_calls import PasskeyDue
 from goex.engine.peers import Peer, Presence, Terminal
 from goex.rpc import databases_pb2 as db
@@ -250,6 +250,17 @@ async def test_the_passphrase_that_accepts_a_log_is_remembered_for_nothing_else(
     person = at_a_terminal(SimpleNamespace(required=required))
     await person.present_with_passphrase(None, APPROVAL_PASSPHRASE, "Accepting the log")
     assert person.presence.holds(PEER) is not required
+
+
+@pytest.mark.promise(4)
+async def test_what_was_shown_lately_hands_out_no_keys() -> None:
+    passkeys = SimpleNamespace(required=False)
+    person = at_a_terminal(passkeys)
+    await person.present(None, APPROVAL_PASSPHRASE, "Naming an agent")
+    for passkeys.required, due in ((False, PresenceDue), (True, PasskeyDue)):
+        assert await person.present(None, "", "Naming an agent") == PEER
+        with pytest.raises(due):
+            await person.present(None, "", "A backup of the vault", waits=False, lately=False)
 
 
 @pytest.mark.promise(89)

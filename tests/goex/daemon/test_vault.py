@@ -220,7 +220,7 @@ def test_it_comes_back_on_another_machine(own: Daemon, tmp_path: Path) -> None:
         assert other.person("VerifyLog", pb.VerifyLogRequest()).good
 
 
-@pytest.mark.promise(30)
+@pytest.mark.promise(24, 30)
 def test_restoring_over_the_vault_is_noted_and_nothing_of_before_passes(own: Daemon, tmp_path: Path) -> None:
     back_up(own, tmp_path / "v.goex")
     for name in ("third", "fourth", "fifth"):  # the file goes far beyond what the backup knew
@@ -234,7 +234,13 @@ def test_restoring_over_the_vault_is_noted_and_nothing_of_before_passes(own: Dae
     for bad in ({"keyed_by": "keyring"}, {"passphrase": "short"}, {"passphrase": APPROVAL_PASSPHRASE}):
         refused(lambda bad=bad: restore(own, tmp_path / "v.goex", replace=True, **bad))
         assert status(own).vault == "unsealed"  # what can't be done isn't begun
+    own.add_agent("scout")
+    reads = [pb.Allowance(service="slack", method="conversations.history", account=name) for name in ("home", "third")]
+    task = pb.Task(title="Read", allows=reads, agent="scout")
+    assert Journey(own, pb.ExecuteRequest(task=task), person=True).approve().action.state == "done"
     reply = restore(own, tmp_path / "v.goex", replace=True)
+    grants = own.person("Grants", pb.GrantsRequest()).grants
+    assert [one.account for one in grants if one.agent == "scout"] == ["home"]  # the other isn't in the backup
     aside = Path(reply.kept_aside)
     assert aside.stat().st_mode & 0o777 == 0o600
     assert sorted(accounts(own)) == ["home", "work"]
@@ -423,13 +429,27 @@ def test_the_approval_passphrase_is_changed_at_a_terminal_and_forgotten_there(ow
     own.person("AddAgent", pb.AddAgentRequest(name="later", passphrase=changed))
 
 
-def test_a_backup_asks_for_presence_at_the_terminal(own: Daemon, tmp_path: Path) -> None:
-    with own.terminal("vault", "backup", str(tmp_path / "v.goex")) as terminal:
+@pytest.mark.promise(4)
+def test_a_backup_and_new_keys_ask_for_presence_of_their_own(own: Daemon, tmp_path: Path) -> None:
+    """Typed a moment ago on this very terminal, for something else: who was let do that isn't given all secrets."""
+    script = (
+        f"{GOEX} agents add one >/dev/null; {GOEX} agents add two >/dev/null; echo added; "
+        f"{GOEX} vault rotate >/dev/null; {GOEX} vault backup {tmp_path / 'v.goex'}"
+    )
+    with Terminal(["sh", "-c", script], env=own.env, cwd=own.home) as terminal:
+        terminal.expect("Approval passphrase: ")
+        terminal.type(APPROVAL_PASSPHRASE)
+        found = terminal.expect("added|Approval passphrase: ")
+        assert found[0] == "added"  # the second one was remembered: the control
+        found = terminal.expect("Approval passphrase: |Backup passphrase")
+        assert found[0] == "Approval passphrase: "
+        terminal.type(APPROVAL_PASSPHRASE)
         terminal.expect("Backup passphrase")
         terminal.type(BACKUP)
         terminal.expect("The same again: ")
         terminal.type(BACKUP)
-        terminal.expect("Approval passphrase: ")
+        found = terminal.expect("Approval passphrase: |read back and opened")
+        assert found[0] == "Approval passphrase: "
         terminal.type(APPROVAL_PASSPHRASE)
         terminal.wait()
         assert "read back and opened" in terminal.text

@@ -49,7 +49,7 @@ def objects(keys: list[str], good: dict[str, Any]) -> some.SearchStrategy[dict[s
     return some.fixed_dictionaries({}, optional={key: some.just(good.get(key)) | JSON for key in keys})
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(objects(TOKEN_KEYS, {"access_token": "abc", "token_type": "Bearer", "expires_in": 60, "scope": "a b"}))
 def test_a_token_answer_is_read_or_refused(body: dict[str, Any]) -> None:
     try:
@@ -65,7 +65,7 @@ def test_a_token_answer_is_read_or_refused(body: dict[str, Any]) -> None:
     assert made.scopes is None or all(" " not in each for each in made.scopes)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     objects(
         DEVICE_KEYS,
@@ -88,7 +88,18 @@ def test_a_device_answer_is_read_or_refused(body: dict[str, Any]) -> None:
     assert made.user_code.isprintable() and made.user_code.isascii()
 
 
-@settings(deadline=None, max_examples=60)
+def test_the_browser_is_led_to_no_other_origin_than_the_page_that_is_shown() -> None:
+    page = "https://example.org/device"
+    body = {"device_code": "d", "user_code": "AB-CD", "verification_uri": page, "expires_in": 60}
+    for complete, led in (
+        (f"{page}?user_code=AB-CD", True),
+        ("https://other.example.org/device?user_code=XX-YY", False),
+    ):
+        made = read_device({**body, "verification_uri_complete": complete}, private=False)
+        assert (made.verification_url, made.verification_url_complete) == (page, complete if led else "")
+
+
+@settings(max_examples=60)
 @given(objects(META_KEYS, {"issuer": "https://example.org", "token_endpoint": "https://example.org/t"}))
 def test_metadata_is_read_or_refused(body: dict[str, Any]) -> None:
     try:
@@ -102,7 +113,7 @@ def test_metadata_is_read_or_refused(body: dict[str, Any]) -> None:
     assert Provider.from_json(json.loads(json.dumps(dict(made.to_json())))) == made
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(some.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_an_object_or_refused(data: bytes) -> None:
     try:
@@ -113,7 +124,7 @@ def test_any_bytes_are_an_object_or_refused(data: bytes) -> None:
     assert isinstance(made, dict)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     some.text(max_size=120) | some.binary(max_size=60).map(lambda raw: f"a.{base64.urlsafe_b64encode(raw).decode()}.c")
 )
@@ -124,7 +135,7 @@ def test_any_text_is_claims_or_refused(text: str) -> None:
         assert error.__context__ is None
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(some.frozensets(SCOPE, max_size=8))
 def test_scopes_come_back_as_they_were_said(wanted: frozenset[str]) -> None:
     assert read_scopes(" ".join(sorted(wanted))) == wanted
@@ -151,7 +162,7 @@ TIMES = some.datetimes(datetime(2020, 1, 1), datetime(2090, 1, 1), timezones=som
 SECRETS = VISIBLE.map(Secret)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     some.builds(
         TokenSet,
@@ -178,7 +189,7 @@ def test_what_is_sealed_reads_back_whole(made: TokenSet) -> None:
     assert repr(made.access.token) == "Secret(…)"  # looked for in it, a token of one letter could be found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(some.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_what_is_not_a_login_is_refused_without_being_quoted(data: bytes) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -186,7 +197,7 @@ def test_what_is_not_a_login_is_refused_without_being_quoted(data: bytes) -> Non
     assert caught.value.__context__ is None and str(caught.value).count("\n") == 0
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(some.timedeltas(timedelta(seconds=1), timedelta(days=30)), some.timedeltas(timedelta(0), timedelta(days=60)))
 def test_a_fresh_token_outlives_half_its_life_or_what_is_wanted(life: timedelta, age: timedelta) -> None:
     start = datetime(2030, 1, 1, tzinfo=UTC)

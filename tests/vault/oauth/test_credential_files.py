@@ -412,6 +412,11 @@ def test_what_cannot_be_lent_is_refused_without_being_quoted(data: bytes, error:
     assert "hunter2" not in said and "two words" not in said and "[[secret:b" not in said
 
 
+def test_a_mark_begins_where_it_was_opened_last() -> None:
+    """Else each that is never closed would be looked for to the file's end."""
+    assert CredentialFile.of(b"[[secret: token = [[secret:abc]]").secret() == Secret("abc")
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "x" * 90, "a\0b"])
 def test_a_files_name_is_a_plain_one(name: str) -> None:
     if name:

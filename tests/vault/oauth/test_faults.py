@@ -467,6 +467,20 @@ def test_an_issuer_that_says_more_than_it_promised_is_held_to_it(hostile: Hostil
 
 
 @pytest.mark.promise(36)
+def test_where_nobody_named_the_issuer_an_answer_is_of_the_origin_that_the_code_goes_to(hostile: Hostile) -> None:
+    hostile.replies["/token"] = answer(tokens())
+    for other in ("https://other.example.org", "other", ""):
+        login = begun(hostile.provider(issuer=""))
+        assert visit(login, code="x", state=login._state, iss=other) == 400
+        with pytest.raises(MixUp, match="would go to"):
+            login.wait(60)
+    assert not hostile.visits
+    login = begun(hostile.provider(issuer=""))
+    assert visit(login, code="x", state=login._state, iss=f"{hostile.issuer}/its/name") == 200
+    login.wait(60)
+
+
+@pytest.mark.promise(36)
 def test_one_server_does_not_get_anothers_code(server: OidcServer, hostile: Hostile) -> None:
     """The mix-up attack: a login at the attacker's server is sent on to the honest one, which answers the person."""
     attacker = hostile.provider(authorization_endpoint=discover(server.issuer, http()).authorization_endpoint)
