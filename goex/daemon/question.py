@@ -1,11 +1,13 @@
 """The short question: what a person must see before a yes, as one message for every front end. Pure.
 
 Rules: it says nothing that the plan, which the digest binds, doesn't say; the payload is whole, and each foreign text
-in a sentence of ours is escaped before it is put there. What isn't here is in the approval's other fields, whole.
+in a sentence of ours is escaped before it is put there, and in quotation marks where it could go on with it. What
+isn't here is in the approval's other fields, whole.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +39,7 @@ _DOES = {
     "alter": "redefine",
     "drop": "drop",
 }
+_END = "\\u{201d}"  # what a text would end its quotation by
 _SOCKET = ", on the "  # of a peer's description: the sentence says whether it is an agent or the person
 _READS = frozenset({"select", "find"})
 _KEYS = (
@@ -152,7 +155,7 @@ def _request_text(plan: Plan, catalog: Catalog, target: str) -> str:
             return _calls(plan, catalog)
         case Files():
             how = "apply a dry run" if plan.resolved.get("mode") == "preview" else f"run a {action.language} program"
-            where = _listed([_short(folder) for folder in folders_of(plan)])
+            where = _listed([_apart(folder) for folder in folders_of(plan)])
             return f"read {where} by a {action.language} program" if action.reads else f"{how} in {where}"
         case Sql() | Mongo():
             return _on_database(plan)
@@ -163,7 +166,7 @@ def _request_text(plan: Plan, catalog: Catalog, target: str) -> str:
             named = _listed([_short(name) for name in methods]) if methods else "nothing"
             return f"run a {action.language} program that may call {named}"
         case Revert():
-            named = _short(action.target) + (f" ({_cut(escape(target))})" if target else "")
+            named = _short(action.target) + (f" ({_quoted(escape(target))})" if target else "")
             named += f" and {len(action.also)} earlier" if action.also else ""
             return {
                 "undo": f"undo {named}",
@@ -196,7 +199,7 @@ def _calls(plan: Plan, catalog: Catalog) -> str:
     said = f"{_does(service, method, step)} on {_place(service, step)}"
     names = recipients_of(service, method, step["arguments"]).names if not step["read"] else frozenset()
     spelled = _spellings(step["arguments"])
-    return f"{said}: {_listed([_short(spelled.get(name, name)) for name in sorted(names)])}" if names else said
+    return f"{said}: {_listed([_apart(spelled.get(name, name)) for name in sorted(names)])}" if names else said
 
 
 def _does(service: Service | None, method: Method | None, step: Mapping[str, str]) -> str:
@@ -219,7 +222,7 @@ def _on_database(plan: Plan) -> str:
     writes = [need for need in needs if need.methods[0] not in _READS] or needs
     for need in writes:
         table, _, verb = need.scope.rpartition(":")
-        verbs.setdefault(_DOES.get(verb, verb), []).append(_short(table))
+        verbs.setdefault(_DOES.get(verb, verb), []).append(_apart(table))
     said = "; ".join(f"{verb} {_listed(list(dict.fromkeys(tables)))}" for verb, tables in verbs.items())
     return f"{said or 'run statements'} in the database {_short(str(plan.resolved['database']))}"
 
@@ -235,7 +238,7 @@ def _fresh(row: ActionRow, plan: Plan, standing: Standing) -> str:
     if isinstance(plan.action, Revert):
         return ""
     missing = {f"{need.service}:{need.scope}": standing.given(need) for need in decision.needs}
-    never = [_short(name) for name, times in missing.items() if not times]
+    never = [_apart(name) for name, times in missing.items() if not times]
     if never:
         return f"first {never[0]}" + (f" and {len(never) - 1} more" if len(never) > 1 else "")
     before = min(missing.values(), default=0)
@@ -271,6 +274,16 @@ def _listed(names: Sequence[str]) -> str:
 
 def _short(name: str) -> str:
     return _cut(escape_name(name))
+
+
+def _apart(name: str) -> str:
+    """A name that anybody may have made up: in quotation marks where it is more than a word."""
+    return _quoted(escape_name(name)) if re.search(r"\s", name) else _short(name)
+
+
+def _quoted(shown: str) -> str:
+    """A foreign text in quotation marks that it can't end."""
+    return f"“{_cut(shown.replace('”', _END))}”"
 
 
 def _cut(shown: str) -> str:

@@ -34,7 +34,7 @@ from policies.grants import ANONYMOUS, PERSON
 log = logging.getLogger("goex.daemon")
 
 PROBLEM_KEY = "goex-problem-bin"
-AWAY_KEY = "goex-away"  # the session at the public page for which the page's process speaks
+AWAY_KEY = "goex-away"  # the page's process speaks: for this session at the public page, or ("") for one of its own
 # All metadata together may have 8 KiB before a client drops the call, and with it the reason. In characters, of which
 # one may take 4 bytes.
 _LONGEST_TEXT = 500
@@ -75,14 +75,16 @@ class Callers:
 
     def peer(self, context: Any) -> Peer:
         """Raises Unauthenticated for a call that no acceptor let in, NoPageSession for a session that has ended. Who is
-        at the public page isn't at the terminal in which the page's process was started."""
+        at the page isn't at the terminal in which its process was started: each program of the user can be there."""
         found = self.registry.peer(context.peer())
         if found is None:
             raise Unauthenticated("This connection came past GoEx's sockets.", next_step="Use agent.sock or user.sock.")
         for key, value in context.invocation_metadata() or ():
             if key == AWAY_KEY and found.socket == "user":
-                session = self.page_sessions.get(str(value))
-                return replace(found, terminal=None, away=session.how, page_session=session.id)
+                found = replace(found, terminal=None)
+                if value:
+                    session = self.page_sessions.get(str(value))
+                    return replace(found, away=session.how, page_session=session.id)
         return found
 
     def principal(self, context: Any) -> Principal:

@@ -1,8 +1,8 @@
 """The calls of the daemon that the page may make: JSON from the browser, messages to user.sock, and back.
 
 Rules: a call that isn't in the table isn't made. The page decides nothing: presence, digests, rules are the daemon's. A
-call for somebody at the public page says so, and for which session; the daemon refuses it when that has ended. What the
-page only shows is escaped here (`shown_replies`).
+call says that it is for somebody at the page, and for which session at the public one; the daemon refuses it when that
+has ended. What the page only shows is escaped here (`shown_replies`).
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class DaemonCalls:
 
 
 def _metadata(away: str) -> tuple[tuple[str, str], ...]:
-    return ((AWAY_KEY, away),) if away else ()
+    return ((AWAY_KEY, away),)
 
 
 def _message(kind: type[Message], body: bytes) -> Message:

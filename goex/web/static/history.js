@@ -56,9 +56,11 @@ async function follow(mine, body, shown) {
   }
 }
 
+const what = (one) => `${one.what || one.id || ""}${one.what_cut ? `… (${one.what_cut} more characters)` : ""}`;
+
 function row(one) {
   return h("tr", { "data-id": one.id }, h("td", {}, when(one.created)), h("td", {}, one.agent === "person" ? "you" : one.agent),
-    h("td", {}, h("a", { href: `#history/${one.id}` }, line(one.what || one.id))), h("td", {}, line(`${one.state}${one.outcome ? `: ${one.outcome}` : ""}`)),
+    h("td", {}, h("a", { href: `#history/${one.id}` }, line(what(one)))), h("td", {}, line(`${one.state}${one.outcome ? `: ${one.outcome}` : ""}`)),
     h("td", {}, one.taken_back_by ? `taken back by ${one.taken_back_by}` : undoButtons(one)));
 }
 
@@ -93,7 +95,7 @@ async function story(place, id) {
     ...(told.exchanges || []).map((each) => [each.at, `${each.method} ${each.host}${each.path} → ${each.refused || each.failed || each.status}`]),
     [one.updated, `${one.state}. ${one.outcome}`],
   ].filter(([at]) => at);
-  put(place, h("p", {}, h("a", { href: "#history" }, "All of history")), h("h2", {}, line(one.what || id)),
+  put(place, h("p", {}, h("a", { href: "#history" }, "All of history")), h("h2", {}, line(what(one) || id)),
     facts([["State", one.state], ["Undo", one.taken_back_by ? `taken back by ${one.taken_back_by}` : one.undo_class], ["Risk", one.risk],
       ["Problem", told.problem ? [told.problem.message, told.problem.next_step, ...(told.problem.details || [])].filter(Boolean) : "", true], ["Id", id]]),
     h("p", { class: "buttons" }, undoButtons(one)),

@@ -130,7 +130,7 @@ async def test_of_an_undo_only_the_kind_of_what_it_takes_back_is_told(room: Room
     done = await room.desk.done(action)
     await room.desk.asked(Revert(verb="undo", target=done))
     assert await room.look() == 1
-    assert room.texts[0].split("\n")[0] == f"“bot” wants to undo {done} ({named})."
+    assert room.texts[0].split("\n")[0] == f"“bot” wants to undo {done} (“{named}”)."
     assert "hunter2" not in room.texts[0]
 
 

@@ -90,8 +90,9 @@ def test_a_wrong_passphrase_allows_nothing_and_says_so(daemon: Daemon, shop: Pat
 def test_the_history_that_is_shown_follows_what_happens(daemon: Daemon, shop: Path, token: str, tab: Any) -> None:
     tab.click("nav a:has-text('History')")
     tab.wait_for_selector("table")
-    action = ask_for_update(daemon, token, "shown")
+    action = ask_for_update(daemon, token, "x" * 400)
     tab.wait_for_selector(f"tr[data-id='{action}']:has-text('asking')")
+    expect(tab.locator(f"tr[data-id='{action}'] a")).to_contain_text("xx… (")  # that there is more of it
     daemon.person("DenyAll", pb.DenyAllRequest(agent="bot"))
     tab.wait_for_selector(f"tr[data-id='{action}']:has-text('denied')")
     expect(tab.locator(f"tr[data-id='{action}']")).to_have_count(1)

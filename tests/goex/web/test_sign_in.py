@@ -12,14 +12,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
 
 from goex.daemon.app import App
 from goex.daemon.page_sessions import LASTS, MOST, NoPageSession, PageSessions
-from goex.daemon.rpc_context import AWAY_KEY
+from goex.daemon.rpc_context import AWAY_KEY, Callers
 from goex.daemon.waiting_calls import WaitingCalls
 from goex.engine.peers import Peer, Presence, Sessions, Terminal
 from goex.journal.verify import Signatures
@@ -658,8 +658,8 @@ def test_what_a_stranger_sends_is_short(page: Page, web: WebPage) -> None:
 LOOKS = int(4 * LOOK_SECONDS)
 
 
-def test_presence_at_the_terminal_of_goex_web_is_none_away() -> None:
-    """The page's process speaks for both, and has that terminal."""
+def test_presence_at_the_terminal_of_goex_web_is_none_at_the_page() -> None:
+    """The page's process has that terminal, and speaks for whoever came by a link, which each program can make."""
     with Daemon(config=f'[web]\nport = {free_port()}\npublic_url = "{PUBLIC}"\n') as daemon:
         key, page = phone_key(), Page(daemon, PUBLIC)
         page.add(key)
@@ -682,7 +682,8 @@ def test_presence_at_the_terminal_of_goex_web_is_none_away() -> None:
             yes = decide("remembered")
             status, _, body = at_public(web, "/call/Person/Decide", yes, token=away)
             assert (status, json.loads(body)["problem"]["code"]) == (400, "passkey")
-            assert send(web, "/call/Person/Decide", yes, token=here)[0] == 200  # the control
+            status, _, body = send(web, "/call/Person/Decide", yes, token=here)
+            assert (status, json.loads(body)["problem"]["code"]) == (400, "presence")
 
 
 class Running:
@@ -788,6 +789,25 @@ class TestClocks:
         token = access.begin(PUBLIC, "ps-1")
         assert access.of(token, PUBLIC) is not None
         assert access.of(token, HERE) is None
+
+
+@pytest.mark.parametrize("terminal", [Terminal(1, 1, 1), None])
+def test_nobody_at_the_page_is_at_the_terminal_of_its_process(terminal: Terminal | None) -> None:
+    peer = Peer(socket="user", uid=1, gid=1, pid=1, connection="c", terminal=terminal, program="x")
+    sessions = PageSessions(lambda: datetime(2026, 1, 1, tzinfo=UTC), lambda: NONE)
+    registry: Any = SimpleNamespace(peer=lambda _: peer)
+    callers = Callers(registry, cast("Any", None), cast("Any", None), sessions)
+
+    def seen(metadata: object) -> Peer:
+        return callers.peer(SimpleNamespace(peer=lambda: "", invocation_metadata=lambda: metadata))
+
+    assert seen(daemon_calls._metadata("")) == replace(peer, terminal=None)
+    assert seen(()) == peer  # the control: the person's own command there
+    with sessions.opened(None) as session:
+        away = seen(daemon_calls._metadata(session.id))
+        assert (away.terminal, away.page_session) == (None, session.id)
+    with pytest.raises(NoPageSession):
+        seen(daemon_calls._metadata(session.id))
 
 
 def test_both_ends_name_the_session_alike() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
 
+from goex.daemon.rule_views import suggestions_view
 from goex.rpc import rules_pb2 as rules
 from goex.web.shown_replies import shown
+from policies.rules.suggestions import Suggested, Suggestion
 from tests.support.authenticator import Authenticator, Page
 from tests.support.daemon import Daemon
 from tests.support.page import CHROMIUM, needs_browser, see_end, until_view
@@ -103,3 +106,14 @@ def test_what_the_page_only_shows_is_escaped() -> None:
     assert (told["rows_left_out"], told["mapping_json"]) == (0, "{}")
     assert shown({"outcome_json": f"no JSON {TURNED}"})["outcome_lines"] == ["no JSON \\u{202e}\\u{2066}\\u{200b}"]
     assert shown({"outcome_json": ""})["outcome_lines"] == []
+
+
+def test_what_a_suggested_rule_leaves_free_is_escaped() -> None:
+    """The page shows it as it comes: it sends the rule's text back."""
+    free = ("text", f"note{TURNED}", "n\u043ete")
+    one = Suggestion(
+        text="permit", agent="bot", method="pad.add", account="work", risk="write", free=free, values={}, answers=3
+    )
+    catalog: Any = SimpleNamespace(services={"pad": SimpleNamespace(methods=("add",))})
+    (made,) = suggestions_view(Suggested(rules=(one,)), catalog).rules
+    assert list(made.free) == ["text", "note\\u{202e}\\u{2066}\\u{200b}", "n\\u{43e}te"]
