@@ -56,11 +56,11 @@ def asks_folder(core: Core, row: ActionRow) -> bool:
 def _about(core: Core, row: ActionRow, kinds: frozenset[str]) -> bool:
     try:
         about = [core.actions.get(id) for id in row.reverts()[1]] or [row]
+        if any(each.kind in kinds for each in about):
+            return True
+        return any(each.kind == "calls" and calls_on_folder(core, each.action()) for each in about)
     except GoexError:
         return True
-    if any(each.kind in kinds for each in about):
-        return True
-    return any(each.kind == "calls" and calls_on_folder(core, each.action()) for each in about)
 
 
 def calls_on_folder(core: Core, action: Action | None) -> bool:
@@ -168,13 +168,17 @@ def _problem(core: Core, problem: pb.Problem, row: ActionRow) -> pb.Problem:
             "it. Nothing was touched."
         )
         return _said(Conflict(said, next_step=next_step), who="person")
-    if row.kind == "calls" and (problem.code not in _OF_A_FOLDER or _malformed(core, row.action())):
+    if row.kind == "calls" and (problem.code not in _OF_A_FOLDER or _malformed(core, row)):
         return problem
     return _said(InvalidInput("GoEx doesn't do this in that folder.", next_step=next_step))
 
 
-def _malformed(core: Core, action: Action | None) -> bool:
+def _malformed(core: Core, row: ActionRow) -> bool:
     """Whether calls can't be made as they were written, which says nothing of the folder."""
+    try:
+        action = row.action()
+    except GoexError:  # of another version of GoEx
+        return False
     calls = action.calls if isinstance(action, ApiCalls) else ()
     try:
         core.catalog.validate_all(calls)

@@ -135,10 +135,12 @@ def _of_actions(wanted: Wanted) -> list[ColumnElement[bool]]:
     if wanted.service:
         found.append(actions.c.number.in_(select(touched.c.number).where(touched.c.service == wanted.service)))
     if wanted.risk:
-        risky: ColumnElement[bool] = actions.c.risk >= int(wanted.risk)
-        if wanted.risk > Risk.READ:  # by its index alone: in a row it comes after the texts (nearly all have READ)
-            risky = actions.c.number.in_(select(actions.c.number).where(risky))
-        found.append(risky)
+        # By its index alone: in a row it comes after the texts.
+        numbers, least = select(actions.c.number), int(wanted.risk)
+        if wanted.risk is Risk.READ:  # as nearly all have at least
+            found.append(actions.c.number.not_in(numbers.where(actions.c.risk < least)))
+        else:
+            found.append(actions.c.number.in_(numbers.where(actions.c.risk >= least)))
     if wanted.session:
         found.append(actions.c.session == wanted.session)
     if wanted.state:

@@ -153,17 +153,19 @@ def expect(fd: int, name: bytes, path: bytes, entry: Entry | None) -> None:
         raise Moved(path)
 
 
-def put_folder(fd: int, name: bytes, into: int, new: bytes) -> None:
-    """Rename a folder to where nothing is. Raises FileExistsError where something is.
+def put_new(fd: int, name: bytes, into: int, new: bytes) -> None:
+    """Rename something to where nothing is. Raises FileExistsError where something is.
 
-    Where the file system can't tell, an empty folder is made there first, which replaces nothing, and is replaced.
+    Where the file system can't tell, an empty folder is made there first for a folder, which replaces nothing, and is
+    replaced; anything else replaces what came there since its caller looked.
     """
     rename = getattr(_libc, "renameat2", None)  # not every C library has it
     number = errno.ENOSYS
     if rename is not None:
         number = ctypes.get_errno() if rename(fd, name, into, new, _RENAME_NOREPLACE) else 0
     if number in (errno.EINVAL, errno.ENOSYS):
-        os.mkdir(new, 0o700, dir_fd=into)
+        if _is_folder(fd, name):
+            os.mkdir(new, 0o700, dir_fd=into)
         os.rename(name, new, src_dir_fd=fd, dst_dir_fd=into)
     elif number:
         raise OSError(number, os.strerror(number), new)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from policies.display_text import counted
 from runtimes.files.descriptors import PROC, Reading, opened
-from runtimes.files.handles import Handles, Moved, check_own, expect, look, put_folder, remove_flat, set_metadata, sync
+from runtimes.files.handles import Handles, Moved, check_own, expect, look, put_new, remove_flat, set_metadata, sync
 from runtimes.files.manifest import apart
 from runtimes.files.tree import KINDS, UNLISTED, Entry, Manifest, read_xattrs
 from runtimes.open_files import FileId, Hold, files_of
@@ -386,7 +386,7 @@ class Restore:
     def _place_folder(self, handles: Handles, stage: int, path: bytes, staged: bytes) -> None:
         folder, name = handles.parent(path)
         try:
-            put_folder(stage, staged, folder, name)
+            put_new(stage, staged, folder, name)
             with opened(folder, name, os.O_PATH | os.O_DIRECTORY) as new:
                 check_own(new, path, folder)
                 if os.fstat(new).st_ino != self.made[path]:  # another one was put in its place
@@ -398,8 +398,15 @@ class Restore:
 
     def _place(self, handles: Handles, stage: int, path: bytes, staged: bytes, touched: set[bytes]) -> None:
         folder, name = handles.parent(path)
-        expect(folder, name, path, self.now.entries.get(path) if path not in self.removed else None)
-        os.rename(staged, name, src_dir_fd=stage, dst_dir_fd=folder)
+        there = self.now.entries.get(path) if path not in self.removed else None
+        expect(folder, name, path, there)
+        if there is None:
+            try:
+                put_new(stage, staged, folder, name)
+            except FileExistsError as error:
+                raise Moved(path) from error
+        else:
+            os.rename(staged, name, src_dir_fd=stage, dst_dir_fd=folder)
         touched.add(_above(path))
 
     def _link(self, handles: Handles, stage: int, path: bytes, anchor: bytes, touched: set[bytes]) -> None:

@@ -48,6 +48,7 @@ class Reads:
             None
         )
         self.given: set[str] = set()  # names of a WITH, which what is in it sees before they are defined
+        self._begun: dict[int, tuple[str, ...] | None] = {}  # by their ids: what recursive queries begin with, walked
         self._folded: dict[str, list[str]] = {}
         for name in schema.tables:
             self._folded.setdefault(name.casefold(), []).append(name)
@@ -117,7 +118,9 @@ class Reads:
         if isinstance(node, exp.Select):
             return self._select(node, parent, ctes)
         if isinstance(node, exp.SetOperation):
-            left = self.query(node.this, parent, ctes)
+            # Walked once: within each other these would take a time that doubles with each.
+            begun = id(node.this)
+            left = self._begun.pop(begun) if begun in self._begun else self.query(node.this, parent, ctes)
             self.query(node.expression, parent, ctes)
             scope = Scope({"": Source(left)}, parent, frozenset(self.fold(name) for name in left or ()))
             self._parts(node, scope, ctes, ("order", "limit", "offset"))
@@ -158,7 +161,9 @@ class Reads:
             if with_.args.get("recursive"):
                 # Its own columns are those of what it begins with.
                 begins = cte.this.this if isinstance(cte.this, exp.SetOperation) and not named else None
-                known[name] = Source(named or (self.query(begins, parent, known) if begins is not None else ()))
+                if begins is not None:
+                    self._begun[id(begins)] = self.query(begins, parent, known)
+                known[name] = Source(named or self._begun.get(id(begins), ()))
             columns = self.query(cte.this, parent, known)
             known[name] = Source(named or columns)
         self.given = before

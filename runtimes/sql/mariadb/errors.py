@@ -199,7 +199,7 @@ def translated(number: int, text: str = "", statement: str = "") -> GoexError:
             f"MariaDB doesn't take this: {_WRONG[number]}{_named(text, statement)}.", next_step="Mend the statement."
         )
     if number in _ROWS:
-        step = FOREIGN_KEY if number in _POINTS else "Mend the statement, or the rows."
+        step = FOREIGN_KEY if number in _POINTS else "Mend the rows, or ask for it otherwise."
         return Conflict(f"{_ROWS[number]} {_NOTHING}", next_step=step)
     return Unexplained(f"The server refused it. {_NOTHING}", next_step="Mend the statement.")
 

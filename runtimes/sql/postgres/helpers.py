@@ -1,7 +1,7 @@
 """Functions that people made, as triggers, defaults and CHECKs call them: by name, each with what it calls in turn.
 
 A call is looked for in a function's text, since nothing else says what it calls; so all functions of that name count,
-and a name in a comment does, too. What a column's default or a CHECK calls the server itself has noted.
+and a name in a comment does, too. What a default, a CHECK or a rule calls the server itself has noted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from policies.jsonvalue import JsonValue
 from runtimes.sql.postgres.link import Link
 
 AGGREGATE = "aggregate_dummy"  # the text that each aggregate has: what it calls stands elsewhere
-_CALL = re.compile(r'(?:"((?:[^"]|"")+)"|([^\W\d][\w$]*))\s*\(')
+_CALL = re.compile(r'"((?:[^"]|""){1,63})"\s*+\(|(?<![\w$])[\d$]*+([^\W\d][\w$]*+)\s*+\(')  # no name is longer
 _BODY = "CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE pg_catalog.pg_get_function_sqlbody(p.oid) END"
 _QUERY = """
 SELECT p.oid::pg_catalog.int8, p.proname, l.lanname, p.provolatile, {body},

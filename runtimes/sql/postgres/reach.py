@@ -36,7 +36,7 @@ class Reach:
 
 _WORD = re.compile(r"\w+")
 _DOLLARS = re.compile(r"[\w$]+")  # a name may hold `$`, and text may stand between some
-_COMMENT = re.compile(r"('[^']*'|\"[^\"]*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"('[^']*'|\"[^\"]*\")|--[^\n\r]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/")
 _QUOTED_ELSE = re.compile(r"\\|\$\w*\$")  # what may begin or end a text in another way
 _MAKES_TEXTS = re.compile(r"\bexecute\b|_to_xml|\bts_(?:stat|rewrite)\b", re.IGNORECASE)
 
@@ -118,8 +118,7 @@ def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Itera
                 heads[each.definition.partition(" FOR EACH ")[2]] = None  # its WHEN, and what it calls with what
                 bodies |= dict.fromkeys(each.texts)
         for one in catalog.members(relation):
-            computes = one.computes if reach.verb in ("insert", "update") else ()
-            bodies |= dict.fromkeys((*one.rules, *(each.source for each in computes)))
+            bodies |= dict.fromkeys((*one.rules, *(each.source for each in one.computing(reach.verb))))
     names = {use.table for one in program.statements for use in one.uses}
     waiting, found = [(name, False) for name in names], set[str]()
     seen: set[tuple[str, bool]] = set()
@@ -148,8 +147,9 @@ def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Itera
 
 
 def _bare(body: str) -> str:
-    """A function's text without its comments, where they can be told."""
-    return body if _QUOTED_ELSE.search(body) else _COMMENT.sub(r"\1 ", body)
+    """A function's text without its comments, where they can be told: one within another can't."""
+    bare = _COMMENT.sub(r"\1 ", body)
+    return body if _QUOTED_ELSE.search(body) or "/*" in bare else bare
 
 
 def _named(catalog: Catalog, text: str) -> set[str]:
@@ -178,8 +178,13 @@ def writes(source: str, plain: str) -> Iterator[Verb]:
     dynamic = re.search(r"\bexecute\b", text) is not None
     for verb, pattern in (
         ("insert", rf"\binsert\s+into\s+(?:\w+\.)?{name}\b"),
-        ("update", rf"\bupdate\s+(?:only\s+)?(?:\w+\.)?{name}\b|\binto\s+(?:\w+\.)?{name}\b[^;]*\bdo\s+update\b"),
+        ("update", rf"\bupdate\s+(?:only\s+)?(?:\w+\.)?{name}\b"),
         ("delete", rf"\bdelete\s+from\s+(?:only\s+)?(?:\w+\.)?{name}\b"),
     ):
-        if dynamic or re.search(pattern, text):
+        if dynamic or re.search(pattern, text) or (verb == "update" and _upserts(text, name)):
             yield verb  # type: ignore[misc]
+
+
+def _upserts(text: str, name: str) -> bool:
+    parts = (re.split(rf"\binto\s+(?:\w+\.)?{name}\b", statement, maxsplit=1) for statement in text.split(";"))
+    return any(len(part) == 2 and re.search(r"\bdo\s+update\b", part[1]) for part in parts)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from policies.jsonvalue import JsonValue, canonical
-from runtimes.sql.contract import Column, Schema
+from runtimes.sql.contract import Column, Schema, Verb
 from runtimes.sql.postgres.helpers import Function
 
 # Bits of pg_trigger.tgtype.
@@ -100,7 +100,7 @@ class Relation:
     others_unique: bool  # a unique index beside the key whose columns aren't all listed in `unique`
     triggers: tuple[Trigger, ...]
     checks: tuple[Check, ...]
-    computes: tuple[Function, ...]  # that its defaults, computed columns and CHECKs call, and they call
+    computes: tuple[Function, ...]  # that its defaults, CHECKs, rules and what else computes call, and they call
     composites: str  # a digest of the fields of row types that its columns hold; "": none do
     judged: bool  # a column's type (a domain, a row type) may have conditions of its own
     definition: str  # a digest of columns, constraints, indexes, triggers and rules
@@ -123,6 +123,10 @@ class Relation:
     def mendable(self) -> bool:
         """Whether a constraint of it alone can be taken away and made again, just as it was."""
         return self.owned and self.kind == "r" and not self.inherited and self.parent is None
+
+    def computing(self, verb: Verb) -> tuple[Function, ...]:
+        """The functions that may run where that is done to it, beside triggers'; a rule may stand for anything."""
+        return self.computes if verb in ("insert", "update") or self.rules else ()
 
     def crowded(self, changed: Iterable[str]) -> bool:
         """Whether an UPDATE of those columns may fail for the order in which it comes to its rows (a value of a unique

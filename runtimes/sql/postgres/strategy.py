@@ -85,7 +85,7 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
         _known(catalog, table, trigger)
     computing = _computing(catalog, reaches)
     for table, function in computing:
-        _harmless(catalog, f"A default or a CHECK of {table}", function)
+        _harmless(catalog, f"A default, CHECK, rule or partition key of {table}", function)
     counters = _counters(catalog, program, reaches)
     if policy == "versioning":
         method = _held(catalog, program, reaches, tables, firing, definitions)
@@ -130,13 +130,13 @@ def _not_shadowed(catalog: Catalog, program: Program) -> None:
 
 
 def _computing(catalog: Catalog, reaches: tuple[Reach, ...]) -> list[tuple[str, Function]]:
-    """The functions that run where rows are put in or changed, beside triggers, each with a table that has it."""
+    """The functions that run where tables are written, beside triggers, each with a table that has it."""
     found = {
         function.oid: (one.name, function)
         for each in reaches
-        if each.verb in ("insert", "update") and each.table in catalog.relations
+        if each.table in catalog.relations
         for one in catalog.members(catalog.relations[each.table])
-        for function in one.computes
+        for function in one.computing(each.verb)
     }
     return list(found.values())
 

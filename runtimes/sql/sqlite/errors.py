@@ -80,7 +80,7 @@ def while_running(error: apsw.Error) -> GoexError:
     code = int(getattr(error, "extendedresult", 0) or 0)
     if isinstance(error, apsw.ConstraintError):
         what = _CONSTRAINTS.get(code, "A rule of the table refused a row.")
-        step = FOREIGN_KEY if code == apsw.SQLITE_CONSTRAINT_FOREIGNKEY else "Mend the statement, or the rows."
+        step = FOREIGN_KEY if code == apsw.SQLITE_CONSTRAINT_FOREIGNKEY else "Mend the rows, or ask for it otherwise."
         return Conflict(f"{what} Nothing was changed.", next_step=step)
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return locked()

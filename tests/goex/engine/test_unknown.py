@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from sqlalchemy import update
 import goex.journal.actions
 import policies.digest
 from goex.daemon.action_views import action_view
+from goex.daemon.agent_views import asks_data, asks_folder, shown_action
 from goex.daemon.audit_views import logged
 from goex.engine.core import Lost
 from goex.engine.events import Problem
@@ -23,7 +25,7 @@ from goex.journal.states import Event, State
 from goex.journal.story import Decided
 from policies.actions import Action, Files, Outcome, Plan, Revert
 from policies.errors import Conflict, GoexError, Unavailable, Unsupported
-from policies.jsonvalue import parse
+from policies.jsonvalue import canonical, parse
 from policies.typed_json import to_json
 from runtimes.base import Context, Settlement
 from tests.goex.engine.conftest import ACTION, ASKER, THE_PERSON, Desk
@@ -216,6 +218,15 @@ async def test_what_a_newer_goex_planned_is_settled_told_and_not_called_altered(
     assert {id: rows[id].plan for id in made} == made and desk.core.journal.verify().good
     again = desk.ask(Revert(verb="undo", target="a-running"), THE_PERSON)
     assert parse((await desk.until(again, State.FAILED)).problem)["code"] == Unsupported.code
+
+
+async def test_calls_that_a_newer_goex_was_asked_for_are_told_an_agent_without_what_they_were(desk: Desk) -> None:
+    row = desk.core.actions.get(await desk.done())
+    newer = replace(row, kind="calls", state=State.FAILED, request='{"kind":"calls","newer":true}', plan="", outcome="")
+    assert asks_data(desk.core, newer) and asks_folder(desk.core, newer)
+    problem = to_json(Problem(code="conflict", message="What is in /secret was changed."))
+    newer = replace(newer, problem=canonical(problem).decode())
+    assert "/secret" not in str(shown_action(desk.core, newer, ASKER))
 
 
 @pytest.mark.promise(81)

@@ -24,6 +24,7 @@ import pytest
 from policies.actions import Plan, Revert
 from policies.errors import GoexError
 from runtimes.files import records
+from runtimes.files import restore as restoring
 from runtimes.files.runtime import FilesRuntime
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
 from tests.runtimes.files.desk import DiskRecords, context, runtime
@@ -100,6 +101,7 @@ def in_child(step: Step, state: Path, kill_at: int) -> int:
 
             for name in _CHANGING:
                 setattr(os, name, counted(getattr(os, name)))
+            restoring.put_new = counted(restoring.put_new)
             asyncio.run(step(new_runtime(state)))
             counter.write_text(str(made))
         except BaseException:

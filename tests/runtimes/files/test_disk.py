@@ -178,7 +178,7 @@ def test_a_folder_is_put_over_nothing_that_appeared_meanwhile(
 ) -> None:
     top, theirs = place / "top", place / "top" / "sub"
     theirs.mkdir(parents=True)
-    real = handles.put_folder
+    real = handles.put_new
 
     def appearing(*arguments: Any) -> None:
         theirs.touch() if what == "file" else theirs.mkdir()
@@ -198,7 +198,7 @@ def test_a_folder_is_put_over_nothing_that_appeared_meanwhile(
         if not tells:
             monkeypatch.setattr(handles, "_libc", SimpleNamespace(syncfs=lambda fd: 0))
         with monkeypatch.context() as patched, pytest.raises(Moved, match="sub was changed by someone else"):
-            patched.setattr(restoring, "put_folder", appearing)
+            patched.setattr(restoring, "put_new", appearing)
             restore.apply(todo)
         assert inodes == [theirs.stat().st_ino], "it is still theirs"
         shutil.rmtree(theirs) if what != "file" else theirs.unlink()
@@ -206,6 +206,36 @@ def test_a_folder_is_put_over_nothing_that_appeared_meanwhile(
         restore.apply(todo)
         assert not restore.strays(todo, lambda *of: pytest.fail())
     assert [each.name for each in top.iterdir()] == ["sub"]
+
+
+@pytest.mark.promise(60)
+@pytest.mark.parametrize("what", ["file", "link"])
+def test_nor_is_a_file_put_over_one_that_appeared_since_the_last_look(
+    place: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    for name in ("file", "other"):
+        (place / name).touch()
+    if what == "link":
+        (place / "file").unlink()
+        (place / "file").hardlink_to(place / "other")
+    with opened_path(place) as root:
+        goal = Walk(bounds=Bounds()).run(root)
+        (place / "file").unlink()
+        now = Walk(bounds=Bounds()).run(root)
+        restore = restoring.Restore(root=root, now=now, goal=goal, name=b".goex-x", contents=nothing)
+        todo = restoring.steps(now, goal)
+        assert todo.links if what == "link" else todo.stage
+        restore.stage(todo)
+
+        def appearing(folder: int, name: bytes, path: bytes, entry: Entry | None) -> None:
+            handles.expect(folder, name, path, entry)
+            if path == b"file":
+                (place / "file").write_text("theirs")
+
+        monkeypatch.setattr(restoring, "expect", appearing)
+        with pytest.raises(Moved, match="file was changed by someone else"):
+            restore.apply(todo)
+    assert (place / "file").read_text() == "theirs"
 
 
 def test_a_rename_that_fails_names_what_was_to_be_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +251,7 @@ def test_a_rename_that_fails_names_what_was_to_be_there(place: Path, monkeypatch
         def refused(stage: int, staged: bytes, *rest: object) -> None:
             raise OSError(errno.EIO, os.strerror(errno.EIO), staged)
 
-        monkeypatch.setattr(restoring, "put_folder", refused)
+        monkeypatch.setattr(restoring, "put_new", refused)
         with pytest.raises(OSError, match="error") as caught:
             restore.apply(todo)
     assert translated(caught.value, str(place)).message == "The operating system refused: Input/output error (sub)."

@@ -15,7 +15,7 @@ import pytest
 from policies.errors import Conflict, Unavailable
 from runtimes.files import restore as restoring
 from runtimes.files.content_ids import hash_file
-from runtimes.files.handles import Moved, expect, opened_path, put_folder, remove_tree, set_metadata
+from runtimes.files.handles import Moved, expect, opened_path, put_new, remove_tree, set_metadata
 from runtimes.files.tree import Bounds, Entry, Manifest, Walk
 from runtimes.sandbox.contract import Job, Profile, Result
 from runtimes.sandbox.docker import DockerSandbox
@@ -104,14 +104,14 @@ async def test_a_folder_that_was_swapped_as_it_was_put_into_place_is_given_to_no
     inode = (owned / "secret").stat().st_ino
     way = Way(runtime(state, UnsafeNoSandbox(lambda top: (top / "sub").rmdir())), owned)
     assert (await way.do()).ok
-    put = put_folder
+    put = put_new
 
     def swapping(stage: int, staged: bytes, folder: int, name: bytes) -> None:
         put(stage, staged, folder, name)
         (owned / "sub").rename(owned / "away")
         (owned / "secret").rename(owned / "sub")
 
-    monkeypatch.setattr(restoring, "put_folder", swapping)
+    monkeypatch.setattr(restoring, "put_new", swapping)
     outcome = await way.revert("undo")
     assert not outcome.ok and "sub was changed by someone else" in outcome.summary
     swapped = (owned / "sub").stat()

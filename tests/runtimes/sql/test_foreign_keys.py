@@ -35,4 +35,4 @@ def test_a_broken_foreign_key_says_in_which_order_to_go() -> None:
         mariadb.translated(1062),
         postgres.translate(psycopg.errors.UniqueViolation()),
     ]
-    assert {one.next_step for one in others} == {"Mend the statement, or the rows."}
+    assert {one.next_step for one in others} == {"Mend the rows, or ask for it otherwise."}

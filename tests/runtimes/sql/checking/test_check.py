@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies.errors import GoexError, InvalidInput, Unsupported
 from runtimes.sql.checking.check import check
 from runtimes.sql.checking.parse import MAX_DEPTH, MAX_STATEMENTS, MAX_TEXT
 from runtimes.sql.checking.round_trip import quoted
+from runtimes.sql.checking.usage import Reads
 from runtimes.sql.contract import Column, Dialect, Schema, Statement, Table
 from tests.runtimes.sql.checking import allowed, hostile
 from tests.runtimes.sql.checking.schemas import shop
@@ -426,6 +429,24 @@ def test_columns_that_double_with_each_query_are_refused(dialect: Dialect) -> No
     assert check(_doubled("orders", 6), shop(dialect), database="shop").statements
 
 
+@pytest.mark.promise(16)
+@DIALECTS
+def test_recursive_queries_within_each_other_are_walked_once(dialect: Dialect, monkeypatch: pytest.MonkeyPatch) -> None:
+    walked, query = 0, Reads.query
+
+    def counting(self: Reads, *arguments: Any) -> tuple[str, ...] | None:
+        nonlocal walked
+        walked += 1
+        return query(self, *arguments)
+
+    monkeypatch.setattr(Reads, "query", counting)
+    text = "SELECT id FROM orders"
+    for number in range(7):
+        begins = f"SELECT id FROM ({text}) AS q"
+        text = f"WITH RECURSIVE a{number} AS ({begins} UNION SELECT id FROM orders) SELECT id FROM a{number}"
+    assert {use.table for use in one(text, dialect).uses} == {"orders"} and walked < 200
+
+
 @DIALECTS
 def test_what_people_really_send_is_inside_of_the_limits(dialect: Dialect) -> None:
     rows = ", ".join(f"({number}, 'name {number}')" for number in range(2000))
@@ -446,7 +467,7 @@ def _words(dialect: Dialect) -> list[str]:
 
 @DIALECTS
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 def test_no_text_breaks_it_and_nothing_it_makes_is_made_otherwise(dialect: Dialect, data: st.DataObject) -> None:
     """Good and hostile statements cut up and mixed: either a plain refusal, or a program that stays as it is."""
     lines = _lines(allowed, dialect)

@@ -61,17 +61,15 @@ def job(
 def state(made: Made) -> dict[str, Any]:
     """Every row of every table, as text and in order: what exact means. With each trigger's switch."""
     found: dict[str, Any] = {}
-    with made.admin() as admin:
-        tables = admin.execute(
-            "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables "
-            "WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
-        ).fetchall()
-        for (table,) in tables:
-            found[table] = sorted(row[0] for row in admin.execute(f"SELECT (t.*)::text FROM ONLY {table} t"))
-        found["triggers"] = admin.execute(
-            "SELECT tgrelid::regclass::text, tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2"
-        ).fetchall()
-        found["functions"] = admin.execute(
-            "SELECT proname FROM pg_proc WHERE proname LIKE 'goex%' ORDER BY 1"
-        ).fetchall()
+    admin = made.observer()
+    tables = admin.execute(
+        "SELECT quote_ident(schemaname) || '.' || quote_ident(tablename) FROM pg_tables "
+        "WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1"
+    ).fetchall()
+    for (table,) in tables:
+        found[table] = sorted(row[0] for row in admin.execute(f"SELECT (t.*)::text FROM ONLY {table} t"))
+    found["triggers"] = admin.execute(
+        "SELECT tgrelid::regclass::text, tgname, tgenabled FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1, 2"
+    ).fetchall()
+    found["functions"] = admin.execute("SELECT proname FROM pg_proc WHERE proname LIKE 'goex%' ORDER BY 1").fetchall()
     return found

@@ -11,6 +11,8 @@ import pytest
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.checking.check import check
+from runtimes.sql.postgres.helpers import _called
+from runtimes.sql.postgres.reach import _bare, writes
 from runtimes.sql.reads_through import ANY
 from tests.runtimes.sql.postgres.support import LIMITS, job, session
 from tests.services.postgres import Postgres
@@ -316,6 +318,29 @@ def test_what_is_read_unseen_is_found(ground: PostgresGround, statements: tuple[
     assert "secret" in found and ANY not in found
 
 
+@pytest.mark.parametrize(
+    ("statements", "sql"),
+    [
+        (("CREATE RULE r AS ON DELETE TO t DO ALSO INSERT INTO other SELECT 1 WHERE told(OLD.id)",), "DELETE FROM t"),
+        (
+            (
+                "CREATE FUNCTION part(int) RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT told($1)::int'",
+                "CREATE TABLE parted (id int) PARTITION BY LIST (part(id))",
+            ),
+            "INSERT INTO parted VALUES (1)",
+        ),
+    ],
+    ids=["rule", "partition key"],
+)
+def test_what_a_write_reads_unseen_is_found(ground: PostgresGround, statements: tuple[str, ...], sql: str) -> None:
+    ground.execute("CREATE TABLE secret (n int)", "CREATE TABLE other (n int)", "CREATE TABLE t (id int)", TOLD)
+    ground.execute(*statements)
+    with session(ground.made) as on:
+        program = check(sql, on.schema(), database="")
+        found = on.survey(program, "versioning", LIMITS).reads
+    assert "secret" in found and ANY not in found
+
+
 def test_an_aggregate_in_a_policy_may_read_every_table(ground: PostgresGround) -> None:
     ground.execute(
         "CREATE TABLE secret (n int)",
@@ -351,6 +376,23 @@ def test_what_isnt_read_isnt_found(ground: PostgresGround, statements: tuple[str
     with session(ground.made) as on:
         program = check("SELECT id FROM t", on.schema(), database="")
         assert on.survey(program, "reversal", LIMITS).reads == ()
+
+
+@pytest.mark.parametrize(
+    "body", ["-- it's all\rSELECT n FROM secret", "/* /* */ ' */ SELECT 'a', '-- ', (SELECT n FROM secret)"]
+)
+def test_what_only_looks_like_a_comment_is_read(body: str) -> None:
+    assert "secret" in _bare(body)
+
+
+def test_long_texts_of_functions_are_read_in_a_time_in_proportion_to_their_length() -> None:
+    """Some hundred thousand characters of one would take minutes otherwise."""
+    wanted = {"far", 'o"k', "a$b", "near"}
+    called = 'far (1) + "o""k"(2) + $$a$b(3)$$ + 12near(4)'
+    for odd in ("a" * 300_000, '"' * 300_001, "$a" * 150_000, "/* " * 100_000, "into t " * 50_000):
+        assert wanted <= _called(f"{odd} {called}") and "secret" in _bare(f"{odd} secret")
+        upsert = f"{odd}; INSERT INTO t SELECT 1 ON CONFLICT DO UPDATE SET n = 2; INTO u; DO UPDATE"
+        assert (list(writes(upsert, "t")), list(writes(upsert, "u"))) == (["insert", "update"], [])
 
 
 def test_what_indexes_and_casts_of_others_compute_is_in_nobodys_way(ground: PostgresGround) -> None:
