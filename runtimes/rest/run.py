@@ -199,14 +199,15 @@ class Watch:
         self.report.sent.append(request)
         self.context.progress(heading(step))
 
-    async def answered(self, exchange: Exchange) -> None:
+    async def answered(self, exchange: Exchange, *, unsure: bool = False) -> None:
+        """Keep an answer. `unsure`: one that isn't well doesn't say that nothing was done."""
         if exchange.status == 0:  # nothing came back: whether it happened isn't known, and that is no answer
             self.report.trouble, self.report.said = "no answer came back", exchange.failed
             self.context.note("unanswered", {"request": exchange.request, "why": exchange.failed})
             return
         answer = Answer.of(exchange, self.wanted.get(exchange.request, ()))
         document = self.catalog.method(self.step(exchange.request).method_id).document
-        if document and not exchange.well and leaves_open(exchange.status, exchange.body):
+        if not exchange.well and (unsure or (document and leaves_open(exchange.status, exchange.body))):
             answer = replace(answer, unsure=True)
         self.report.exchanges[exchange.request] = exchange
         self.call_record.answers[exchange.request] = answer

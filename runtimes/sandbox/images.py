@@ -35,6 +35,7 @@ PACKAGES, REQUIREMENTS, BELOW = profiles.PACKAGES, profiles.REQUIREMENTS, "below
 BUILD = "Run `goex images build`."
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}\Z")
+_PRELOAD = "lib/preload.txt"
 _HERE = Path(__file__).resolve().parent
 # A checkout has the folders at its top; an installed package has them beside this file.
 _PLACES = (_HERE.parents[1] / "sandbox-images", _HERE / "images")
@@ -62,11 +63,22 @@ def folder(name: str) -> Path:
 def content(name: str, own: Path | None = None) -> dict[str, bytes]:
     """What the image is built from: relative path to bytes. Hidden files, caches and links aren't part of it. Raises
     InvalidInput when there is no such image."""
-    added = profiles.content(own, name)
+    added = _added(name, own)
     if added is not None:
-        return content(profiles.BELOW) | added
+        # Process 1 of a container that waits loads what that names, before anything is allowed: no library of others.
+        below = content(profiles.BELOW)
+        return {path: data for path, data in below.items() if path != _PRELOAD} | added
     top = folder(name)
     return {path: (top / path).read_bytes() for path in _files(str(top)) if path and not path.endswith("/")}
+
+
+def _added(name: str, own: Path | None) -> dict[str, bytes] | None:
+    """What the person's profile puts over `code`'s files; None where there is none. The name of one of ours is ours,
+    also where a folder of that name lies among the profiles."""
+    added = profiles.content(own, name)
+    return (
+        added if added is not None and not any((place / name / "Dockerfile").is_file() for place in _PLACES) else None
+    )
 
 
 def _files(top: str, below: str = "") -> Iterator[str]:
@@ -124,7 +136,7 @@ def tag(name: str, own: Path | None = None) -> str:
     """The image's full name, `goex/<name>:<hash of its content>`."""
     if ":" in name:
         return f"goex/{name}"
-    if profiles.content(own, name) is not None:
+    if _added(name, own) is not None:
         return f"goex/{name}:{content_hash(content(name, own))}"
     top = str(folder(name))
     known = _named.get(top)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 _CLONE_NAMESPACES = 0x7E020000  # every CLONE_NEW… flag that clone(2) takes
 _CREATES = 0o20000100  # O_CREAT | __O_TMPFILE
+_WHITEOUT = 1 << 2  # RENAME_WHITEOUT
 _SETID = stat.S_ISUID | stat.S_ISGID
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
 _STREAM, _DGRAM, _TYPE_MASK = 1, 2, 0xF
@@ -72,7 +73,8 @@ _FILES = (
     Rule("close close_range dup dup2 dup3 fcntl flock", "handle descriptors and locks"),
     Rule("stat fstat lstat newfstatat statx access faccessat faccessat2", "ask about files"),
     Rule("statfs fstatfs getcwd chdir fchdir umask readlink readlinkat getdents getdents64", "walk folders"),
-    Rule("mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2", "make and remove names"),
+    Rule("mkdir mkdirat rmdir unlink unlinkat rename renameat", "make and remove names"),
+    Rule("renameat2", "the same, but for what leaves the file of a device", (Arg(4, 0, _WHITEOUT),)),
     Rule("link linkat symlink symlinkat", "links; they resolve inside the container's own mounts"),
     Rule("truncate ftruncate fallocate copy_file_range sendfile splice", "size and copy files; bound by RLIMIT_FSIZE"),
     Rule("utime utimes utimensat futimesat", "set times"),
@@ -135,7 +137,8 @@ _SOCKETS = (
     Rule("socket", "Unix sockets: the action's way out is one", (Arg(0, _AF_UNIX),), group="unix"),
     *(_inet(family, kind, protocol) for family in (_AF_INET, _AF_INET6)
       for kind, own in ((_STREAM, _TCP), (_DGRAM, _UDP)) for protocol in (_ANY_PROTOCOL, own)),
-    Rule("socketpair", "pairs within the container", (Arg(0, _AF_UNIX),)),
+    # One for datagrams could send to any socket file, for which the others would have to be made anew.
+    Rule("socketpair", "pairs within the container", (Arg(0, _AF_UNIX), Arg(1, _STREAM, _TYPE_MASK))),
     Rule("bind listen accept accept4 connect shutdown getsockname getpeername getsockopt setsockopt",
          "use the sockets that can be made"),
     Rule("sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg", "send and receive on them"),

@@ -3,9 +3,10 @@
 Rules: everything is stated, also where the engine's default is the same today; what can't be honoured is refused,
 never left out; nothing in the configuration is a secret (whoever may ask the engine can read it).
 
-The order inside: tini is process 1 and reaps what the job orphans; below it `supervise` (of the image) and `timeout`
-keep the deadline even when nobody outside does. The job can kill those two, since they are of its own user; then tini
-ends, and with process 1 the kernel ends everything in the container.
+The order inside: `timeout` is process 1, which the job can neither stop nor kill, so that the deadline is kept even
+when nobody outside does; below it tini reaps what the job orphans, and `supervise` (of the image) keeps the deadline a
+little earlier. The job can kill those two, since they are of its own user; then process 1 ends, and with it the kernel
+ends everything in the container.
 """
 
 from __future__ import annotations
@@ -27,11 +28,16 @@ ACTION_LABEL = "org.goex.action"
 INSTANCE_LABEL = "org.goex.instance"
 PROFILE_LABEL = "org.goex.profile"  # its image, as the profile names it
 
-_SUPERVISORS = ["/usr/bin/tini", "--", "/goex/supervise"]
+_LAST = ["/usr/bin/timeout", "-s", "KILL"]
+_LATER = 1.0  # seconds after the deadline, when the supervisors, which the job can stop, didn't keep it
+_SUPERVISORS = ["/usr/bin/tini", "-s", "--", "/goex/supervise"]
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108
 _SHM = 16 * 2**20
 _TMP_FILES = 32768  # inodes of /tmp; an empty file costs kernel memory too
 _OPEN_FILES = 4096
+# On a person's folder a job has the person's user, over all of whose processes the kernel counts the files that are on
+# their way in messages. With the 253 of one message more, that many leave those that have the usual 1024 theirs.
+_OPEN_FILES_AS_PERSON = 768
 _RUNSC_TASKS = 192  # what runsc's own kernel takes of the machine's; with less it panics
 
 # The engine's own lists, and what else would tell of the machine, of its keys, or of what others do on it just now.
@@ -41,7 +47,7 @@ _MASKED = [
     "/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/latency_stats", "/proc/locks", "/proc/modules",
     "/proc/pagetypeinfo", "/proc/partitions", "/proc/pressure", "/proc/sched_debug", "/proc/schedstat", "/proc/scsi",
     "/proc/slabinfo", "/proc/softirqs", "/proc/sys/kernel/random/boot_id", "/proc/timer_list", "/proc/timer_stats",
-    "/proc/vmallocinfo", "/proc/zoneinfo", "/sys/class/dmi", "/sys/devices/virtual", "/sys/firmware", "/sys/kernel",
+    "/proc/vmallocinfo", "/proc/zoneinfo", "/sys/class/dmi", "/sys/devices", "/sys/firmware", "/sys/kernel",
     "/sys/module",
 ]  # fmt: skip
 _READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
@@ -105,7 +111,7 @@ def container(
     limits = profile.limits
     config: dict[str, Any] = {
         "Image": image_id,
-        "Entrypoint": [*_SUPERVISORS, f"{limits.seconds:.3f}"],
+        "Entrypoint": [*_LAST, f"{limits.seconds + _LATER:.3f}", *_SUPERVISORS, f"{limits.seconds:.3f}"],
         "Cmd": list(job.argv),
         "Env": [f"{name}={value}" for name, value in environment(job).items()],
         "User": f"{job.uid}:{job.gid}",
@@ -120,7 +126,7 @@ def container(
         "OpenStdin": False,
         "Tty": False,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _isolation(job, profile) | _bounds(profile) | {"Mounts": _mounts(job, job_dir)},
+        "HostConfig": _isolation(job, profile) | _bounds(job, profile) | {"Mounts": _mounts(job, job_dir)},
     }
     defences.apply(missing, config)
     return config
@@ -192,9 +198,10 @@ def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
     }
 
 
-def _bounds(profile: Profile) -> dict[str, Any]:
+def _bounds(job: Job, profile: Profile) -> dict[str, Any]:
     limits = profile.limits
-    hard = {"core": 0, "fsize": limits.file_size, "nofile": _OPEN_FILES, "memlock": 65536, "msgqueue": 0, "rtprio": 0}
+    files = _OPEN_FILES_AS_PERSON if job.folder is not None or job.folders else _OPEN_FILES
+    hard = {"core": 0, "fsize": limits.file_size, "nofile": files, "memlock": 65536, "msgqueue": 0, "rtprio": 0}
     return {
         "Memory": limits.memory,
         "MemorySwap": limits.memory,  # the sum of both: so no swap

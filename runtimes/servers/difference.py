@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from policies.display_text import escape
 from policies.jsonvalue import JsonObject
 
+_MOST = 4000  # lines of a tool that are compared one with the other, which takes time in their square
+
 
 def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> tuple[str, ...]:
     """A line for each tool that came or went, and of each that says something else what it says."""
@@ -20,9 +22,15 @@ def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> tup
             lines.append(f"gone: {name}")
         elif name not in old:
             lines += [f"new: {name}", *(f"  + {line}" for line in _written(new[name]))]
-        elif found := list(difflib.unified_diff(_written(old[name]), _written(new[name]), lineterm="", n=1))[2:]:
+        elif found := _changed(_written(old[name]), _written(new[name])):
             lines += [f"changed: {name}", *(f"  {line}" for line in found)]
     return tuple(escape(line) for line in lines)
+
+
+def _changed(before: list[str], after: list[str]) -> list[str]:
+    if before != after and len(before) + len(after) > _MOST:
+        return [*(f"-{line}" for line in before), *(f"+{line}" for line in after)]
+    return list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
 
 
 def _written(tool: JsonObject) -> list[str]:

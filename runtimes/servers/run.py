@@ -1,8 +1,9 @@
 """Runs planned steps against an MCP server, each in a container of its own, as `rest.run` runs requests.
 
 Rules: a call is recorded before its container begins, its answer before anything that follows it; a call that began and
-wasn't answered is open. Before a call a server shows its tools: if they aren't the ones that were agreed on, nothing is
-called, and what it says now is kept for the person to review.
+wasn't answered is open, and so is one that failed once its server had sent something out. Before a call a server shows
+its tools: if they aren't the ones that were agreed on, nothing is called, and what it says now is kept for the person
+to review.
 """
 
 from __future__ import annotations
@@ -58,26 +59,30 @@ class ServerRunner:
         for step in steps:
             try:
                 await watch.sending(step.id, f"CALL {self.server.base_url}/{step.method}", None)
-                exchange = await self._call(step, context, call_record, report)
+                exchange, unsure = await self._call(step, context, call_record, report)
             except (SandboxFailed, GatewayFailed) as error:
-                _forget(step, call_record)
+                if step.read or not (isinstance(error, SandboxFailed) and error.began):
+                    _forget(step, call_record, report)
                 report.error, report.trouble = error, error.message
                 break
             except GoexError:
                 break  # `report.trouble` says why it wasn't sent
             try:
-                await watch.answered(exchange)
+                await watch.answered(exchange, unsure=unsure)
             except GoexError:
                 break
             if not exchange.well and not step.request.optional:
                 break
-        if report.error is not None and len(report.sent) <= 1:
+        if report.error is not None and not report.sent:
             raise report.error
         if report.unkept:
             watch.save_again()
         return report
 
-    async def _call(self, step: Step, context: Context, call_record: CallRecord, report: Report) -> Exchange:
+    async def _call(
+        self, step: Step, context: Context, call_record: CallRecord, report: Report
+    ) -> tuple[Exchange, bool]:
+        """Make a call. Returns its answer, and whether the server may have changed something beside it."""
         bound = step
         if refs_in(step.arguments):
             bound = bind(step, call_record.answers, self.catalog, context.accounts[step.service, step.account])
@@ -98,7 +103,7 @@ class ServerRunner:
         found = session.read(result)
         if found.tools is not None and not found.answers:
             report.trouble = changed(self.server.name)
-        return self._exchange(bound, found, way.hidden(found.failed), result.exit_code)
+        return self._exchange(bound, found, way.hidden(found.failed), result.exit_code), way.changed
 
     def _exchange(self, step: Step, found: session.Said, why: str, exit_code: int | None) -> Exchange:
         """The answer as the rest of GoEx reads one. Status 0: none is known."""
@@ -126,7 +131,8 @@ def _refused(step: Step, status: int, why: str) -> Exchange:
     return Exchange(request=step.id, status=status, well=False, body={"goex": why}, failed=why)
 
 
-def _forget(step: Step, call_record: CallRecord) -> None:
+def _forget(step: Step, call_record: CallRecord, report: Report) -> None:
     """A call whose container couldn't be had never happened."""
-    if step.id in call_record.sent:
-        call_record.sent.remove(step.id)
+    for sent in (call_record.sent, report.sent):
+        if step.id in sent:
+            sent.remove(step.id)

@@ -44,6 +44,7 @@ class WayOut:
     context: Context
     account: str
     refused: list[Refusal] = field(default_factory=list)
+    _open: set[str] = field(init=False, default_factory=set)  # requests that may have changed something
     _account: Account | None = field(init=False, default=None)
     _placeholder: str = field(init=False, default="")
 
@@ -67,6 +68,12 @@ class WayOut:
             return {}
         place = placement_for(self.service, self._account)
         return {place.header: place.format.replace("{secret}", self._placeholder)}
+
+    @property
+    def changed(self) -> bool:
+        """Whether a request left that may have changed something, and wasn't refused. Of a server at an address that
+        can't be told: all that is said to it is a POST."""
+        return bool(self._open) and not self.server.url
 
     @property
     def ca_pem(self) -> str:
@@ -143,6 +150,8 @@ class WayOut:
 
     async def _sending(self, request: str, target: str, sent: SentRequest | None) -> None:
         method, _, url = target.partition(" ")
+        if method not in ("GET", "HEAD"):
+            self._open.add(request)
         self.context.note("request", {"request": request, "call": self.server.name, "method": method, "url": url})
         self.context.progress(escape(f"{self.server.name} → {target}"))
 
@@ -150,6 +159,8 @@ class WayOut:
         if exchange.status == 0:
             self.context.note("unanswered", {"request": exchange.request, "why": exchange.failed})
             return
+        if 400 <= exchange.status < 500 and exchange.status != 408:
+            self._open.discard(exchange.request)
         facts: dict[str, Any] = {"request": exchange.request, "status": exchange.status, "well": exchange.well}
         self.context.note("answer", {**facts, "bytes": exchange.size})
 

@@ -27,6 +27,7 @@ import pytest
 
 from policies.actions import Ended
 from policies.errors import InvalidInput, Unavailable
+from runtimes.sandbox import spec
 from runtimes.sandbox.container_pool import kind_of
 from runtimes.sandbox.contract import Job, Limits, Profile, Result, Sandbox, SandboxFailed
 from runtimes.sandbox.docker import DockerSandbox
@@ -433,6 +434,23 @@ async def test_a_stopped_supervisor_stops_no_deadline(sandbox: Sandbox, profile:
     result = await sandbox.run(shell("kill -STOP $PPID; sleep 99"), limited(profile, seconds=1.0))
     assert result.ended is Ended.TIMEOUT
     assert result.seconds < 20
+
+
+def test_a_deadline_is_kept_also_when_nobody_outside_keeps_it(sandbox_image: str, state_id: str) -> None:
+    """As after the daemon's end: the job stops all that it can, and nobody follows it."""
+    stops = (
+        "for each in /proc/[0-9]*; do [ $each = /proc/1 ] || [ $each = /proc/$$ ] || kill -STOP ${each#/proc/}; done"
+    )
+    job = Job(action_id="a1", argv=["sh", "-c", f"{stops}; kill -STOP 1; kill -9 1; sleep 600"])
+    whose = spec.Identity(state_id=state_id, instance="ended")
+    alone = Profile(limits=replace(SMALL, seconds=1.0))
+    config = spec.container(job, alone, sandbox_image, whose, None, frozenset())
+    made = engine().create_container_from_config(config)  # type: ignore[no-untyped-call] # the stubs lack it
+    try:
+        engine().start(made["Id"])
+        until(lambda: not engine().inspect_container(made["Id"])["State"]["Running"], "the end")
+    finally:
+        engine().remove_container(made["Id"], force=True)
 
 
 @pytest.mark.parametrize("sandbox", ["cold"], indirect=True)

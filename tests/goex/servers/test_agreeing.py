@@ -446,6 +446,15 @@ def test_a_second_tool_of_one_name_isnt_agreed_to(sealed: list[str], monkeypatch
 
 
 @pytest.mark.promise(90)
+def test_a_very_long_tool_is_shown_whole_twice_and_not_compared_line_by_line() -> None:
+    """That takes time in the square of its lines, of which a server may write a million."""
+    before, after = ({"name": "long", "x": ["a", *([each] * 3000)]} for each in "bc")
+    lines = difference([before], [after])
+    assert (lines.count('  -  "a",'), lines.count('  +  "a",')) == (1, 1)
+    assert (lines.count('  -  "b",'), lines.count('  +  "c",')) == (2999, 2999)
+    assert not difference([before], [before])
+
+
 def test_what_python_takes_for_equal_is_a_difference() -> None:
     before, after = ({"name": "read", "inputSchema": {"default": default}} for default in (1, True))
     assert any("true" in line for line in difference([before], [after]))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import subprocess
 import tarfile
+import venv
 from pathlib import Path
 
 import docker
@@ -45,6 +47,22 @@ def test_unknown_names(name: str) -> None:
 def test_the_base_image_is_there() -> None:
     assert "base" in images.names()
     assert {"Dockerfile", "supervise", "etc/nsswitch.conf"} <= set(images.content("base"))
+
+
+def test_no_library_runs_while_an_image_is_built(tmp_path: Path) -> None:
+    """Whoever builds is root and has the machine's network, and an interpreter runs any library's *.pth when it
+    starts."""
+    recipe = images.content("code")["Dockerfile"].decode()
+    commands = re.findall(r"\bpython3 [^;&|]*", recipe.partition("COPY site/")[2])
+    venv.create(tmp_path / "venv", symlinks=True)
+    (site,) = tmp_path.glob("venv/lib/python*/site-packages")
+    (site / "hostile.pth").write_text(f"import os; open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    (site / "library.py").write_text("a = 1\n")
+    for command in commands:
+        environment = {"PATH": f"{tmp_path}/venv/bin:/usr/bin:/bin"}
+        subprocess.run(["/bin/sh", "-c", command], cwd=site, env=environment, check=True)
+    assert list(site.glob("__pycache__/library.*.pyc"))
+    assert not (tmp_path / "ran").exists()
 
 
 def test_every_byte_and_name_counts(own: Path) -> None:

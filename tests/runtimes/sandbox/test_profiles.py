@@ -88,9 +88,21 @@ def test_what_is_wanted_is_pinned_with_all_that_it_needs(tmp_path: Path, index: 
     ]
     assert (made["packages"], made["requirements.in"]) == (b"curl\njq\n", b"goexone\n")
     assert profiles.names(tmp_path / "own") == (NAME,)
-    assert images.content(NAME, tmp_path / "own")["Dockerfile"] == images.content("code")["Dockerfile"]
+    whole, below = images.content(NAME, tmp_path / "own"), images.content("code")
+    assert whole["Dockerfile"] == below["Dockerfile"]
+    # A container that waits for a job loads nothing of it: no library runs before a program was allowed.
+    assert below.keys() - whole.keys() == {"lib/preload.txt"}
     with pytest.raises(InvalidInput, match="no sandbox image"):
         images.content(NAME)
+
+
+@pytest.mark.parametrize("name", ["base", "code", "mcp"])
+def test_a_folder_among_the_profiles_is_never_one_of_ours(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    for file in ("packages", "requirements.txt", "requirements.in"):
+        (tmp_path / name / file).write_text("")
+    assert images.content(name, tmp_path) == images.content(name)
+    assert images.tag(name, tmp_path) == images.tag(name)
 
 
 def test_equal_pins_give_an_equal_build_context(tmp_path: Path, index: Path) -> None:

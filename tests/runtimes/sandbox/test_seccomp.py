@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+
+import pytest
+
 from runtimes.sandbox import seccomp
 from tests.adversarial import calls
 
@@ -52,6 +56,35 @@ def test_filtered_calls_are_never_allowed_whole() -> None:
     whole = {name for rule in seccomp.RULES if not rule.args for name in rule.names.split()}
     assert filtered & whole == set()
     assert {"clone", "socket", "socketpair", "personality", "prctl", "ioctl", "openat", "fchmodat"} <= filtered
+
+
+def allowed(call: str, *args: int) -> bool:
+    """Whether a job on a folder may make it."""
+    return any(
+        all(
+            args[arg["index"]] & arg["value"] == arg["valueTwo"]
+            if arg["op"] == "SCMP_CMP_MASKED_EQ"
+            else args[arg["index"]] == arg["value"]
+            for arg in rule.get("args", ())
+        )
+        for rule in seccomp.profile(unix_sockets=False)["syscalls"]
+        if call in rule["names"]
+    )
+
+
+def test_a_name_is_moved_but_leaves_no_device() -> None:
+    noreplace, exchange, whiteout = 1, 2, 4
+    assert all(allowed("renameat2", 0, 0, 0, 0, flags) for flags in (0, noreplace, exchange))
+    assert not any(allowed("renameat2", 0, 0, 0, 0, flags | whiteout) for flags in (0, noreplace, exchange))
+
+
+@pytest.mark.parametrize("flags", [0, socket.SOCK_CLOEXEC, socket.SOCK_NONBLOCK])
+def test_a_job_on_a_folder_makes_no_socket_that_sends_to_a_socket_file(flags: int) -> None:
+    unix = int(socket.AF_UNIX)
+    assert not any(allowed("socket", unix, kind | flags, 0) for kind in range(16))
+    assert allowed("socketpair", unix, socket.SOCK_STREAM | flags, 0)
+    # One of a pair for datagrams (which a raw one is, too) sends to whatever address it is told.
+    assert not any(allowed("socketpair", unix, kind | flags, 0) for kind in range(16) if kind != socket.SOCK_STREAM)
 
 
 def test_each_call_has_a_line_of_its_own() -> None:

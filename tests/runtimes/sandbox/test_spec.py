@@ -52,6 +52,7 @@ def test_isolation() -> None:
     assert json.loads(host["SecurityOpt"][1].removeprefix("seccomp=")) == seccomp.profile()
     assert len(host["SecurityOpt"]) == 2
     assert {"/proc/kcore", "/proc/keys", "/sys/firmware", "/proc/timer_list"} <= set(host["MaskedPaths"])
+    assert "/sys/devices" in host["MaskedPaths"]  # the serial numbers of disks and of what is plugged in
     assert {"/proc/sys", "/proc/sysrq-trigger", "/proc/bus", "/proc/fs", "/proc/irq"} <= set(host["ReadonlyPaths"])
 
 
@@ -62,6 +63,16 @@ def test_bounds() -> None:
     assert set(host["Tmpfs"]["/tmp"].split(",")) >= {"nosuid", "nodev", "noexec", "size=2000"}
     limits = {item["Name"]: (item["Soft"], item["Hard"]) for item in host["Ulimits"]}
     assert (limits["core"], limits["fsize"]) == ((0, 0), (3000, 3000))
+
+
+def test_a_job_as_the_person_leaves_the_person_files_to_send_in_messages() -> None:
+    def files(job: Job) -> int:
+        return next(int(item["Hard"]) for item in made(job)["HostConfig"]["Ulimits"] if item["Name"] == "nofile")
+
+    most_of_a_message, usual = 253, 1024  # SCM_MAX_FD, and the soft limit of a person's programs
+    assert files(Job(action_id="a", argv=["x"], folder="/f")) + most_of_a_message <= usual
+    assert files(Job(action_id="a", argv=["x"], folders={"f": "/f"})) + most_of_a_message <= usual
+    assert files(Job(action_id="a", argv=["x"])) == 4096
 
 
 def test_runsc_has_room_for_its_own_kernel_within_the_limit_of_processes() -> None:
