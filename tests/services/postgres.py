@@ -129,12 +129,21 @@ class Made:
         """The superuser in this database."""
         return self.server.connect(self.database, **more)
 
+    def observer(self) -> psycopg.Connection[Any]:
+        """The superuser in this database, on a connection that is kept: a new one reads much of the catalog first."""
+        kept = self.server._kept
+        if kept is None or kept.closed or kept.info.dbname != self.database:
+            if kept is not None:
+                kept.close()
+            kept = self.server._kept = self.admin()
+        return kept
+
     def empty(self) -> None:
         """Drop what is in `public`. What that leaves in the server's own tables is swept, since no autovacuum does it:
         a hundred tests later they would be forty times as large, and each look at them as slow."""
-        with self.admin() as admin:
-            admin.execute(f"DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public AUTHORIZATION {self.user}")
-            admin.execute(_SWEEP)
+        admin = self.observer()
+        admin.execute(f"DROP SCHEMA IF EXISTS public CASCADE; CREATE SCHEMA public AUTHORIZATION {self.user}")
+        admin.execute(_SWEEP)
 
 
 @dataclass
@@ -150,6 +159,7 @@ class Postgres:
     password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
     _guard: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _kept: psycopg.Connection[Any] | None = field(default=None, repr=False)  # of `Made.observer`
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1), repr=False)
 
     @property
@@ -189,6 +199,8 @@ class Postgres:
 
     def kill(self) -> None:
         """Kill -9: every process of it at once, as when the power goes."""
+        if self._kept is not None:
+            self._kept.close()
         if self._process is not None:
             self._process.kill()
         while there := _working_in(self._data):  # also one whose parent has gone, and one that was born meanwhile
@@ -251,6 +263,8 @@ class Postgres:
             self._guard = None
 
     def _end(self, how: signal.Signals) -> None:
+        if self._kept is not None:
+            self._kept.close()
         if self._process is not None:
             if self._process.poll() is None:
                 self._process.send_signal(how)

@@ -16,7 +16,7 @@ from policies.errors import Conflict, GoexError, InvalidInput, Unavailable, Unsu
 from runtimes.sql.contract import FOREIGN_KEY
 
 _UNTOUCHED = "Nothing was touched."
-_MEND = "Mend the statement, or the rows."
+_MEND = "Mend the rows, or ask for it otherwise."
 # Where the server itself finds that a lock, a time or another transaction is in the way: RAISE stands elsewhere.
 _WAITS = {"ProcessInterrupts", "DeadLockReport", "ExecUpdate", "ExecDelete", "ExecLockRows", "heap_lock_tuple"}
 # These say who may not do what with which table, or name its policy.

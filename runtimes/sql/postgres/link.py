@@ -30,6 +30,7 @@ class Link:
         )
         self._connection: Connection | None = None
         self.fresh = True  # no transaction has written on this connection yet
+        self._planned: dict[str, Connection] = {}  # on which connection `ask_again` prepared each
 
     @property
     def connection(self) -> Connection:
@@ -67,6 +68,13 @@ class Link:
         """The rows of a query; `parameters` stand for its %s."""
         with translated():
             return [tuple(row) for row in self.connection.exec_driver_sql(sql, parameters or None)]
+
+    def ask_again(self, name: str, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query without parameters that is asked often: it is planned once a connection, under `name`."""
+        if self._planned.get(name) is not self.connection:
+            self.do(f"PREPARE {name} AS {sql}")
+            self._planned[name] = self.connection
+        return self.ask(f"EXECUTE {name}")
 
     def copy_out(self, sql: str) -> Generator[bytes, None, None]:
         """The lines of COPY … TO STDOUT, in text form, as they come."""

@@ -29,7 +29,8 @@ WITH {_SEEN}, calls AS (  -- functions, also behind operators
   FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_operator o
     ON d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = d.refobjid
   WHERE d.classid IN ('pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_attrdef'::pg_catalog.regclass,
-      'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass)
+      'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass,
+      'pg_catalog.pg_rewrite'::pg_catalog.regclass, 'pg_catalog.pg_class'::pg_catalog.regclass)
     AND (d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass OR o.oid IS NOT NULL)
 ), held AS (  -- types that a column or another type holds
   SELECT atttypid AS type FROM pg_catalog.pg_attribute WHERE NOT attisdropped AND atttypid::pg_catalog.int8 >= 16384
@@ -164,7 +165,11 @@ SELECT pg_catalog.json_build_object(
         WHERE f.contypid <> 0 AND NOT a.attisdropped
       UNION ALL SELECT 'pg_catalog.pg_type'::pg_catalog.regclass, t.oid, a.attrelid
         FROM pg_catalog.pg_type t JOIN pg_catalog.pg_attribute a ON a.atttypid = t.oid
-        WHERE t.typtype = 'd' AND NOT a.attisdropped) made
+        WHERE t.typtype = 'd' AND NOT a.attisdropped
+      UNION ALL SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass, w.oid, w.ev_class
+        FROM pg_catalog.pg_rewrite w WHERE w.ev_type <> '1'
+      UNION ALL SELECT 'pg_catalog.pg_class'::pg_catalog.regclass, c.oid, c.oid  -- the key of its partitions
+        FROM pg_catalog.pg_class c WHERE c.relkind = 'p') made
     JOIN rel ON rel.oid = made.relation JOIN calls ON calls.classid = made.of AND calls.objid = made.oid),
  'triggers', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     t.tgrelid::pg_catalog.int8, t.tgname, t.tgtype, t.tgenabled, pg_catalog.pg_get_triggerdef(t.oid), l.lanname,
@@ -218,7 +223,7 @@ class _Parts:
 
 def load(link: Link) -> Catalog:
     """Read it, in the transaction that there is."""
-    found = json.loads(link.ask(_QUERY)[0][0])
+    found = json.loads(link.ask_again("goex_schema", _QUERY)[0][0])
     relations = found["relations"] or []
     names = {row[0]: called(row[1], row[2]) for row in relations}
     parts = {oid: _Parts() for oid in names}
