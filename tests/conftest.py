@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator
 from functools import partial
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from mapper.importing import reader_process
 from runtimes.turns import asking
@@ -25,7 +25,9 @@ from tests.support.forks import ROOT, ForkServer, start_reader
 
 pytest_plugins = ["tests.unit", "tests.reports"]
 STARTED = reader_process.start
-settings.register_profile("busy", deadline=None)  # no example fails because the machine was slow
+# No example fails because the machine was slow; whoever gives one a fixture knows that all of them share it.
+CHECKED_NOT = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
+settings.register_profile("busy", deadline=None, suppress_health_check=CHECKED_NOT)
 settings.load_profile("busy")
 
 

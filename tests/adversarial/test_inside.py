@@ -39,7 +39,7 @@ pytestmark = [
 ]
 
 PROBES = Path(__file__).with_name("inside_probes.py").read_bytes()
-PROFILE = Profile(limits=Limits(seconds=40))
+PROFILE = Profile(limits=Limits(seconds=120))
 CA = CertificateAuthority()
 Got = dict[str, dict[str, str]]
 

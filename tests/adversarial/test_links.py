@@ -13,7 +13,7 @@ from runtimes.files.handles import Handles, Moved
 from runtimes.sandbox.contract import WORK, Job, Limits, Profile
 from runtimes.sandbox.docker import DockerSandbox
 
-PROFILE = Profile(limits=Limits(seconds=20.0))
+PROFILE = Profile(limits=Limits(seconds=90.0))
 
 
 @pytest.fixture

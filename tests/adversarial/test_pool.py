@@ -34,7 +34,7 @@ HERE = Path(__file__)
 PROBES = HERE.with_name("pool_probes.py").read_bytes()
 WAIT = (HERE.parents[2] / "sandbox-images/base/goex/wait.py").read_text()
 DRAIN = "_DRAIN = 1.0"
-PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=12.0))
+PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=90.0))
 
 
 def job(*names: str, **more: Any) -> Job:

@@ -29,7 +29,6 @@ from tests.support.databases import Asked, Dump, Ground
 # Of the same examples each time, until there are many.
 SOME = settings(
     max_examples=16,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=True,
     database=None,

@@ -403,7 +403,7 @@ def test_code_is_never_run(tmp_path: Path) -> None:
     assert mark.exists()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(max_size=300))
 def test_any_text_is_calls_or_a_rejection(text: str) -> None:
     parse_proposal(text, CATALOG)
@@ -424,7 +424,7 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.lists(_PIECES | st.text(max_size=5), max_size=40).map("".join), st.booleans())
 def test_pieces_of_every_form_are_calls_or_a_rejection(text: str, native: bool) -> None:
     made = parse_tool_calls([(NAME, text)], CATALOG) if native else parse_proposal(text, CATALOG)
@@ -435,7 +435,7 @@ def test_pieces_of_every_form_are_calls_or_a_rejection(text: str, native: bool) 
         assert all(CATALOG.validate(call) == call for call in made)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(_JSON)
 def test_any_json_is_calls_or_a_rejection(value: object) -> None:
     text = json.dumps(value)

@@ -10,7 +10,7 @@ from enum import IntEnum, StrEnum
 from typing import Annotated, Any, Literal, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.actions import Action
@@ -132,7 +132,6 @@ WHOLES = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(WHOLES)
 def test_what_is_written_is_read_as_it_was(whole: Whole) -> None:
     made = to_json(whole)
@@ -254,7 +253,6 @@ def test_what_has_no_json_is_refused_when_its_type_is_first_used() -> None:
             use()
 
 
-@settings(deadline=None)
 @given(VALUES)
 def test_anything_else_is_refused_in_words(value: Any) -> None:
     for kind in (Whole, Action, tuple[Inner, ...]):

@@ -173,7 +173,7 @@ BREAKERS = [
 
 
 @pytest.mark.promise(13)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.dictionaries(
         st.sampled_from(["channel", "text", "thread_ts", "__entity", "arguments", "risk"]),

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies.decisions import Allow, Ask, Decision, Deny, Request, decide
@@ -19,7 +19,6 @@ from policies.rules.facts import Question, questions
 from policies.rules.source import Effect, Policy, each
 from tests.policies.rules.table import CATALOG, cases, default_names, rules
 
-SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NAMES = sorted(rules())
 names = st.lists(st.sampled_from(NAMES), unique=True, max_size=8)
 methods = sorted(method.id for service in CATALOG.services.values() for method in service.methods.values())
@@ -80,7 +79,6 @@ widths = st.lists(st.sampled_from(list(Width)), max_size=3)
 
 
 @pytest.mark.promise(13)
-@SLOW
 @given(names, requests, widths)
 def test_no_grant_widens_a_forbid(chosen: list[str], asked: Any, given_: list[Width]) -> None:
     request, _, now = asked
@@ -92,7 +90,6 @@ def test_no_grant_widens_a_forbid(chosen: list[str], asked: Any, given_: list[Wi
 
 
 @pytest.mark.promise(13)
-@SLOW
 @given(names, requests, st.lists(st.sampled_from([Width.SESSION, Width.PERMANENT]), min_size=1, max_size=3))
 def test_no_standing_grant_answers_a_rule_that_asks(chosen: list[str], asked: Any, given_: list[Width]) -> None:
     request, _, now = asked
@@ -104,7 +101,6 @@ def test_no_standing_grant_answers_a_rule_that_asks(chosen: list[str], asked: An
 
 
 @pytest.mark.promise(13)
-@SLOW
 @given(names, requests, st.randoms(use_true_random=False))
 def test_the_order_of_rules_never_matters(chosen: list[str], asked: Any, random: Any) -> None:
     request, grants, now = asked
@@ -113,7 +109,6 @@ def test_the_order_of_rules_never_matters(chosen: list[str], asked: Any, random:
     assert decide(request, grants, book(chosen), now) == decide(request, grants, book(chosen, order), now)
 
 
-@SLOW
 @given(names, requests, st.lists(st.sampled_from(list(Width)), min_size=1, max_size=3), st.randoms())
 def test_the_order_of_grants_never_matters(chosen: list[str], asked: Any, given_: list[Width], random: Any) -> None:
     request, _, now = asked
@@ -123,7 +118,6 @@ def test_the_order_of_grants_never_matters(chosen: list[str], asked: Any, given_
     assert decide(request, grants, book(chosen), now) == decide(request, shuffled, book(chosen), now)
 
 
-@SLOW
 @given(names, st.sampled_from(NAMES), requests)
 def test_adding_a_forbid_or_an_ask_never_allows_more(chosen: list[str], added: str, asked: Any) -> None:
     if added in chosen or rules()[added].effect is Effect.PERMIT:
@@ -135,7 +129,6 @@ def test_adding_a_forbid_or_an_ask_never_allows_more(chosen: list[str], added: s
 
 
 @pytest.mark.promise(13)
-@SLOW
 @given(names, st.sampled_from(NAMES), requests)
 def test_adding_a_permit_never_overrides_a_forbid_or_an_ask(chosen: list[str], added: str, asked: Any) -> None:
     if added in chosen or rules()[added].effect is not Effect.PERMIT:
@@ -148,7 +141,6 @@ def test_adding_a_permit_never_overrides_a_forbid_or_an_ask(chosen: list[str], a
         assert not isinstance(decide(request, [], book([*chosen, added]), now), Allow)
 
 
-@SLOW
 @given(names, requests)
 def test_a_permit_is_the_only_rule_that_allows(chosen: list[str], asked: Any) -> None:
     request, _, now = asked
@@ -156,7 +148,6 @@ def test_a_permit_is_the_only_rule_that_allows(chosen: list[str], asked: Any) ->
     assert not isinstance(decide(request, [], book(without), now), Allow)
 
 
-@SLOW
 @given(requests, st.lists(st.sampled_from([Width.SESSION, Width.PERMANENT]), min_size=1, max_size=3), st.data())
 def test_taking_one_grant_away_takes_exactly_that_away(asked: Any, given_: list[Width], data: Any) -> None:
     request, _, now = asked
@@ -191,7 +182,6 @@ def one_by_one(chosen: list[str], question: Question) -> tuple[Effect | None, fr
 
 
 @pytest.mark.promise(13)
-@SLOW
 @given(names, requests)
 def test_an_answer_is_the_same_by_slice_by_the_whole_set_and_rule_by_rule(chosen: list[str], asked: Any) -> None:
     request, _, now = asked
@@ -232,7 +222,7 @@ TARGETS: tuple[Mapping[str, Any], ...] = (
 
 
 @pytest.mark.promise(13)
-@settings(SLOW, max_examples=400)
+@settings(max_examples=400)
 @given(HEADS, st.sampled_from(["permit", "forbid"]), st.sampled_from(TARGETS), st.sampled_from(["bot", "helper"]))
 def test_a_rule_that_could_apply_is_never_left_out(head: Any, effect: str, target: Any, agent: str) -> None:
     """Cedar's own answer without any index, for every shape that a head can have."""
@@ -251,7 +241,6 @@ attributes = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), m
 
 
 @pytest.mark.promise(13)
-@SLOW
 @given(st.sampled_from(methods), attributes)
 def test_an_attribute_that_is_not_there_denies(method: str, attribute: str) -> None:
     """Cedar skips a forbid that errs; here it denies, whatever the attribute and the method are."""

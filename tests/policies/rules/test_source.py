@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policies.rules.book import RuleBook
@@ -178,7 +178,7 @@ WORDS = st.lists(
 ).map(" ".join)  # fmt: skip
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=300)
+@settings(max_examples=300)
 @given(st.one_of(SOUP, WORDS))
 @example("\ud800;")
 @example('"\\u{d800}";')

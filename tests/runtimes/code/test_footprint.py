@@ -261,7 +261,7 @@ known = st.one_of(
 
 
 @pytest.mark.promise(62)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(known, min_size=1, max_size=5))
 def test_a_program_wrote_what_its_requests_would_have_written_as_calls(requests: list[Left]) -> None:
     program, planned_so = ran(*requests), as_calls(*requests)
@@ -272,7 +272,7 @@ def test_a_program_wrote_what_its_requests_would_have_written_as_calls(requests:
 
 
 @pytest.mark.promise(62)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(known, min_size=1, max_size=4), st.sampled_from(list(UNKNOWN.values())), st.data())
 def test_what_is_not_known_of_one_request_hides_behind_no_other(
     requests: list[Left], unknown: Left, data: st.DataObject

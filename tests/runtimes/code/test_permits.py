@@ -201,7 +201,7 @@ values = st.sampled_from(["a", "b", "c"])
 sample = st.dictionaries(st.sampled_from(["channel", "text", "thread_ts"]), values, max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(sample, st.sets(st.sampled_from(["channel", "text", ANY]))), min_size=1, max_size=4))
 @example(
     [(dict.fromkeys(("channel", "text", "thread_ts"), one), set()) for one in "ab"]

@@ -175,7 +175,7 @@ async def test_a_difference_that_would_take_for_ever_is_cut_short(owned: Path, s
     assert "more lines of this difference left out" in text(found)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from("abc\n"), max_size=40), st.lists(st.sampled_from("abc\n"), max_size=40), st.integers(0, 30)
 )
@@ -198,7 +198,7 @@ def test_a_difference_applied_to_the_one_side_gives_the_other(one: list[str], tw
 
 
 @pytest.mark.promise(28)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(
     tree=st.lists(_DEED, max_size=20),
     deeds=st.lists(_DEED, max_size=20),
@@ -223,7 +223,7 @@ def test_the_folder_and_all_beside_it_stay_as_they_are(
         assert nothing_left(Path(state))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(tree=st.lists(_DEED, max_size=15), deeds=st.lists(_DEED, max_size=15))
 def test_what_it_says_is_what_the_run_then_does(
     tree: list[tuple[str, bytes, object]], deeds: list[tuple[str, bytes, object]]

@@ -36,7 +36,7 @@ def fsck(repository: Path) -> None:
 
 @pytest.mark.promise(66)
 def test_a_collection_never_takes_what_a_label_needs(thorough: bool) -> None:
-    size = settings(max_examples=400 if thorough else 12, deadline=None, suppress_health_check=list(HealthCheck))
+    size = settings(max_examples=400 if thorough else 12, suppress_health_check=list(HealthCheck))
     size(given(steps=st.lists(_STEP, min_size=8, max_size=30))(keeps))()
 
 

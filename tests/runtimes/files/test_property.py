@@ -79,7 +79,7 @@ def _act(verb: str, path: bytes, value: object, top: bytes) -> None:
         os.setxattr(path, b"user.x", value)  # type: ignore[arg-type]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(
     tree=st.lists(_DEED, max_size=20),
     deeds=st.lists(_DEED, max_size=20),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtimes.gateway.head import BadHead, check_credentials, check_overrides, parse_head
@@ -39,7 +39,6 @@ def test_what_a_head_says() -> None:
     assert head.get("missing") is None
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_do_worse_than_a_refusal(junk: bytes) -> None:
     judge(junk)
@@ -47,7 +46,6 @@ def test_no_bytes_do_worse_than_a_refusal(junk: bytes) -> None:
     judge(b"GET / HTTP/1.1\r\n" + junk + b"\r\n\r\n")
 
 
-@settings(deadline=None)
 @given(st.text("abc:;,= \t\r\n\0", max_size=30))
 def test_what_passes_is_on_one_line(value: str) -> None:
     raw = f"GET / HTTP/1.1\r\nX-A: {value}\r\n\r\n".encode()

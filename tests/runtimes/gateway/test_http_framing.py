@@ -34,7 +34,7 @@ def taken(body: Body, data: bytes, sizes: list[int]) -> tuple[bytes, bytes]:
     return out, rest
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(chunks=st.lists(st.binary(min_size=1, max_size=50), max_size=6), sizes=cuts, after=st.binary(max_size=10))
 def test_chunks_wherever_they_are_cut(chunks: list[bytes], sizes: list[int], after: bytes) -> None:
     written = b"".join(b"%X\r\n%b\r\n" % (len(one), one) for one in chunks) + b"0\r\n\r\n"
@@ -43,7 +43,7 @@ def test_chunks_wherever_they_are_cut(chunks: list[bytes], sizes: list[int], aft
     assert body.done
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(content=st.binary(min_size=1, max_size=100), sizes=cuts, after=st.binary(max_size=10))
 def test_a_length_wherever_it_is_cut(content: bytes, sizes: list[int], after: bytes) -> None:
     body = Body(len(content))
@@ -122,7 +122,7 @@ def unpacked(codings: list[str], data: bytes, sizes: list[int]) -> bytes:
     return out
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(content=st.binary(max_size=2000), sizes=cuts)
 def test_compressed_bodies_wherever_they_are_cut(content: bytes, sizes: list[int]) -> None:
     raw = zlib.compressobj(wbits=-15)

@@ -129,7 +129,7 @@ def test_one_plain_boundary(kind: str) -> None:
     data=st.lists(st.tuples(st.text("ab[]_", min_size=1, max_size=9), st.binary(max_size=30)), min_size=1, max_size=4),
     size=st.integers(1, 40),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pieces_change_nothing(data: list[tuple[str, bytes]], size: int) -> None:
     parts = tuple(Part(name=name, file=True, filename="f", data=value) for name, value in data)
     body, kind = write_parts(parts)

@@ -21,7 +21,7 @@ from vault.secret import Secret
 
 
 @pytest.mark.parametrize("name", ENCODINGS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(secret=secrets, before=st.binary(max_size=20), after=st.binary(max_size=20))
 @example(secret=b"xoxb-1234-abcd/+==", before=b"", after=b"")
 @example(secret=b'{"a": "b%25\'<&>"}', before=b'"', after=b'"')
@@ -49,13 +49,13 @@ def _unbase64(data: bytes) -> bytes:
         return b""
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary(min_size=1, max_size=30), st.binary(max_size=60))
 def test_any_bytes_as_a_secret(secret: bytes, other: bytes) -> None:
     assert secret not in Redactor([secret]).clean(other + secret + other)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(secret=secrets, cut=st.integers(0, 200))
 def test_mixed_spellings(secret: bytes, cut: int) -> None:
     spelled = b"".join(
@@ -65,7 +65,7 @@ def test_mixed_spellings(secret: bytes, cut: int) -> None:
     assert Redactor([secret]).clean(b"<" + spelled + b">").count(spelled) == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary(max_size=200), secrets)
 def test_what_holds_no_echo_stays(data: bytes, secret: bytes) -> None:
     clean = Redactor([secret]).clean(data)

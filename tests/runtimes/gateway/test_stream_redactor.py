@@ -70,7 +70,7 @@ def test_the_sieve_lets_nothing_through_that_is_an_echo(name: str, which: str) -
 @pytest.mark.promise(54)
 @pytest.mark.parametrize("which", ["token", "json", "unicode", "bytes"])
 @pytest.mark.parametrize("name", ENCODINGS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(cuts=pieces, before=st.binary(max_size=20), after=st.binary(max_size=20), number=st.integers(0, 2**32))
 def test_no_split_lets_an_echo_through(
     name: str, which: str, cuts: list[tuple[int, bool]], before: bytes, after: bytes, number: int
@@ -109,7 +109,7 @@ def test_a_wait_anywhere_before_and_in_an_echo(name: str, which: str) -> None:
             assert not exact(SECRETS[which]).finds(out)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.binary(max_size=3000), cuts=pieces)
 def test_what_holds_no_echo_comes_out_as_it_is(data: bytes, cuts: list[tuple[int, bool]]) -> None:
     for secret in (TOKEN, SECRETS["unicode"]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtimes.gateway.urls import (
@@ -21,7 +21,6 @@ from runtimes.gateway.urls import (
 segments = st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
 @given(segments)
 def test_a_written_path_reads_back(parts: list[str]) -> None:
     try:
@@ -41,7 +40,6 @@ def test_a_written_path_reads_back(parts: list[str]) -> None:
     assert ".." not in unquote(path).replace("\\", "/").split("/")
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(min_size=1, max_size=9), st.text(max_size=20)), max_size=6))
 def test_a_written_query_reads_back(pairs: list[tuple[str, str]]) -> None:
     try:

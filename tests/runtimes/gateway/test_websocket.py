@@ -35,7 +35,7 @@ def text(words: str | bytes) -> Message:
     return Message(1, words if isinstance(words, bytes) else words.encode())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(payloads=st.lists(st.binary(max_size=300), max_size=5), masked=st.booleans(), sizes=st.lists(st.integers(1, 90)))
 def test_messages_wherever_they_are_cut(payloads: list[bytes], masked: bool, sizes: list[int]) -> None:
     data = b"".join(written(Message(2, payload), masked=masked) for payload in payloads)

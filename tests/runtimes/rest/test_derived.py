@@ -69,7 +69,7 @@ CALLS = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(made=st.lists(CALLS, min_size=1, max_size=5))
 def test_undo_brings_back_what_could_be_seen(made: Any, catalog: Catalog, tmp_path_factory: Any) -> None:
     """Whole, or nothing of it: an action whose undo can't be planned or compared leaves all as it is."""
@@ -94,7 +94,7 @@ def test_undo_brings_back_what_could_be_seen(made: Any, catalog: Catalog, tmp_pa
     assert to.state() == before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(one=CALLS, field=st.sampled_from(["title", "text"]))
 def test_one_call_is_always_taken_back_or_refused(
     one: Any, field: str, catalog: Catalog, tmp_path_factory: Any
@@ -201,7 +201,7 @@ IN_ENVELOPES = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(one=IN_ENVELOPES, other=st.sampled_from(["n1", "n2"]), between=st.booleans())
 def test_things_in_envelopes_are_taken_back_or_refused(
     one: Any, other: str, between: bool, enveloped: Catalog, tmp_path_factory: Any
@@ -271,7 +271,7 @@ PUTS = st.one_of(
 
 
 @pytest.mark.promise(65)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(one=PUTS, between=st.sampled_from(["", "theme", "mail", "sound", "on"]))
 def test_settings_are_put_back_or_left(one: Any, between: str, alarms: Catalog, tmp_path_factory: Any) -> None:
     spelled = {method.origin_id: method for method in alarms.methods()}
@@ -332,7 +332,7 @@ LETTER = st.fixed_dictionaries(
 
 
 @pytest.mark.promise(65)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(written=LETTER, note=st.none() | TEXTS, between=st.sampled_from(["", "subject", "note"]))
 def test_what_is_shown_only_when_asked_for_is_put_back(
     written: dict[str, Any], note: str | None, between: str, letters: Catalog, tmp_path_factory: Any
@@ -359,7 +359,7 @@ def test_what_is_shown_only_when_asked_for_is_put_back(
 
 
 @pytest.mark.promise(65)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(one=CALLS)
 def test_a_third_partys_change_in_between_stays(one: Any, catalog: Catalog, tmp_path_factory: Any) -> None:
     spelled = names(catalog)

@@ -74,7 +74,7 @@ def titles(of: FakeGitHub) -> dict[int, Any]:
     return {number: issue["title"] for number, issue in of.issues.items()}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(made=edits)
 def test_any_sequence_of_edits_is_taken_back(made: list[tuple[int, str]], tmp_path_factory: Any) -> None:
     bench = Bench(tmp_path_factory.mktemp("records"), (ACCOUNT,))
@@ -88,7 +88,7 @@ def test_any_sequence_of_edits_is_taken_back(made: list[tuple[int, str]], tmp_pa
     assert titles(to) == titles(service())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(made=edits, victim=st.integers(0, 7))
 def test_a_foreign_change_stops_the_undo_before_anything_is_sent(
     made: list[tuple[int, str]], victim: int, tmp_path_factory: Any

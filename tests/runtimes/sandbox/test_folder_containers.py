@@ -90,7 +90,7 @@ async def test_a_program_in_it_may_no_more_than_in_one_of_its_own(sandbox: Docke
         assert waits["Config"][part] == expected["Config"][part], part
     warm = await sandbox.run(replace(job, action_id="a-2"), PROFILE)
     assert cold.exit_code == warm.exit_code == 0
-    # Process 1 of the other kind is tini, of the program's own user.
+    # Process 1 of the other kind is `timeout`, of the program's own user.
     assert warm.stdout.split() == [b"1", b"did", b"13", b"13", b"did", b"1", b"30", b"30"]
     assert (cold.stdout.split()[:2], cold.stdout.split()[5:]) == (warm.stdout.split()[:2], warm.stdout.split()[5:])
 

@@ -20,7 +20,7 @@ from tests.support.waiting import until_async
 
 pytestmark = [pytest.mark.docker, pytest.mark.skipif(not can_run(), reason="only root can run an engine of its own")]
 
-PROFILE = Profile(limits=Limits(memory=64 * 2**20, pids=16, tmp=2**20, seconds=20.0, output=2_000))
+PROFILE = Profile(limits=Limits(memory=64 * 2**20, pids=16, tmp=2**20, seconds=90.0, output=2_000))
 JOB = Job(action_id="a-1", argv=("echo", "well"))
 
 

@@ -7,7 +7,7 @@ from runtimes.sandbox.contract import Limits, Profile
 from runtimes.sandbox.docker import DockerSandbox
 from tests.support.waiting import until_async
 
-PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=8.0, output=20_000))
+PROFILE = Profile(limits=Limits(memory=96 * 2**20, pids=32, tmp=16 * 2**20, seconds=90.0, output=20_000))
 KIND = Kind(PROFILE)
 
 
