@@ -189,6 +189,8 @@ class CredentialFile:
                 "Credentials of this kind ask other services for tokens, and can't be lent.",
                 next_step="Use a service account's file, or log in: goex auth login",
             )
+        if "[[secret:" in _MARK.sub("", text):
+            raise InvalidInput("A secret's mark has no end.", next_step="Close each one: token = [[secret:abc]]")
         if _SIGNING.search(text):
             raise Unsupported(
                 "Requests with this credential are signed with the secret, which never leaves the vault.",

@@ -155,10 +155,10 @@ def places(person: PersonContext) -> dict[tuple[str, str], str]:
     return {}
 
 
-def end_left(person: PersonContext, before: Mapping[tuple[str, str], str], by: str) -> None:
-    """Revoke what was granted on accounts that a restored backup doesn't have, or has at another place than where they
-    were `before`."""
-    now = places(person)
+def end_left(
+    person: PersonContext, before: Mapping[tuple[str, str], str], now: Mapping[tuple[str, str], str], by: str
+) -> None:
+    """Revoke what was granted on accounts that a backup doesn't have, or has `now` at another place than `before`."""
     for (service, name), place in before.items():
         if now.get((service, name)) != place:
             end_grants(person, service, name, by, "the restored backup has its account elsewhere, or not at all")

@@ -27,6 +27,8 @@ from goex.journal.chain import Journal, Row, moment
 from goex.journal.errors import JournalBehind
 from policies.errors import GoexError
 from policies.grants import Width
+from policies.tasks import FILES
+from runtimes.code.scopes import SERVICE as CODE
 from vault.secret import Secret
 
 log = logging.getLogger("goex.daemon")
@@ -104,16 +106,26 @@ class Opening:
             facts = {"account": f"{damage.service}/{damage.name}", "what": damage.what}
             self._journal.append("account-altered", facts=facts)
         if first:
-            await self._begin(last, distrust=strange is not None)
+            await self._begin(last, distrust=strange is not None, restored=restored)
         else:
             self._journal.append("vault-unlock", facts=rollback.noted(vault))
+            if restored:
+                self._end_missing()
         await self._passkeys.opened(restored=restored)
         try:
             await self._anchor.write()
         except GoexError as error:
             log.error("the vault couldn't be told how far the journal is: %s", error)
 
-    async def _begin(self, last: tuple[Row, ...], *, distrust: bool) -> None:
+    def _end_missing(self) -> None:
+        """Revoke what was granted on accounts that the restored vault doesn't have: one may be made by that name."""
+        there = {(record.account.service, record.account.name) for record in self._vault_state.vault.records()}
+        store = self._engine.core.grant_store
+        of_accounts = (grant for grant in store.grants() if grant.service not in (FILES, CODE))
+        gone = [grant.id for grant in of_accounts if (grant.service, grant.account) not in there]
+        store.revoke(gone, by="goex", why="the restored backup doesn't have its account")
+
+    async def _begin(self, last: tuple[Row, ...], *, distrust: bool, restored: bool) -> None:
         """Believe what the journal vouches for; with `distrust` nothing that was allowed in it. `last` is the newest
         row of the last daemon, where there was one."""
         vault, grant_store, rules = self._vault_state.vault, self._engine.core.grant_store, self._engine.core.rules
@@ -128,6 +140,8 @@ class Opening:
             log.error("no grant is believed: %s", error)
             self._journal.append("ledger-altered", facts={"problem": error.message})
             grant_store.distrust(vault.derive("ledger"))
+        if restored:
+            self._end_missing()
         self._reversions.load(vault.derive("reversions"), distrust=distrust)
         if self._reversions.trouble:
             log.error("no added undo pair is believed: %s", self._reversions.trouble)

@@ -131,6 +131,8 @@ class VaultService(PersonCalls, rpc.VaultServicer):
             )
         # The backup is proven, and so is the person: from here on something changes.
         before = places(self._person)
+        now = {(each.account.service, each.account.name): each.account.base_url for each in kept.records}
+        end_left(self._person, before, now, peer.describe())  # at once: as soon as it is open, agents may ask
         aside = await vault_state.restore(
             kept,
             keyed_by=request.keyed_by,
@@ -140,7 +142,7 @@ class VaultService(PersonCalls, rpc.VaultServicer):
             seal=lambda: self._person.daemon.seal(peer.describe()),
         )
         self._person.presence.forget()
-        end_left(self._person, before, peer.describe())
+        end_left(self._person, before, now, peer.describe())  # where none was known yet: the first unlock learns them
         return vpb.RestoreReply(
             vault=vault_status(vault_state.vault), made=kept.made.isoformat(), kept_aside=str(aside or "")
         )

@@ -65,6 +65,8 @@ _LONGEST_ANSWER = 16_384
 
 _BACK = "You can close this page and go back to GoEx."
 _TAKEN = Page(status=200, heading="Thank you", text=f"GoEx has the provider's answer. {_BACK}")
+# Issuers whose tokens are to be had at other origins, by their documentation.
+_SERVES = {"https://accounts.google.com": ("https://oauth2.googleapis.com", "https://www.googleapis.com")}
 _DENIED = Page(status=200, heading="Not connected", text=f"Access wasn't allowed, and nothing was stored. {_BACK}")
 _ENDED = Page(status=410, heading="Over", text="This login has been answered, or has ended. Start another one in GoEx.")
 _STRANGE = Page(
@@ -289,15 +291,15 @@ class CodeLogin:
                 f"The answer to a login at {quoted(issuer)} {what}.",
                 next_step="Nothing was sent. Don't log in there again before you know why.",
             ), _MIXED
-        if "iss" in said and not issuer and not _at_one_origin(said["iss"], self._provider.token_endpoint):
+        if "error" in said:
+            return _denied(said, [self._state, self._nonce]), _DENIED
+        if "iss" in said and not issuer and not _serves(said["iss"], self._provider.token_endpoint):
             return MixUp(
                 f"The answer is of {quoted(said['iss'])}, and its code would go to "
                 f"{quoted(self._provider.token_endpoint)}.",
-                next_step="Nothing was sent. If the first is your provider's own name, give it: --issuer URL; if not, "
-                "don't log in there again.",
+                next_step="Nothing was sent. If the first is your provider's own name, give it: --issuer URL --client-id "
+                "ID; if not, don't log in there again.",
             ), _MIXED
-        if "error" in said:
-            return _denied(said, [self._state, self._nonce]), _DENIED
         if not _CODE.fullmatch(said.get("code", "")):
             return AuthorizationServerBroken("The provider's answer has no code in it."), _DENIED
         return _Code(Secret(said["code"])), _TAKEN
@@ -336,9 +338,11 @@ class CodeLogin:
         )
 
 
-def _at_one_origin(one: str, other: str) -> bool:
+def _serves(issuer: str, token_endpoint: str) -> bool:
+    """Whether an issuer that nobody named has this token endpoint: both are of one origin, or known to be one's."""
     with contextlib.suppress(InvalidInput):
-        return Origin.parse(one) == Origin.parse(other)
+        one, other = Origin.parse(issuer), Origin.parse(token_endpoint)
+        return one == other or str(other) in _SERVES.get(str(one), ())
     return False
 
 

@@ -44,7 +44,7 @@ def test_grants_end_where_an_account_is_elsewhere_or_gone_and_stay_where_nothing
     before = places(person)
     now |= {"moved": "https://b.example", "new": "https://a.example"}
     del now["gone"]
-    end_left(person, before, "the person")
+    end_left(person, before, places(person), "the person")
     assert sorted(ended) == ["gone", "moved"]
     now.clear()
     assert places(person) == {}

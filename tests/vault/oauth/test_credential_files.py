@@ -412,9 +412,13 @@ def test_what_cannot_be_lent_is_refused_without_being_quoted(data: bytes, error:
     assert "hunter2" not in said and "two words" not in said and "[[secret:b" not in said
 
 
-def test_a_mark_begins_where_it_was_opened_last() -> None:
-    """Else each that is never closed would be looked for to the file's end."""
-    assert CredentialFile.of(b"[[secret: token = [[secret:abc]]").secret() == Secret("abc")
+@pytest.mark.parametrize(
+    "text", [b"[[secret:hunter2]\ntoken = [[secret:abc]]", b"[[secret:abc]] [[secret:", b"[[secret:" * 9000]
+)
+def test_a_mark_without_an_end_is_refused(text: bytes) -> None:
+    """The secret in it would be handed on; and each is looked for only to where the next one begins."""
+    with pytest.raises(InvalidInput, match="no end"):
+        CredentialFile.of(text)
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "x" * 90, "a\0b"])

@@ -34,7 +34,7 @@ from vault.errors import VaultUnwritable
 from vault.lease import Lease
 from vault.oauth import token_requests
 from vault.oauth.broker import LoginBroker
-from vault.oauth.code import CodeLogin
+from vault.oauth.code import CodeLogin, _serves
 from vault.oauth.discovery import discover
 from vault.oauth.errors import AuthorizationServerBroken, LoginExpired, MixUp, Refused, Unreachable
 from vault.oauth.http import Http
@@ -478,6 +478,12 @@ def test_where_nobody_named_the_issuer_an_answer_is_of_the_origin_that_the_code_
     login = begun(hostile.provider(issuer=""))
     assert visit(login, code="x", state=login._state, iss=f"{hostile.issuer}/its/name") == 200
     login.wait(60)
+
+
+def test_google_s_tokens_are_had_elsewhere_than_its_name_says() -> None:
+    assert _serves("https://accounts.google.com", "https://oauth2.googleapis.com/token")
+    assert not _serves("https://accounts.google.com", "https://oauth2.googleapis.com.example.org/token")
+    assert not _serves("https://other.example.org", "https://oauth2.googleapis.com/token")
 
 
 @pytest.mark.promise(36)
