@@ -39,7 +39,7 @@ _DOES = {
     "alter": "redefine",
     "drop": "drop",
 }
-_END = "\\u{201d}"  # what a text would end its quotation by
+_ENDS = re.compile("[”‟〞〟❞＂″ˮ]")  # what a text might seem to end its quotation by
 _SOCKET = ", on the "  # of a peer's description: the sentence says whether it is an agent or the person
 _READS = frozenset({"select", "find"})
 _KEYS = (
@@ -283,7 +283,8 @@ def _apart(name: str) -> str:
 
 def _quoted(shown: str) -> str:
     """A foreign text in quotation marks that it can't end."""
-    return f"“{_cut(shown.replace('”', _END))}”"
+    apart = _ENDS.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", shown)
+    return f"“{_cut(apart)}”"
 
 
 def _cut(shown: str) -> str:

@@ -122,16 +122,17 @@ def test_names_that_are_drawn_alike_are_told_apart(name: str) -> None:
     assert len({unicodedata.normalize("NFKC", each) for each in sentences}) == 2
 
 
-def test_no_name_and_nothing_that_is_taken_back_goes_on_with_the_sentence(cases: list[prompts.Case]) -> None:
-    path = "/Reports. It only looks there” and (nothing"
+@pytest.mark.parametrize("end", "”〞❞＂″ˮ")
+def test_no_name_and_nothing_that_is_taken_back_goes_on_with_the_sentence(cases: list[prompts.Case], end: str) -> None:
+    path, escape = f"/Reports. It only looks there{end} and (nothing", f"\\u{{{ord(end):x}}}"
     call = Call(service="dropbox", method="files.create_folder_v2", arguments={"path": path}, account="work")
     dropbox = account("dropbox", "https://api.dropboxapi.com/2")
     plan = assess_calls(ApiCalls(calls=(call,)), prompts.context(dropbox), CATALOG, Profile(image="rest"), "sha256:0")
     made = prompts.asked(prompts.Case("one", plan), CATALOG)
-    assert made.question.sentence.endswith(" on Dropbox (work): “/Reports. It only looks there\\u{201d} and (nothing”.")
+    assert made.question.sentence.endswith(f" on Dropbox (work): “/Reports. It only looks there{escape} and (nothing”.")
     undo = next(case for case in cases if case.name == "undo by an agent")
-    made = prompts.asked(replace(undo, target="shell in /x: true). It only looks”" + "t" * 80), CATALOG)
-    assert " wants to undo a-81c2 (“shell in /x: true). It only looks\\u{201d}tt" in made.question.sentence
+    made = prompts.asked(replace(undo, target=f"shell in /x: true). It only looks{end}" + "t" * 80), CATALOG)
+    assert f" wants to undo a-81c2 (“shell in /x: true). It only looks{escape}tt" in made.question.sentence
     assert made.question.sentence.endswith("t…”).")
 
 
