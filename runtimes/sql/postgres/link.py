@@ -30,7 +30,6 @@ class Link:
         )
         self._connection: Connection | None = None
         self.fresh = True  # no transaction has written on this connection yet
-        self._planned: dict[str, Connection] = {}  # on which connection `ask_again` prepared each
 
     @property
     def connection(self) -> Connection:
@@ -70,10 +69,16 @@ class Link:
             return [tuple(row) for row in self.connection.exec_driver_sql(sql, parameters or None)]
 
     def ask_again(self, name: str, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query without parameters that is asked often: it is planned once a connection, under `name`."""
-        if self._planned.get(name) is not self.connection:
-            self.do(f"PREPARE {name} AS {sql}")
-            self._planned[name] = self.connection
+        """The rows of a query without parameters that is asked often: it is planned once a connection, under `name`.
+
+        Functions of the database run on this connection too, and may have dropped it, or put another in its place.
+        """
+        made = f"PREPARE {name} AS {sql}"
+        there = self.ask("SELECT statement FROM pg_catalog.pg_prepared_statements WHERE name = %s", name)
+        if there != [(made,)]:
+            if there:
+                self.do(f"DEALLOCATE {name}")
+            self.do(made)
         return self.ask(f"EXECUTE {name}")
 
     def copy_out(self, sql: str) -> Generator[bytes, None, None]:
