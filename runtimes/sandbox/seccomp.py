@@ -18,7 +18,7 @@ _CREATES = 0o20000100  # O_CREAT | __O_TMPFILE
 _WHITEOUT = 1 << 2  # RENAME_WHITEOUT
 _SETID = stat.S_ISUID | stat.S_ISGID
 _AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
-_STREAM, _DGRAM, _TYPE_MASK = 1, 2, 0xF
+_STREAM, _DGRAM, _SEQPACKET, _TYPE_MASK = 1, 2, 5, 0xF
 _ANY_PROTOCOL, _TCP, _UDP = 0, 6, 17
 
 
@@ -138,7 +138,9 @@ _SOCKETS = (
     *(_inet(family, kind, protocol) for family in (_AF_INET, _AF_INET6)
       for kind, own in ((_STREAM, _TCP), (_DGRAM, _UDP)) for protocol in (_ANY_PROTOCOL, own)),
     # One for datagrams could send to any socket file, for which the others would have to be made anew.
-    Rule("socketpair", "pairs within the container", (Arg(0, _AF_UNIX), Arg(1, _STREAM, _TYPE_MASK))),
+    *(Rule("socketpair", "pairs within the container", (Arg(0, _AF_UNIX), Arg(1, kind, _TYPE_MASK)))
+      for kind in (_STREAM, _SEQPACKET)),
+    Rule("socketpair", "the same for datagrams", (Arg(0, _AF_UNIX),), group="unix"),
     Rule("bind listen accept accept4 connect shutdown getsockname getpeername getsockopt setsockopt",
          "use the sockets that can be made"),
     Rule("sendto sendmsg sendmmsg recvfrom recvmsg recvmmsg", "send and receive on them"),

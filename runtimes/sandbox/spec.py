@@ -3,10 +3,10 @@
 Rules: everything is stated, also where the engine's default is the same today; what can't be honoured is refused,
 never left out; nothing in the configuration is a secret (whoever may ask the engine can read it).
 
-The order inside: `timeout` is process 1, which the job can neither stop nor kill, so that the deadline is kept even
-when nobody outside does; below it tini reaps what the job orphans, and `supervise` (of the image) keeps the deadline a
-little earlier. The job can kill those two, since they are of its own user; then process 1 ends, and with it the kernel
-ends everything in the container.
+The order inside: `timeout` is process 1, which the job can neither stop, kill nor write to, so that the deadline is
+kept even when nobody outside does; below it tini reaps what the job orphans, and `supervise` (of the image) keeps the
+deadline a little earlier. The job can kill those two, since they are of its own user; then process 1 ends, and with it
+the kernel ends everything in the container.
 """
 
 from __future__ import annotations
@@ -28,16 +28,13 @@ ACTION_LABEL = "org.goex.action"
 INSTANCE_LABEL = "org.goex.instance"
 PROFILE_LABEL = "org.goex.profile"  # its image, as the profile names it
 
-_LAST = ["/usr/bin/timeout", "-s", "KILL"]
+_LAST = ["/goex/last", "-s", "KILL"]  # `timeout`, in a file that can't be read: so the job can't write its memory
 _LATER = 1.0  # seconds after the deadline, when the supervisors, which the job can stop, didn't keep it
 _SUPERVISORS = ["/usr/bin/tini", "-s", "--", "/goex/supervise"]
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108
 _SHM = 16 * 2**20
 _TMP_FILES = 32768  # inodes of /tmp; an empty file costs kernel memory too
 _OPEN_FILES = 4096
-# On a person's folder a job has the person's user, over all of whose processes the kernel counts the files that are on
-# their way in messages. With the 253 of one message more, that many leave those that have the usual 1024 theirs.
-_OPEN_FILES_AS_PERSON = 768
 _RUNSC_TASKS = 192  # what runsc's own kernel takes of the machine's; with less it panics
 
 # The engine's own lists, and what else would tell of the machine, of its keys, or of what others do on it just now.
@@ -126,7 +123,7 @@ def container(
         "OpenStdin": False,
         "Tty": False,
         "Healthcheck": {"Test": ["NONE"]},
-        "HostConfig": _isolation(job, profile) | _bounds(job, profile) | {"Mounts": _mounts(job, job_dir)},
+        "HostConfig": _isolation(job, profile) | _bounds(profile) | {"Mounts": _mounts(job, job_dir)},
     }
     defences.apply(missing, config)
     return config
@@ -198,10 +195,9 @@ def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
     }
 
 
-def _bounds(job: Job, profile: Profile) -> dict[str, Any]:
+def _bounds(profile: Profile) -> dict[str, Any]:
     limits = profile.limits
-    files = _OPEN_FILES_AS_PERSON if job.folder is not None or job.folders else _OPEN_FILES
-    hard = {"core": 0, "fsize": limits.file_size, "nofile": files, "memlock": 65536, "msgqueue": 0, "rtprio": 0}
+    hard = {"core": 0, "fsize": limits.file_size, "nofile": _OPEN_FILES, "memlock": 65536, "msgqueue": 0, "rtprio": 0}
     return {
         "Memory": limits.memory,
         "MemorySwap": limits.memory,  # the sum of both: so no swap

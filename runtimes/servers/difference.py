@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from policies.display_text import escape
 from policies.jsonvalue import JsonObject
 
-_MOST = 4000  # lines of a tool that are compared one with the other, which takes time in their square
+_MOST = 40_000  # comparisons of lines of one tool
 
 
 def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def difference(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> tup
 
 
 def _changed(before: list[str], after: list[str]) -> list[str]:
-    if before != after and len(before) + len(after) > _MOST:
+    if before != after and len(before) * len(after) > _MOST:
         return [*(f"-{line}" for line in before), *(f"+{line}" for line in after)]
     return list(difflib.unified_diff(before, after, lineterm="", n=1))[2:]
 

@@ -95,7 +95,8 @@ class ServerRunner:
             job = session.job(context.action_id, what, socket_dir=socket_dir, ca_pem=way.ca_pem)
             try:
                 result = await self.sandbox.run(job, self.profile)
-            except SandboxFailed:
+            except SandboxFailed as error:
+                error.began = error.began and socket_dir is not None  # without a way out it changed nothing anywhere
                 raise
             except Unavailable as error:  # its image isn't there: nothing began
                 raise SandboxFailed(error.message, next_step=error.next_step) from error

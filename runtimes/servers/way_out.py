@@ -150,10 +150,10 @@ class WayOut:
 
     async def _sending(self, request: str, target: str, sent: SentRequest | None) -> None:
         method, _, url = target.partition(" ")
-        if method not in ("GET", "HEAD"):
-            self._open.add(request)
         self.context.note("request", {"request": request, "call": self.server.name, "method": method, "url": url})
         self.context.progress(escape(f"{self.server.name} → {target}"))
+        if method not in ("GET", "HEAD"):
+            self._open.add(request)
 
     async def _answered(self, exchange: Exchange) -> None:
         if exchange.status == 0:

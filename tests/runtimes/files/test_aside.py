@@ -21,9 +21,9 @@ import pytest
 
 from policies.actions import Outcome, Plan, Revert, UndoClass
 from policies.errors import Conflict, Unavailable, Unsupported
-from runtimes.files import records, tree
+from runtimes.files import records, restore, tree
 from runtimes.files.aside import _Aside
-from runtimes.files.handles import Handles, Moved
+from runtimes.files.handles import Handles, Moved, put_new
 from runtimes.files.restore import Restore
 from runtimes.files.run import Run
 from runtimes.files.runtime import FilesRuntime
@@ -312,17 +312,21 @@ async def test_cut_off_anywhere_it_loses_nothing_and_is_finished(
 
 def _fail_at(patched: pytest.MonkeyPatch, number: int, folder: Path) -> Callable[[], int]:
     """Let the rename of that number fail, of those in the folder; the answer says how many were asked for."""
-    real, made = os.rename, 0
+    made = 0
 
-    def rename(*arguments: Any, **options: Any) -> None:
-        nonlocal made
-        if "src_dir_fd" in options:
-            made += 1
-            if made - 1 == number:
-                raise OSError(errno.EIO, "Input/output error")
-        real(*arguments, **options)
+    def failing(real: Callable[..., None]) -> Callable[..., None]:
+        def rename(*arguments: Any, **options: Any) -> None:
+            nonlocal made
+            if "src_dir_fd" in options or real is put_new:
+                made += 1
+                if made - 1 == number:
+                    raise OSError(errno.EIO, "Input/output error")
+            real(*arguments, **options)
 
-    patched.setattr(os, "rename", rename)
+        return rename
+
+    patched.setattr(os, "rename", failing(os.rename))
+    patched.setattr(restore, "put_new", failing(put_new))
     return lambda: made
 
 

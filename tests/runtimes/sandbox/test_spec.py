@@ -65,16 +65,6 @@ def test_bounds() -> None:
     assert (limits["core"], limits["fsize"]) == ((0, 0), (3000, 3000))
 
 
-def test_a_job_as_the_person_leaves_the_person_files_to_send_in_messages() -> None:
-    def files(job: Job) -> int:
-        return next(int(item["Hard"]) for item in made(job)["HostConfig"]["Ulimits"] if item["Name"] == "nofile")
-
-    most_of_a_message, usual = 253, 1024  # SCM_MAX_FD, and the soft limit of a person's programs
-    assert files(Job(action_id="a", argv=["x"], folder="/f")) + most_of_a_message <= usual
-    assert files(Job(action_id="a", argv=["x"], folders={"f": "/f"})) + most_of_a_message <= usual
-    assert files(Job(action_id="a", argv=["x"])) == 4096
-
-
 def test_runsc_has_room_for_its_own_kernel_within_the_limit_of_processes() -> None:
     def limit(runtime: Literal["runc", "runsc"]) -> int:
         profile = Profile(limits=Limits(pids=7), runtime=runtime)
