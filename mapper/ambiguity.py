@@ -40,15 +40,21 @@ _TRIED = 8  # values of an argument
 _CONTENT = frozenset({"body", "whole", "mail"})  # places of arguments
 _CHANGES = re.compile(r"(?:batch_?)?(?:[Uu]pdate|[Pp]atch|[Mm]odify|[Ss]et|[Cc]hange|[Ee]dit)(?![a-z])")
 
+_OPENING = r"\W*(?:(?:hello|hey|hi|just|kindly|no|ok|okay|please|pls|so|well)\W+)*"
 _QUESTION = re.compile(
-    r"\W*(?:(?:what|which|who|whose|whom|when|where|why|how|is|are|was|were|do|does|did|has|have|am)(?:['’]?s)?\b"
-    r"|(?:can|could|may|might|must|shall|should|will|would)\s+(?:he|i|it|she|they|this|we)\b)",
+    r"\W*(?:what|which|who|whose|whom|when|where|why|how|is|are|was|were|do|does|did|has|have|am)(?:['’]?s)?\b"
+    rf"|{_OPENING}(?:(?:can|could|may|might|must|shall|should|will|would)\s+(?:he|i|it(?!\s+be\s+possible\b)|she|they|this)"
+    r"|(?:may|might|must|shall|should|will)\s+we)\b",
     re.IGNORECASE,
 )
-_POLITELY = re.compile(r"\W*(?:please\b|pls\b|(?:can|could|will|would|won['’]?t)\s+\w+\b)", re.IGNORECASE)
+_POLITELY = re.compile(
+    rf"{_OPENING}(?:(?:can|could|will|would|won['’]?t)\s+\w+\b|mind\s+\w+ing\b)|\W*(?:please|pls)\b"
+    r"|(?!\W*(?:may|might|must|shall|should)\b).*[\s,](?:ok|okay|please|pls)\s*\?\Z",
+    re.IGNORECASE | re.DOTALL,
+)
 # What no call has a place for: that it isn't to be done, whether and when it is, and what it isn't done to.
 _QUALIFIED = re.compile(
-    r"\A\W*(?:(?:hey|just|kindly|no|ok|okay|please|pls|so|well)\W+)*(?:do\s+not|don['’]?t|never)\b"
+    rf"\A{_OPENING}(?:do\s+not|don['’]?t|never)\b"
     r"|(?<![\w./#@-])(?:(?:abort|avoid|cancel|prevent)\s+(?:clos|delet|merg|mov|post|publish|remov|send|shar)ing|after"
     r"|apart\s+from|as\s+soon\s+as|before|but\s+not|daily|each\s+time|except(?:ing)?|excluding|hourly|if"
     r"|in\s+case\s+(?:he|i|it|of|she|somebody|someone|that|the|there|they|we|you)|instead\s+of|later|monthly"
@@ -56,7 +62,7 @@ _QUALIFIED = re.compile(
     r"|with\s+(?:(?:an?|the)\s+)?(?:assignee|attachments?|body|description|labels?|milestone)(?=\s+[\w@])"
     r"|without|(?:all|any|every)(?:body|one|thing)?\s+but|in\s+(?:an?|one|two|three|a\s+few)\s+"
     r"(?:second|minute|hour|day|week|month)s?|every\s+(?:\d+|second|minute|hour|day|week|month|morning|evening|night)"
-    r"|(?:this|next)\s+(?:morning|afternoon|evening|night|week|weekend|month))(?![\w./@-])|,\s*not\s",
+    r"|(?:this|next)\s+(?:morning|afternoon|evening|night|week|weekend|month))(?![\w./@-])|,\s*not\s(?!\s*planned\b)",
     re.IGNORECASE,
 )
 _PART_OF = re.compile(r"\b(?:from|in|inside|of|on|within)\b", re.IGNORECASE)

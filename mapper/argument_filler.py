@@ -42,11 +42,18 @@ _OWN = re.compile(
 _ID = r"(?=[\w.:@~%+-]{0,100}[\d_])[A-Za-z0-9][\w.:@~%+-]{0,100}[A-Za-z0-9_=-]"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.~%+-]{0,80}"
 _COPIES = ("cc", "bcc")
-_TOGETHER = re.compile(r"\s*(?:[,;&+]\s*)?(?:and\s+)?(?:also\s+)?(?:to\s+)?", re.IGNORECASE)
-_LEADS = re.compile(
-    r"\b(about|bcc|but|by|cc|except|from|not|of|regarding|than|without)(?:\s+to)?\W{0,3}\Z", re.IGNORECASE
+_LEAD = r"about|bcc|but|by|cc|except|from|not|of|regarding|than|without"
+# Between two addresses of a list, with the second one's name: "<a@b.c>, Bob Ray <".
+_TOGETHER = re.compile(
+    r"(?!\s*[<(]\Z)[>)]?\s*(?:[,;&+/|]+\s*)?\(?(?:(?:and|plus|as\s+well\s+as)\s+)?(?:also\s+)?(?:to\s+)?"
+    rf"(?:(?:(?!(?:{_LEAD}|never|no)\b)(?-i:[^\W\d_a-z])[\w.'’-]*\s+){{0,3}}[<(])?",
+    re.IGNORECASE,
 )
-_OWNS = re.compile(r"['’]s\b|\s+(?:as|in|on)\s+(?:the\s+)?b?cc\b|\s*\(b?cc\b", re.IGNORECASE)
+_LEADS = re.compile(rf"\b({_LEAD})(?:\s+to)?(?:(?:\s+(?!to\b)[\w.'’-]+){{1,3}}\s*[<(]|\W{{0,3}})\Z", re.IGNORECASE)
+_OWNS = re.compile(
+    r"[>)]?(?:['’]s\b|\s+(?:as|in|on)\s+(?:the\s+)?b?cc\b|\s*\((?:(?:as|in|on)\s+)?b?cc\b[^()@]{0,40}\))",
+    re.IGNORECASE,
+)
 _SEGMENT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)/\[\^/\]\+")
 _NOT_NAMES = """
 the a an this that my our your slack public private new each every which some any to in of for on from general-purpose

@@ -38,7 +38,8 @@ __all__ = ["Catalog", "UnknownName", "tool_name"]
 
 _DOMAIN = b"goex.v1.catalog\0"
 _CHECKERS = 64  # compiled validators that are kept
-_BESIDE = 150  # names before an unknown one, and after it, that may be what was meant
+_COMPARED = 50_000  # letters of names that an unknown one is compared with; of longer lists these are beside it:
+_BESIDE = 150  # names before it, and after it
 _WRITTEN = 16  # services whose facts are kept as they are hashed
 
 
@@ -384,10 +385,10 @@ def _unknown(message: str, name: str, known: Iterable[str], otherwise: str = "")
     names = sorted(known)
     by_lower = {candidate.lower(): candidate for candidate in names}
     wanted, spelled = name[:200].lower(), sorted(by_lower)
-    # Of many those that begin alike: comparing their letters takes long, and a document's author chose them.
-    at = bisect_left(spelled, wanted)
-    beside = spelled[max(0, at - _BESIDE) : at + _BESIDE]
-    close = difflib.get_close_matches(wanted, beside, n=3, cutoff=0.6)
+    if sum(map(len, spelled)) > _COMPARED:  # comparing letters takes long, and a document's author chose them
+        at = bisect_left(spelled, wanted)
+        spelled = spelled[max(0, at - _BESIDE) : at + _BESIDE]
+    close = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.6)
     if close:
         return UnknownName(message, next_step=f"Did you mean {' or '.join(by_lower[c] for c in close)}?")
     some = ", ".join(names[:30])

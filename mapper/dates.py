@@ -32,6 +32,7 @@ _FOUND = re.compile(
 )
 _HAS_CLOCK = re.compile(rf"{_CLOCK}|t\d{{2}}:\d{{2}}|\bin\s+\d+\s+(?:minute|hour)", re.IGNORECASE)
 _HAS_DAY = re.compile(_DAY, re.IGNORECASE)
+_HAS_MONTH = re.compile(rf"\b{MONTH}\b", re.IGNORECASE)
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
 _UNREAD = re.compile(
     rf"\b(?:(?:next|this|last|past|coming|following)\s+(?:\w+\s+)?(?:day|week|month|quarter|year)s?"
@@ -164,7 +165,7 @@ def _parsed(words: str, now: datetime) -> datetime | None:
     )
     if made is None:
         return None
-    if (made.month, made.day) == (now.month, now.day) and str(made.year) not in words:
+    if _HAS_MONTH.search(words) and (made.month, made.day) == (now.month, now.day) and str(made.year) not in words:
         made = made.replace(year=now.year)  # today, which dateparser takes for past
     if _HAS_CLOCK.search(words) is None:
         made = made.replace(hour=0, minute=0, second=0, microsecond=0)

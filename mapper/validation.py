@@ -30,7 +30,7 @@ from policies.stages import is_each, wrong_each
 MAX_ARGUMENTS = 200_000  # bytes of canonical JSON
 MAX_CALLS = 20  # in one action, as it is asked for
 MAX_CHOICES = 20_000  # that are looked at for one call's arguments
-_PART = 100  # bytes of a value that cost as much as one more choice
+_ITEMS, _LETTERS = 25, 50  # that cost as much as one more choice: in a value, and of a text that a pattern reads
 
 _MOST_PROBLEMS = 100  # that are looked at to say the first one: each takes memory, and a list may hold one an item
 _SHORT = 40  # characters of a value that is said back
@@ -109,6 +109,8 @@ def checker(method: Method) -> Any:
 
 def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
     """As in JSON Schema, where `$` is the end alone; in Python it also stands before a line end that comes last."""
+    if isinstance(instance, str):
+        _spend(len(instance) // _LETTERS)
     whole = pattern[:-1] + r"\Z" if re.search(r"(?<!\\)(?:\\\\)*\$\Z", pattern) else pattern
     if isinstance(instance, str) and not re.search(whole, instance):
         yield ValidationError(f"{instance!r} does not match {pattern!r}")
@@ -117,14 +119,29 @@ def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Iterat
 def _any_of(validator: Any, branches: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     """As in JSON Schema, and counted: choices within choices multiply, each looks at the whole value, and the schema
     may be a stranger's. Of each the first error alone is made: a list may have one for every item."""
-    cost = 1 + len(canonical(instance)) // _PART
+    cost = 1 + _items(instance) // _ITEMS
     for branch in branches:
-        _left.set(_left.get() - cost)
-        if _left.get() < 0:
-            raise _TooIntricate
+        _spend(cost)
         if next(_wrong(validator.descend(instance, branch)), None) is None:
             return
     yield ValidationError("it fits none of the choices")
+
+
+def _spend(cost: int) -> None:
+    _left.set(_left.get() - cost)
+    if _left.get() < 0:
+        raise _TooIntricate
+
+
+def _items(value: Any) -> int:
+    """How many values there are in a value, at any depth."""
+    count, stack = 0, [value]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, list | dict):
+            count += len(each)
+            stack.extend(each if isinstance(each, list) else each.values())
+    return count
 
 
 def _wrong(errors: Iterator[ValidationError]) -> Iterator[ValidationError]:
@@ -186,16 +203,14 @@ def check(method: Method, arguments: JsonObject, validator: Draft202012Validator
     for name, default in method.defaults.items():
         if name not in whole and name in method.parameters["properties"] and not any(templates.references(default)):
             whole[name] = templates.fill({name: default}, {})[name]
-    # A reference stands for one value, never for the arguments as a whole: then an answer would choose their names.
+    if is_reference(whole) or is_each(whole):  # then an answer would choose the arguments' names
+        raise InvalidArguments(
+            f"{method.id}: an answer's value can't stand for all arguments.", next_step=_usage(method)
+        )
     _left.set(MAX_CHOICES)
     _choices.set({})
     try:
-        wrong = (
-            error
-            for error in validator.iter_errors(whole)
-            if error.instance is whole or not (is_reference(error.instance) or is_each(error.instance))
-        )
-        problems = [*islice(wrong, _MOST_PROBLEMS)]
+        problems = [*islice(_wrong(validator.iter_errors(whole)), _MOST_PROBLEMS)]
     except (_TooIntricate, RecursionError) as error:
         raise InvalidArguments(
             f"{method.id}: the arguments are too intricate to be checked.", next_step="Make them flatter, or shorter."

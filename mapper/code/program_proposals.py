@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -59,7 +60,7 @@ async def propose(
     known = {name: catalog.service(name) for name in dict.fromkeys(each.partition("/")[0] for each in services)}
     methods = listed(catalog, known, text)
     readings: dict[str, Program] = {}
-    shortest: dict[Program, Program] = {}  # of each reading: what it does besides, or how often, no vote was about
+    written: dict[Program, list[Program]] = {}  # of each reading
 
     def check(said: Program) -> Program:
         """The first program of the same reading. Raises InvalidInput for one that isn't a program."""
@@ -71,15 +72,24 @@ async def propose(
         key = reading(found) or f"{normal.language}\0{normal.code}"
         program = Program(code=said.code, language=normal.language)
         first = readings.setdefault(key, program)
-        shortest[first] = min(shortest.get(first, program), program, key=lambda each: (len(each.code), each.code))
+        written.setdefault(first, []).append(program)
         return first
 
     choice = await programs.choose(
         model, plan, experience, lambda mode: request(text, known, services, methods, mode), folders.read, check
     )
     return replace(
-        choice, candidates=tuple(replace(each, program=shortest[each.program]) for each in choice.candidates)
+        choice, candidates=tuple(replace(each, program=_usual(written[each.program])) for each in choice.candidates)
     )
+
+
+def _usual(written: Sequence[Program]) -> Program:
+    """Of a reading's programs the one that most samples wrote, among equals the one of middle length: what each does
+    besides, how often, and what it checks, no vote was about."""
+    counts = Counter(written)
+    most = max(counts.values())
+    often = sorted((each for each in counts if counts[each] == most), key=lambda each: (len(each.code), each.code))
+    return often[(len(often) - 1) // 2]
 
 
 def reading(found: Finding) -> str:

@@ -23,7 +23,7 @@ from mapper.importing.login_endpoints import chosen
 from mapper.importing.operation_shapes import ways_back
 from mapper.importing.parameters import Arguments, Parameters
 from mapper.importing.pointers import MAX_STEPS, Keys, Pointers, TooMuch
-from mapper.importing.safe_methods import is_action, risk
+from mapper.importing.safe_methods import SAFE, change_in, is_action, risk
 from mapper.importing.schema_import import Shapes
 from mapper.importing.security import Security, Ways, placement_of, settle, signed
 from mapper.importing.servers import base_url, same_place
@@ -260,7 +260,7 @@ class _Reader:
         alone, *words = _parts(path)
         own, place = _own_name(raw), _place(verb, alone)
         told = [(own or (_fixed(alone) or [""])[-1], alone), *((word, f"{alone}/{word}") for word in words[:_TOLD])]
-        told += [(custom[1], alone) for custom in _CUSTOM.finditer(alone)]
+        told += [(c[1], alone) for c in _CUSTOM.finditer(alone) if verb in SAFE or change_in(c[1], "") is not Risk.READ]
         for asked, where in told:
             its = risk(verb, asked, path=_fixed_path(where), said=said, tags=tags, parameters=query, named=asked == own)
             self._worst[place] = max(its, self._worst.get(place, its))

@@ -127,6 +127,8 @@ _COMPOUND = re.compile(
 _PLAIN = _set("set mute unmute delete revoke uninstall cancel disable enable unsubscribe recheck")
 _BEGINS = _set("start stop reset sync reload update upload restore")  # of a name in camel case, nouns elsewhere
 _ASKED = _set("run execute submit accept clean confirm issue")  # a query, or what it is about, where a POST's name asks
+# Before a verb that a path ends with they make it a setting or an event, where the words say that it is read.
+_QUALIFIERS = _set("auto automatic on pre post before after first last soft")
 _ACTIONS = frozenset({"action", "actions", "cmd", "command", "op", "operation", "method", "do", "act", "verb"})
 _MOST = 40  # parameters that are looked at
 
@@ -261,7 +263,8 @@ def _in_path(path: str, reads: bool) -> list[str]:
             told = verb in _CHANGES - _NOUNS and (last or not more)
             if told or (verb in _BEGINS and last and more and not reads):
                 found.append(verb)
-            if last and more and more[-1] in (_DELETES | _ADMINS) - _NOUNS:
+            about = reads and not _QUALIFIERS.isdisjoint((verb, *more[:-1]))
+            if last and more and more[-1] in (_DELETES | _ADMINS) - _NOUNS and not about:
                 found.append(more[-1])
     if fixed and not reads and fixed[-1].lower() in _CHANGES:
         found.append(fixed[-1].lower())

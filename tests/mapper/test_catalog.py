@@ -220,10 +220,35 @@ def test_of_each_choice_one_error_is_made() -> None:
 
 @pytest.mark.promise(16)
 def test_choices_count_by_what_they_look_at() -> None:
-    text, others = "x" * 40_000, [{"type": "integer"}] * 60
-    checked({"anyOf": [{"type": "string"}, *others]}, text)
+    items, others = [1] * 10_000, [{"type": "integer"}] * 60
+    checked({"anyOf": [{"type": "array"}, *others]}, items)
     with pytest.raises(InvalidArguments, match="too intricate"):
-        checked({"anyOf": others}, text)
+        checked({"anyOf": others}, items)
+    with pytest.raises(InvalidArguments, match="too intricate"):
+        checked({"anyOf": [{"pattern": "y"}] * 60}, "x" * 40_000)
+
+
+def test_a_page_of_blocks_of_many_kinds_is_taken() -> None:
+    """Each is told from the others by its kind, and long texts cost nothing where no pattern reads them."""
+    link = {"anyOf": [{"type": "object", "properties": {"url": {"type": "string"}}}, {"type": "null"}]}
+    rich = {"anyOf": [{"properties": {"type": {"const": kind}, "text": {"properties": {"content": {"type": "string"},
+            "link": link}}}} for kind in ("equation", "mention", "text")]}  # fmt: skip
+    blocks = [
+        {"properties": {"type": {"const": f"kind{n}"}, f"kind{n}": {"properties": {"rich_text": {"items": rich}}}}}
+        for n in range(29)
+    ]
+    text = {"type": "text", "text": {"content": "words, and more " * 110, "link": None}}
+    page = [{"type": "kind28", "kind28": {"rich_text": [text]}}] * 100
+    checked({"type": "array", "items": {"anyOf": blocks}}, page)
+
+
+@pytest.mark.promise(16)
+@pytest.mark.parametrize("whole", [{"$from": 0, "path": "$.x"}, {"$each": 0, "path": "$.x[*]", "most": 2}])
+def test_an_answers_value_stands_for_no_arguments_as_a_whole(whole: dict[str, Any]) -> None:
+    shape = {"type": "object", "properties": {}, "required": [], "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+    method = replace(CATALOG.method("slack.conversations.list"), parameters=shape, defaults={})
+    with pytest.raises(InvalidArguments, match="stand for all arguments"):
+        validation.check(method, whole, validation.checker(method))
 
 
 def test_a_value_of_an_earlier_answer_may_stand_within_a_choice() -> None:
@@ -245,9 +270,14 @@ def test_an_unknown_name_is_compared_with_few(monkeypatch: pytest.MonkeyPatch) -
         return own(word, names, **how)
 
     monkeypatch.setattr(difflib, "get_close_matches", counted)
-    names = [f"plant.{kind}{number}.list" for kind in ("a", "Tree", "z") for number in range(400)]
-    error = catalog_module._unknown("There is none.", "plant.TREE123.lst", names)
+    names = [f"plant.{kind}{number}.list{'s' * 40}" for kind in ("a", "Tree", "z") for number in range(400)]
+    error = catalog_module._unknown("There is none.", f"plant.TREE123.lst{'s' * 40}", names)
     assert "Did you mean plant.Tree123.list" in error.next_step and compared[0] <= 300
+
+
+def test_a_name_without_its_first_letter_is_found_among_hundreds() -> None:
+    names = ["issues.list", *(f"{kind}.part{number}" for kind in ("actions", "repos") for number in range(400))]
+    assert "Did you mean issues.list?" in catalog_module._unknown("There is none.", "ssues.list", names).next_step
 
 
 @pytest.mark.parametrize(("bad", "says"), BAD)

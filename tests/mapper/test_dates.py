@@ -25,6 +25,8 @@ def found(text: str, now: datetime) -> list[str]:
         ("the day before yesterday", "2026-11-28T00:00:00Z"),
         ("29 february", "2028-02-29T00:00:00Z"),
         ("in 90 minutes", "2026-11-30T13:30:00Z"),
+        ("in 365 days", "2027-11-30T00:00:00Z"),
+        ("730 days ago", "2024-11-30T00:00:00Z"),
         ("2026-13-01", None),
         ("2027-02-29", None),
         ("31 april", None),

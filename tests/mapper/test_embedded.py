@@ -253,6 +253,8 @@ def test_a_message_without_words_is_not_sent(request_: str) -> None:
         'never post "hello" in #general on slack',
         "dont delete repo acme/site",
         "should I merge pull request 7 of acme/site?",
+        "hey, can I merge pull request 7 of acme/site?",
+        "should pull request 7 of acme/site be merged, please?",
         "delete repo acme/site?",
         "delete repo acme/site when the migration is done",
         'post "hi" in #ops in an hour',
@@ -277,7 +279,23 @@ def test_what_no_call_has_a_place_for_is_asked_about(words: str) -> None:
     assert not PROPOSER.propose(words).sure
 
 
-@pytest.mark.parametrize("words", ["can you delete repo acme/site?", "what's on my calendar next Friday"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "can you delete repo acme/site?",
+        "what's on my calendar next Friday",
+        'hey, can you post "hi" in #general on slack?',
+        'hi, could you post "hi" in #general on slack?',
+        "ok can you close issue 12 in acme/site?",
+        "so can you close issue 12 in acme/site?",
+        "close issue 12 in acme/site please?",
+        "close issue 12 in acme/site, ok?",
+        "can we close issue 12 in acme/site?",
+        "would it be possible to close issue 12 in acme/site?",
+        "mind closing issue 12 in acme/site?",
+        "close issue 12 in acme/site, not planned",
+    ],
+)
 def test_what_is_said_plainly_is_not(words: str) -> None:
     assert PROPOSER.propose(words).sure
 
@@ -292,6 +310,21 @@ def test_what_is_said_plainly_is_not(words: str) -> None:
         ('email a@x.org but not b@x.org "see you"', ["a@x.org"], None),
         ('email a@x.org, b@x.org in bcc, "see you"', ["a@x.org"], None),
         ("send an email from b@x.org to a@x.org saying hi", ["a@x.org"], None),
+        ("email a@x.org (cc b@x.org) saying hi", ["a@x.org"], {"cc": ["b@x.org"]}),
+        ("email a@x.org (cc'd), b@x.org saying hi", ["b@x.org"], None),
+        ("email Ann <a@x.org> and Bob <b@x.org> saying hi", ["a@x.org", "b@x.org"], {}),
+        ("email Ann Lee <a@x.org>, Bob Ray <b@x.org> saying hi", ["a@x.org", "b@x.org"], {}),
+        ("email <a@x.org>, <b@x.org> saying hi", ["a@x.org", "b@x.org"], {}),
+        ("email Ann (a@x.org) and Élodie (b@x.org) saying hi", ["a@x.org", "b@x.org"], {}),
+        ("email a@x.org (and b@x.org) saying hi", ["a@x.org", "b@x.org"], {}),
+        ("email a@x.org as well as b@x.org saying hi", ["a@x.org", "b@x.org"], {}),
+        ("email a@x.org plus b@x.org saying hi", ["a@x.org", "b@x.org"], {}),
+        ("email a@x.org / b@x.org saying hi", ["a@x.org", "b@x.org"], {}),
+        ("email a@x.org | b@x.org saying hi", ["a@x.org", "b@x.org"], {}),
+        ("send an email from Bob <b@x.org> to Ann <a@x.org> saying hi", ["a@x.org"], None),
+        ("send an email about bob (b@x.org) to a@x.org saying hi", ["a@x.org"], None),
+        ("email Ann <a@x.org>, Not Bob <b@x.org> saying hi", ["a@x.org"], None),
+        ("email Ann <a@x.org>, Bob <b@x.org> in bcc saying hi", ["a@x.org"], None),
     ],
 )
 def test_an_address_gets_only_what_is_for_it(words: str, to: list[str], others: dict[str, list[str]] | None) -> None:

@@ -46,10 +46,19 @@ async def test_programs_that_make_the_same_calls_are_one_reading() -> None:
 
 
 async def test_one_odd_program_of_a_reading_is_not_the_one_that_runs() -> None:
-    often = ONE.replace("requests.post", "for _ in range(1000):\n    requests.post")
+    often = ONE.replace("requests.post", f"for _ in range(1000):  # {'again, ' * 20}\n    requests.post")
     choice = await proposed([answered(often), answered(ONE), answered(SAME)])
     (candidate,) = choice.candidates
-    assert candidate.votes == 3 and candidate.program.code == ONE
+    assert candidate.votes == 3 and candidate.program.code == SAME.strip()
+
+
+async def test_one_careless_program_of_a_reading_is_not_the_one_that_runs() -> None:
+    checking = [f"{ONE}.raise_for_status()  # {word}" for word in ("it", "so", "well", "there")]
+    choice = await proposed([answered(ONE), *map(answered, checking)])
+    (candidate,) = choice.candidates
+    assert candidate.votes == 5 and candidate.program.code in checking
+    choice = await proposed([answered(checking[3]), answered(checking[0]), answered(checking[3]), answered(ONE)])
+    assert choice.candidates[0].program.code == checking[3]
 
 
 async def test_a_program_that_is_none_is_rejected_and_nothing_is_nothing() -> None:

@@ -54,6 +54,7 @@ CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [
     ("power", "/srv/{id}/power", "Power off the server", {}, Risk.WRITE),
     ("getItem", "/items/itemDelete", "Get the item", {}, Risk.DELETE),
     ("getItem", "/items/hard-delete", "Returns the item", {}, Risk.DELETE),
+    ("autoDelete", "/items/auto-delete", "", {}, Risk.DELETE),
     ("getMail", "/mail/{id}", "Get", {"peek": {"type": "boolean", "description": "If true, will mark it"}}, Risk.WRITE),
 ]  # fmt: skip
 READS: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -61,6 +62,13 @@ READS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("listUpdates", "/updates", "List updates, with what was added, deleted, or updated.", {}),
     ("pulls.checkMerged", "/pulls/{n}/merge", "Check if a pull request has been merged", {}),
     ("deployKeys", "/deploy_keys/{id}", "A deploy key", {}),
+    ("getAutoDelete", "/settings/auto-delete", "Get the auto-delete setting", {}),
+    ("getPurge", "/settings/retention/messages-auto-purge", "Get the setting", {}),
+    ("getHook", "/hooks/on-delete", "Returns the hook", {}),
+    ("getHook", "/hooks/pre-delete", "Returns the hook", {}),
+    ("getHook", "/jobs/on-promote", "Get the hook", {}),
+    ("listUsers", "/users/softDelete", "List users", {}),
+    ("getKill", "/games/{id}/first-kill", "Get it", {}),
     ("", "/archive", "Returns the archive of the day.", {}),
     ("acl.list", "/calendars/{id}/acl", "List who may see and change a calendar.", {}),
     ("find", "/things", "To retrieve things, send a GET request to this address.", {"deleted": {"type": "boolean"}}),
@@ -189,6 +197,21 @@ def test_what_is_done_is_seen_wherever_a_document_has_it(path: str, own: Any, le
     id = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
     get = {"operationId": "getVm", "summary": "Get it", "parameters": [id, *([own] if own else ())]}
     made, _ = read_document(document({path: {"get": get}}), "svc", "svc.json", "")
+    assert made is not None and [method.risk for method in made.methods] == [least]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "said", "least"),
+    [
+        ("/search/{index}.json", "searchIndex", "Search the index", Risk.READ),
+        ("/v1/documents:stats", "getStats", "Get the statistics", Risk.READ),
+        ("/v1/documents:purge", "getStats", "Get the statistics", Risk.DELETE),
+    ],
+)
+def test_a_posts_path_counts_by_a_verb_of_change_at_its_end(path: str, name: str, said: str, least: Risk) -> None:
+    index = {"name": "index", "in": "path", "required": True, "schema": {"type": "string"}}
+    post = {"operationId": name, "summary": said, "parameters": [index] * ("{" in path)}
+    made, _ = read_document(document({path: {"post": post}}), "svc", "svc.json", "")
     assert made is not None and [method.risk for method in made.methods] == [least]
 
 
