@@ -80,6 +80,7 @@ rg: --regexp# --file= --color= --sort= --max-depth= --json --stats --type-not= -
 jq: rsnceCMSj --arg --argjson --raw-output --slurp --compact-output --exit-status --null-input --sort-keys --tab *
 ps: aAeflxuwwo:p:C:U:u:H --sort= * ^[A-Za-z]*e[A-Za-z]*|.*environ.*
 which type whereis uname whoami id hostname nproc uptime free groups tty locale pgrep kill lsof ss: ~
+arch: ^.*
 kill: ^-0*1
 hostname: ^[^-].*|-\w*[bF].*|--(?:b|fi).*
 date: ^-[uR]*s.*|--s.*|\d{8}(?:\d\d){0,2}(?:\.\d\d)?
@@ -137,6 +138,9 @@ npm/init: ^[^-].*
 poetry/remove poetry/update poetry/show poetry/lock poetry/build poetry/check poetry/env uv/sync uv/add uv/remove: ~
 uv/lock uv/venv uv/tree uv/build uv/python uv/export uv/init uv/version bundle/install bundle/update bundle/add: ~
 bundle/check bundle/list bundle/info bundle/show bundle/outdated bundle/lock pdm/install pdm/add pipenv/install: ~
+bundle/add: --git= ^--git=(?!https?://).*
+pdm/install pdm/add: ^-[^-G]*g.*|--gl.*
+pipenv/install: ^--sy.*
 gcc g++ cc c++ clang clang++ zig nvcc: ^--?(?:wrapper|ld-path|options-file|optf|ccbin|compiler-bindir)(?:=.*)?
 ar: ^-?M
 gcc g++ cc c++ clang clang++ zig ld: ^.*(?:mri-script|error-handling-script).*
@@ -146,7 +150,7 @@ pylint: ^--init-h.*
 mypy pyright: ^--python(?:-e|path).*
 clang-format: ^--?files(?:=.*)?
 java javac: ^-m|--module.*|(?:-J)?-XX:(?:Flags|VMOptionsFile|On).*|(?:jdk|sun|com[./]sun)[./].*
-mvn: -pl= --projects= ^(?:site-)?deploy|dependency:purge.*
+mvn: -pl= --projects= ^(?:site-)?deploy|dependency:purge.*|[^:-][^:]*:[^:]*:.*|spring-boot:run[^@].*
 mvn: ^(?!-|(?:dependency|help|surefire|failsafe|spotless|checkstyle|jacoco|versions|compiler|fmt):|spring-boot:run).+:.*
 rustc cargo: ^.*linker=.*|--(?:test-)?runtool.*
 cargo: qvV --list --quiet --verbose --locked --offline --frozen --config= ^--config=.*=.*|--git=(?!https?://).*
@@ -155,7 +159,7 @@ cargo/bench cargo/add cargo/remove cargo/rm cargo/update cargo/tree cargo/metada
 cargo/new cargo/fix cargo/install cargo/rustc cargo/rustdoc cargo/vendor cargo/package cargo/search cargo/info: ~
 cargo/generate-lockfile cargo/nextest cargo/expand cargo/audit cargo/deny cargo/outdated cargo/machete cargo/xtask: ~
 cargo/llvm-cov cargo/insta cargo/tarpaulin cargo/udeps cargo/miri cargo/sqlx/prepare cargo/version cargo/help cargo/d: ~
-cargo/make cargo/pkgid cargo/locate-project cargo/sort cargo/tauri/dev cargo/tauri/build: ~
+cargo/pkgid cargo/locate-project cargo/sort: ~
 cargo/tarpaulin: ^--coveralls.*
 cargo/hack: ~ ^publish|yank|owner|log(?:in|out)|release
 cargo/watch: cqw:x: ^[^-].*|-\w*x=?+(?!(?:check|clippy|test|build|run|fmt|doc)$).+
@@ -198,6 +202,7 @@ cypress: ^--(?:record|key).*
 nuxt storybook: ^deploy|publish|log(?:in|out)|link
 playwright: ^install-deps|--with-d.*
 ss: ^-\w*K\w*|--k.*
+jupyter-nbconvert: ^--std.*|--?\w+\.\w*+(?!=\d+$).*
 cloc: ^--?(?:li|vc|fo|conf|ext|exclude-l|diff-l).*
 deno/run deno/test deno/lint deno/fmt deno/check deno/task: ^(?:.*[=,])?(?:https?|npm|jsr):.*|--eval.*
 bun/run bun/test: ^https?:.*|-[ep].*|--(?:eval|print).*
@@ -207,7 +212,7 @@ jest vitest mocha playwright npm/test pnpm/test yarn/test bun/test: -t# -g# --gr
 go: -run# -bench#
 alembic: -m# --message#
 pytest tox ruff black mypy pyright isort flake8 pylint bandit coverage pre-commit pyflakes ty alembic flask: ~
-uvicorn gunicorn django-admin sphinx-build cython tsc eslint prettier jest: ~
+uvicorn gunicorn django-admin sphinx-build cython jupyter-nbconvert tsc eslint prettier jest: ~
 vitest mocha ava playwright cypress vite webpack rollup esbuild next nuxt turbo nx biome stylelint storybook: ~
 knip swc babel astro svelte-check vue-tsc rustc rustfmt go gofmt golangci-lint mvn gradle: ~
 gradlew javac java zig swift/build swift/test swift/run swift/package gcc g++ cc c++ clang clang++: ~

@@ -82,6 +82,9 @@ _MODULE = re.compile(r"-[A-Za-z]*m|--m(?:o\w*)?")  # of coverage
 _ACTIVATES = re.compile(r"(?:.*/)?bin/activate")
 _RUN_SCRIPTS = frozenset({"yarn", "pnpm", "bun"})
 _FETCH = frozenset({"npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn"})  # a package that they may run, too
+# What a shell reads between double quotes, where some versions of them put their words, or ends these.
+# pdm and pipenv fill in variables by themselves.
+_IN_QUOTES = re.compile(r"`|\$(?![\s|)]|\Z)|\\(?=[\"\\]|\Z)")
 _PROMPTS = frozenset({  # words of such tools with which they read a program, or are given a command
     "shell", "console", "repl", "dbshell", "shell_plus", "exec", "dlx", "tinker", "ghci", "iex", "fsi", "eval",
     "runner", "inspect", "debug", "--pd", "--pdb", "--repl", "--trace", "--interactive",
@@ -90,6 +93,7 @@ _PYTHONS = sys.stdlib_module_names | {"test"}  # modules that are always there
 # What those are told to import, of which they call a part, unless it is a file.
 _CALLING = frozenset({
     "unittest", "uvicorn", "gunicorn", "flask", "celery", "manage.py", "manage", "django-admin", "django", "fastapi",
+    "jupyter-nbconvert",
 })  # fmt: skip
 _TAKES_NAMES = frozenset({"--host", "-Q", "--queues"})  # options of theirs whose values are none
 _IMPORTED = re.compile(
@@ -229,6 +233,9 @@ def _hides(base: str, texts: list[str]) -> bool:
     said = " ".join(texts)
     if (base == "tar" and ":" in said) or (base == "jq" and _JQ_READS.search(said)):
         return True
+    fills_in = base in _FETCH | _RUN_SCRIPTS | {"pdm", "pipenv"} and any(map(_IN_QUOTES.search, texts))
+    if fills_in or (base == "hatch" and "{" in said):
+        return True
     if (base == "go" and re.match(r"run .*@|(?:.* )?env (?:.* )?--?[wu]\b", said)) or (
         base == "cmake" and not _plain_make(texts)
     ):
@@ -298,7 +305,8 @@ def _group(base: str, texts: list[str]) -> tuple[Takes, int] | None:
         if read.at >= len(texts):
             return (takes, at) if key in commands else None
         said, at = texts[read.at], read.at + 1
-        if key in _RUN_SCRIPTS and f"{key}/{said}" not in commands and _runs(said):
+        is_own = f"{key}/{said}" in commands or (key, said) == ("pnpm", "docs")  # which opens a browser
+        if key in _RUN_SCRIPTS and not is_own and _runs(said):
             said, at = "exec" if key == "pnpm" and not _SCRIPT.fullmatch(said) else "run", read.at
         key = f"{key}/{said}"
     return (commands[key], at) if key in commands else None

@@ -118,7 +118,10 @@ USUAL = [
     "cargo --help", "npx prisma --version", "docker-compose stop", "7zz t a.7z", "rsync -a --exclude a:b src/ out/",
     "yarn tsc --noEmit", "yarn lint:fix", "pnpm --filter a vitest run", "pnpm test:unit", "bun src/a.ts",
     "make -f x.mk test", "npm test -- -t 'a b'", "curl -d @f --url http://localhost:80/x", "git fetch origin a:b",
-    "kubectl logs x -c y --since=1h", "docker volume ls", "fastapi dev app/main.py", "mvn fmt:format", "cargo make x",
+    "kubectl logs x -c y --since=1h", "docker volume ls", "fastapi dev app/main.py", "mvn fmt:format", "arch",
+    "jupyter-nbconvert --to html x.ipynb", "bundle add x --git=https://h/x", "pdm add -dG testing --group=x y",
+    "npm test -- -t '^a (b|c)$' --grep='a\\d'", "npx jest -t 'a$|b'", "yarn docs", "mvn spring-boot:run@a",
+    "jupyter-nbconvert --execute --ExecutePreprocessor.timeout=600 --output=a.html x.ipynb",
     "mypy --python-version 3.12 src", "terraform init", "mvn -q verify", "mix do compile, test", "swift run app",
 ]  # fmt: skip
 # Ordinary too, but nobody can tell from their words what they reach.
@@ -261,7 +264,7 @@ HIDING = [
     "ghc -e main", "ghc -F -pgmF grep", "rails c", "rails r x", "rails dbconsole", "tox -x testenv.commands=sh",
     "esbuild --bundle < x", "echo x | make X!=bash", "java jdk/internal/jshell/tool/X",
     "java jdk.internal.jshell.tool.JShellToolProvider", "java -m jdk.jshell/x", "java -XX:OnOutOfMemoryError=sh M",
-    "javac -J-XX:OnError=sh M.java", "npm test --script-shell=xargs",
+    "javac -J-XX:OnError=sh M.java", "jupyter-nbconvert --execute --stdin < x", "npm test --script-shell=xargs",
     "npm test --node-options --require=./x", "coverage run -m code", "coverage run -pm code", "coverage run --module x",
     "python -m coverage run -m code", "python -m pip config edit --editor x", "python -mcoverage run -m code",
     "cmake --build b -- --eval=x", "cmake --build b -- SHELL=find .SHELLFLAGS=-L", "make .SHELLFLAGS=-L",
@@ -323,7 +326,8 @@ HIDING = [
     "gunicorn -kIPython.embed app", "flask --app ./IPython:embed run", "celery -A IPython:embed worker",
     "coverage run ./manage.py test IPython.embed",
     "python -m unittest IPython.embed", "python manage.py test IPython.embed", "env FLASK_APP=a/IPython:embed flask x",
-    "export UVICORN_APP=IPython:embed; uvicorn",
+    "export UVICORN_APP=IPython:embed; uvicorn", "jupyter-nbconvert --to IPython.embed a.ipynb",
+    "jupyter-nbconvert --NbConvertApp.writer_class=IPython.embed a",
     # What changes another machine, an account, a container, or what all of this user's share.
     "gh api -X DELETE repos/o/r", "gh api -XPATCH repos/o/r", "gh api --method=PUT repos/o/r", "gh api x -f a=b",
     "gh api x --input f", "gh api graphql", "gh api -H X-HTTP-Method-Override:DELETE x", "gh pr merge 1",
@@ -372,6 +376,14 @@ HIDING = [
     "npx x --help",
     "mvn jshell:run", "make --file - x", "kubectl get --output=json secrets", "fastapi deploy",
     "python -m twine register", "arch -x86_64 sh x", "cargo tarpaulin --coveralls=x",
+    "cargo make publish", "cargo tauri dev --runner find", "bundle add x --git=h:x", "bundle add x --git h:x",
+    "pdm add -g x", "pdm install -vg", "pdm add --global x", "pipenv install --system", "pnpm docs lodash",
+    "pnpm -r docs", "mvn spring-boot:runner:1:x", "mvn help:x:1:y",
+    # What a package manager may put between double quotes of a shell.
+    "pnpm test -t '$(touch ../../x)'", "pnpm test -t \"\\$(cat x)\"", "npm t -- -t '`cat x`'", "npx jest -t '$(x)'",
+    "npm test -- --grep '$(x)'", "npm test -- --grep='$(x)'", "yarn test -g 'a${x}'", "pnpm --filter a test -t '`x`'",
+    "npm test -- -t 'a\\\" ; x \\\"'", "npm test -- -t 'a\\'", "yarn run vitest -t '$(x)'",
+    "npx grep '$(x)' f", "pdm run cat '$HOME/x'", "pipenv run cat '${HOME}/x'", "hatch run cat '{home}/x'",
     "git config core.pager find", "git config --get x y", "git config --global user.name x", "uv run https://h/x.py",
 ]  # fmt: skip
 
