@@ -184,7 +184,7 @@ def gateway_folder() -> str:
 
 
 def gateway_parent() -> str:
-    return str(sorted(set(os.listdir("/goex/gateway/..")) - {"bin", "gateway", "job", "supervise"}) or [][0])
+    return str(sorted(set(os.listdir("/goex/gateway/..")) - {"bin", "gateway", "job", "last", "supervise"}) or [][0])
 
 
 def attempt(name: str) -> dict[str, str]:

@@ -297,8 +297,8 @@ class CodeLogin:
             return MixUp(
                 f"The answer is of {quoted(said['iss'])}, and its code would go to "
                 f"{quoted(self._provider.token_endpoint)}.",
-                next_step="Nothing was sent. If the first is your provider's own name, give it: --issuer URL --client-id "
-                "ID; if not, don't log in there again.",
+                next_step="Nothing was sent. If the first is your provider's own name, give it: --issuer URL "
+                "--client-id ID; if not, don't log in there again.",
             ), _MIXED
         if not _CODE.fullmatch(said.get("code", "")):
             return AuthorizationServerBroken("The provider's answer has no code in it."), _DENIED

@@ -12,6 +12,7 @@ import pytest
 
 from goex.rpc import databases_pb2 as db
 from goex.rpc import goex_pb2 as pb
+from runtimes.sandbox import images
 from tests.goex.daemon.test_rules import apply
 from tests.goex.databases.conftest import SHOP, Shop
 from tests.goex.databases.servers import Served, on_mariadb, on_postgres
@@ -223,7 +224,9 @@ def test_a_partition_that_is_forbidden_forbids_none_of_the_others(on_server: Ser
             apply(on_server.client.daemon, "")
 
 
+@pytest.mark.docker
 def test_what_an_undo_by_statements_does_to_a_partition_may_be_forbidden(on_server: Served) -> None:
+    images.build("postgresql")  # in which statements of an undo are tried
     on_server.change(
         "CREATE TABLE parts (id int PRIMARY KEY, note text) PARTITION BY RANGE (id)",
         "CREATE TABLE part_one PARTITION OF parts FOR VALUES FROM (0) TO (100000)",

@@ -209,10 +209,12 @@ def test_a_folder_is_put_over_nothing_that_appeared_meanwhile(
 
 
 @pytest.mark.promise(60)
+@pytest.mark.parametrize("tells", [True, False], ids=["renameat2", "without"])
 @pytest.mark.parametrize("what", ["file", "link"])
 def test_nor_is_a_file_put_over_one_that_appeared_since_the_last_look(
-    place: Path, monkeypatch: pytest.MonkeyPatch, what: str
+    place: Path, monkeypatch: pytest.MonkeyPatch, what: str, tells: bool
 ) -> None:
+    """Nor before that look, if the file system can't tell."""
     for name in ("file", "other"):
         (place / name).touch()
     if what == "link":
@@ -228,14 +230,23 @@ def test_nor_is_a_file_put_over_one_that_appeared_since_the_last_look(
         restore.stage(todo)
 
         def appearing(folder: int, name: bytes, path: bytes, entry: Entry | None) -> None:
-            handles.expect(folder, name, path, entry)
+            if tells:
+                handles.expect(folder, name, path, entry)
             if path == b"file":
                 (place / "file").write_text("theirs")
+            if not tells:
+                handles.expect(folder, name, path, entry)
 
-        monkeypatch.setattr(restoring, "expect", appearing)
-        with pytest.raises(Moved, match="file was changed by someone else"):
+        if not tells:
+            monkeypatch.setattr(handles, "_libc", SimpleNamespace(syncfs=lambda fd: 0))
+        with monkeypatch.context() as patched, pytest.raises(Moved, match="file was changed by someone else"):
+            patched.setattr(restoring, "expect", appearing)
             restore.apply(todo)
-    assert (place / "file").read_text() == "theirs"
+        assert (place / "file").read_text() == "theirs"
+        (place / "file").unlink()
+        restore.stage(todo)
+        restore.apply(todo)
+    assert (place / "file").read_text() == "" and (place / "file").stat().st_nlink == (2 if what == "link" else 1)
 
 
 def test_a_rename_that_fails_names_what_was_to_be_there(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

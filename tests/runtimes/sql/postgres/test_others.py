@@ -11,13 +11,24 @@ import pytest
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.checking.check import check
-from runtimes.sql.postgres.helpers import _called
-from runtimes.sql.postgres.reach import _bare, writes
+from runtimes.sql.postgres.reach import _bare
 from runtimes.sql.reads_through import ANY
+from tests.policies.test_http_heads import said
 from tests.runtimes.sql.postgres.support import LIMITS, job, session
 from tests.services.postgres import Postgres
 from tests.support.databases import PostgresGround
 
+LONG = """
+from runtimes.sql.postgres.helpers import _called
+from runtimes.sql.postgres.reach import _bare, writes
+wanted = {"far", 'o"k', "a$b", "near"}
+called = 'far (1) + "o""k"(2) + $$a$b(3)$$ + 12near(4)'
+for odd in ("a" * 300_000, '"' * 300_001, "$a" * 150_000, "/* " * 100_000, "into t " * 50_000):
+    assert wanted <= _called(f"{odd} {called}") and "secret" in _bare(f"{odd} secret")
+    upsert = f"{odd}; INSERT INTO t SELECT 1 ON CONFLICT DO UPDATE SET n = 2; INTO u; DO UPDATE"
+    assert (list(writes(upsert, "t")), list(writes(upsert, "u"))) == (["insert", "update"], [])
+    print("read")
+"""
 CREATE = "CREATE TABLE made (id int PRIMARY KEY, n serial, t text CHECK (t <> ''))"
 
 
@@ -387,12 +398,7 @@ def test_what_only_looks_like_a_comment_is_read(body: str) -> None:
 
 def test_long_texts_of_functions_are_read_in_a_time_in_proportion_to_their_length() -> None:
     """Some hundred thousand characters of one would take minutes otherwise."""
-    wanted = {"far", 'o"k', "a$b", "near"}
-    called = 'far (1) + "o""k"(2) + $$a$b(3)$$ + 12near(4)'
-    for odd in ("a" * 300_000, '"' * 300_001, "$a" * 150_000, "/* " * 100_000, "into t " * 50_000):
-        assert wanted <= _called(f"{odd} {called}") and "secret" in _bare(f"{odd} secret")
-        upsert = f"{odd}; INSERT INTO t SELECT 1 ON CONFLICT DO UPDATE SET n = 2; INTO u; DO UPDATE"
-        assert (list(writes(upsert, "t")), list(writes(upsert, "u"))) == (["insert", "update"], [])
+    assert said(LONG) == ["read"] * 5
 
 
 def test_what_indexes_and_casts_of_others_compute_is_in_nobodys_way(ground: PostgresGround) -> None:
