@@ -251,7 +251,7 @@ def test_what_is_no_reference_to_an_earlier_call_is_refused(bad: Any) -> None:
 def test_the_arguments_as_a_whole_are_never_a_reference() -> None:
     """Else an answer would choose which arguments there are."""
     first = ("github.issues.create", {"owner": "acme", "repo": "tool", "title": "T"})
-    with pytest.raises(InvalidInput, match="known here"):
+    with pytest.raises(InvalidInput, match="stand for all arguments"):
         requests(calls(first, ("github.repos.list", {"$from": 0, "path": "$"})))
 
 
