@@ -26,8 +26,8 @@ from tests.support.forks import ROOT, ForkServer, start_reader
 pytest_plugins = ["tests.unit", "tests.reports"]
 STARTED = reader_process.start
 # No example fails because the machine was slow; whoever gives one a fixture knows that all of them share it.
-CHECKED_NOT = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
-settings.register_profile("busy", deadline=None, suppress_health_check=CHECKED_NOT)
+UNCHECKED = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)
+settings.register_profile("busy", deadline=None, suppress_health_check=UNCHECKED)
 settings.load_profile("busy")
 
 

@@ -62,11 +62,11 @@ OURS = frozenset(
 _CODE = re.compile(r"[ -~]{1,4096}")
 _PATH = re.compile(r"/[A-Za-z0-9._~/-]{0,200}")
 _LONGEST_ANSWER = 16_384
+# Issuers whose tokens are to be had at other origins, by their documentation.
+_SERVES = {"https://accounts.google.com": ("https://oauth2.googleapis.com", "https://www.googleapis.com")}
 
 _BACK = "You can close this page and go back to GoEx."
 _TAKEN = Page(status=200, heading="Thank you", text=f"GoEx has the provider's answer. {_BACK}")
-# Issuers whose tokens are to be had at other origins, by their documentation.
-_SERVES = {"https://accounts.google.com": ("https://oauth2.googleapis.com", "https://www.googleapis.com")}
 _DENIED = Page(status=200, heading="Not connected", text=f"Access wasn't allowed, and nothing was stored. {_BACK}")
 _ENDED = Page(status=410, heading="Over", text="This login has been answered, or has ended. Start another one in GoEx.")
 _STRANGE = Page(

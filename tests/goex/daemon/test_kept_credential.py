@@ -44,8 +44,9 @@ async def test_what_is_lent_to_ask_a_server_for_its_tools_ends_with_that(
     )  # fmt: skip
     person: Any = SimpleNamespace(vault_state=state, engine=SimpleNamespace(core=core))
     peer: Any = SimpleNamespace(describe=lambda: "the person")
+    service: Any = SimpleNamespace(name="notes")
     with pytest.raises(InvalidInput):
-        await tools_of(person, CredentialBroker(state), SimpleNamespace(name="notes"), peer)  # type: ignore[arg-type]
+        await tools_of(person, CredentialBroker(state), service, peer)
     assert state.live_leases() == ()
 
 
