@@ -259,6 +259,7 @@ _CODES = frozenset(
     {
         "access_denied",
         "authorization_pending",
+        "bad_refresh_token",
         "expired_token",
         "invalid_client",
         "invalid_client_metadata",

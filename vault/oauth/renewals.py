@@ -38,6 +38,7 @@ _MOST_LET_GO = 64
 _MOST_TRIES = 5
 _MOST_AT_ONCE = 8  # requests, of all logins
 _STALE = frozenset({"invalid_grant", "invalid_request", "invalid_token"})
+_OVER = frozenset({"invalid_grant", "bad_refresh_token"})  # the second is GitHub's word for the first
 _LEAST = timedelta(seconds=5)
 _REST = timedelta(seconds=30)
 _REFUSED = "the provider takes it no longer: it ran out, was taken back, or its old token was used by somebody else"
@@ -355,7 +356,7 @@ class Renewals:
 
 def _ends(failure: GoexError) -> bool:
     """Whether the server says that the login is over."""
-    return isinstance(failure, Refused) and failure.error == "invalid_grant"
+    return isinstance(failure, Refused) and failure.error in _OVER
 
 
 def fits(access: Access, wanted: frozenset[str]) -> bool:
