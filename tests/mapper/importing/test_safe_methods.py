@@ -55,6 +55,8 @@ CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [
     ("getItem", "/items/itemDelete", "Get the item", {}, Risk.DELETE),
     ("getItem", "/items/hard-delete", "Returns the item", {}, Risk.DELETE),
     ("autoDelete", "/items/auto-delete", "", {}, Risk.DELETE),
+    ("getState", "/servers/{id}/reboot", "Returns the status of the server.", {}, Risk.WRITE),
+    ("getState", "/reboot/{id}", "Returns the status of the server.", {}, Risk.WRITE),
     ("getMail", "/mail/{id}", "Get", {"peek": {"type": "boolean", "description": "If true, will mark it"}}, Risk.WRITE),
 ]  # fmt: skip
 READS: list[tuple[str, str, str, dict[str, Any]]] = [
