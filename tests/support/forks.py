@@ -83,7 +83,9 @@ LOADED: dict[Kind, tuple[str, ...]] = {
         "goex.rpc.passkeys_pb2",
         "goex.rpc.rules_pb2",
         "grpc.experimental",
+        "mapper.importing.files",
         "mapper.manifest",
+        "mapper.ranking.index_tables",
         "mapper.store.catalog_lists",
         "policies.grants",
         "rich.console",
@@ -153,7 +155,7 @@ class ForkServer:
     def __exit__(self, *_: object) -> None:
         if self._ours is not None and self._process is not None:
             self._ours.close()
-            self._process.wait(60)
+            self._process.wait(300)
 
     def _started(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -162,7 +164,13 @@ class ForkServer:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tests.support.forks", str(theirs.fileno()), self._kind],
-                env=kept | {"LC_ALL": "C.UTF-8", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+                env=kept
+                | {
+                    "LC_ALL": "C.UTF-8",
+                    "OPENBLAS_NUM_THREADS": "1",  # threads aren't there in a fork
+                    "PYTHONDONTWRITEBYTECODE": "1",
+                    "PYTHONPATH": str(ROOT),
+                },
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
@@ -259,12 +267,22 @@ def _become(asked: Any, streams: list[int]) -> None:
         setattr(sys, f"__{name}__", stream)
 
 
+def _map() -> None:
+    """Make what a process makes once of the services that come with GoEx, to map a request or to import a document."""
+    from mapper.catalog import Catalog
+    from mapper.embedded import EmbeddedProposer
+
+    EmbeddedProposer(Catalog.bundled()).propose("send the slack message hello to #general")
+
+
 def load(kind: Kind) -> Any:
     """The `main` of this kind, with all that it loads."""
     import importlib
 
     for name in LOADED[kind]:
         importlib.import_module(name)
+    if kind in ("daemon", "goex"):
+        _map()
     if kind == "goex":
         from goex.cli.main import main
 
