@@ -36,7 +36,7 @@ def run(folder: Path, *programs: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-n", "2", "--rootdir", str(folder), "-c", os.devnull]
     command += ["-p", "tests.reports", "-p", "no:cacheprovider", str(folder)]
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=300, check=False)
 
 
 def test_what_isnt_utf8_is_told_and_the_run_goes_on(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def person(channel: Any, pb: Any, metadata: Any, names: list[str]) -> None:
         call = kind(f"/goex.v1.Person/{method.name}", response_deserializer=reply.FromString)
         code = "OK"
         try:
-            answer = call(b"", timeout=30, metadata=metadata)
+            answer = call(b"", timeout=300, metadata=metadata)
             if method.server_streaming:
                 next(answer)
         except grpc.RpcError as error:
@@ -101,9 +101,9 @@ def main() -> int:
             elif command == "person":
                 person(channel, pb, metadata, rest)
             elif command == "get":
-                say(**fields(stub.Get(pb.ActionId(id=rest[0]), timeout=30, metadata=metadata)))
+                say(**fields(stub.Get(pb.ActionId(id=rest[0]), timeout=300, metadata=metadata)))
             else:
-                say(**fields(stub.Whoami(pb.WhoamiRequest(), timeout=30, metadata=metadata)))
+                say(**fields(stub.Whoami(pb.WhoamiRequest(), timeout=300, metadata=metadata)))
         except grpc.RpcError as error:
             say(error=error.code().name, details=error.details())
             return 1

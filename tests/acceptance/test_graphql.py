@@ -45,12 +45,12 @@ def run(daemon: Daemon, *arguments: str) -> tuple[int, str, bool]:
     """`goex exec` on a terminal, the person saying yes once: its exit, the screen, whether a passphrase was needed."""
     with daemon.terminal("exec", *arguments) as terminal:
         for typed in ("?", "once"):
-            terminal.expect(QUESTION, seconds=60)
+            terminal.expect(QUESTION, seconds=300)
             terminal.type(typed)
-        found = terminal.expect(r"Approval passphrase: |went well|failed", seconds=60)[0]
+        found = terminal.expect(r"Approval passphrase: |went well|failed", seconds=300)[0]
         if found.startswith("Approval"):
             terminal.type(APPROVAL_PASSPHRASE)
-        return terminal.wait(seconds=120), terminal.text, found.startswith("Approval")
+        return terminal.wait(seconds=300), terminal.text, found.startswith("Approval")
 
 
 @pytest.mark.docker

@@ -67,7 +67,7 @@ def loaded_by(program: str) -> set[str]:
         print("\\n" + json.dumps(sorted(set(sys.modules) - before)))
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", textwrap.dedent(source)], capture_output=True, text=True, timeout=300, check=True
     )
     return set(json.loads(done.stdout.splitlines()[-1]))
 

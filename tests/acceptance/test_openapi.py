@@ -49,11 +49,11 @@ def run(daemon: Daemon, *arguments: str) -> tuple[int, str]:
     """`goex exec` on a terminal, the person saying yes once."""
     with daemon.terminal("exec", *arguments) as terminal:
         for typed in ("?", "once"):
-            terminal.expect(QUESTION, seconds=60)
+            terminal.expect(QUESTION, seconds=300)
             terminal.type(typed)
-        if terminal.expect(r"Approval passphrase: |went well", seconds=60)[0].startswith("Approval"):
+        if terminal.expect(r"Approval passphrase: |went well", seconds=300)[0].startswith("Approval"):
             terminal.type(APPROVAL_PASSPHRASE)
-        code = terminal.wait(seconds=120)
+        code = terminal.wait(seconds=300)
         return code, terminal.text
 
 

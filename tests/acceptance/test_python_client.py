@@ -30,7 +30,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Client:
             PROTO.name,
         ],
         check=True,
-        timeout=60,
+        timeout=300,
     )
     return Client([sys.executable, str(HERE / "python_client.py"), str(stubs), ""], {"PATH": os.environ["PATH"]})
 

@@ -55,7 +55,7 @@ def daemon(opened: Path) -> Iterator[Daemon]:
 @pytest.fixture(scope="module")
 def stubs(place: Path) -> Path:
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{PROTO.parent}", PROTO.name]
-    subprocess.run([*command, f"--python_out={place}", f"--grpc_python_out={place}"], check=True, timeout=60)
+    subprocess.run([*command, f"--python_out={place}", f"--grpc_python_out={place}"], check=True, timeout=300)
     return place
 
 

@@ -77,7 +77,7 @@ class CodeScene:
         # The second account may do something else, so that its placeholder is one.
         home = rule(20, "GET", "home", account=HOME, origin=self.origin)
         marks = {placeholder: account for account, placeholder in MARKS.items()}
-        return GatewayPlan(action_id="a1", rules=(*rules, home), placeholders=marks, seconds=30.0)
+        return GatewayPlan(action_id="a1", rules=(*rules, home), placeholders=marks, seconds=200.0)
 
     @property
     def leases(self) -> list[Any]:

@@ -21,7 +21,7 @@ from tests.support.databases import Kept, SqliteGround
 from vault.secret import Secret
 
 RIGHT, WRONG = "violet", "purple"
-LIMITS = Limits(lock_seconds=1.0, seconds=30.0)
+LIMITS = Limits(lock_seconds=1.0, seconds=200.0)
 _MANY = "SELECT count(*) FROM numbers a, numbers b"
 
 # What each asks, where an assessment runs it. All rows of `numbers` are for making a wrong guess cheaper than a right

@@ -55,7 +55,7 @@ class EchoService:
         self.released.clear()
 
     def wait_until_held(self) -> None:
-        assert self.held.wait(30), "no request came that was to be held"
+        assert self.held.wait(300), "no request came that was to be held"
 
     def release(self) -> None:
         self.released.set()
@@ -95,7 +95,7 @@ def echoing() -> Iterator[EchoService]:
             service.got.append(request)
             if str(request.body.get("text", "")).startswith("hold"):
                 service.held.set()
-                service.released.wait(60)
+                service.released.wait(300)
             self._answer(json.dumps(service.echo(request)).encode(), headers.get("authorization", ""))
 
         def _answer(self, payload: bytes, secret: str) -> None:

@@ -199,7 +199,7 @@ class Scene:
             request_serializer=type(request).SerializeToString,
             response_deserializer=replies[method].FromString,
         )
-        return ask(request, timeout=60)
+        return ask(request, timeout=300)
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def fetched(url):
     token = os.environ.get("TOKEN", "")
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     try:
-        with urllib.request.urlopen(request, timeout=120) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             return {"status": answer.status, "said": answer.read().decode()}
     except urllib.error.HTTPError as error:
         return {"status": error.code, "said": error.read().decode()}

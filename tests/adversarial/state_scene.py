@@ -53,7 +53,7 @@ def rules(daemon: Daemon, method: str, request: Any) -> Any:
         request_serializer=type(request).SerializeToString,
         response_deserializer=_RULES[method].FromString,
     )
-    return call(request, timeout=60)
+    return call(request, timeout=300)
 
 
 def record(place: Path, folder: Path) -> Scene:

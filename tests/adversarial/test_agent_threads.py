@@ -46,7 +46,7 @@ class LookingRuntime(HeldRuntime):
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
-        self.free.wait(60)
+        self.free.wait(300)
         with self.lock:
             self.now -= 1
 
@@ -61,7 +61,7 @@ async def asked_meanwhile(
     for agent in agents:
         for _ in range(4):
             desk.ask(principal=agent)
-    await asyncio.wait_for(asyncio.shield(looking.begun.wait()), 60)
+    await asyncio.wait_for(asyncio.shield(looking.begun.wait()), 300)
     id = desk.ask(principal=who)
     try:
         for _ in range(600):

@@ -405,7 +405,7 @@ def test_the_person_answers_while_programs_are_read() -> None:
             request = pb.VaultPutRequest(
                 service="github", account=f"n{number}", secret=b"x", format="string", passphrase=APPROVAL_PASSPHRASE
             )
-            daemon.person("VaultPut", request, seconds=30)  # raises where nobody answers
+            daemon.person("VaultPut", request, seconds=300)  # raises where nobody answers
         assert len(daemon.actions("List", pb.ListRequest(limit=20), token=token).actions) == 8
 
 

@@ -46,7 +46,7 @@ async def initialize(address: str, token: str = "", **headers: str) -> httpx2.Re
     """A first request, as it is sent by hand."""
     given = {"Authorization": f"Bearer {token}"} if token else {}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": START}
-    async with httpx2.AsyncClient(timeout=120, verify=mcp.NO_AUTHORITY) as client:
+    async with httpx2.AsyncClient(timeout=300, verify=mcp.NO_AUTHORITY) as client:
         return await client.post(address, json=message, headers={**HEADERS, **given, **headers})
 
 
@@ -98,7 +98,7 @@ async def _in_session_of(address: str, owner: str, sender: str) -> int:
     session = begun.headers["mcp-session-id"]
     message = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     headers = {**HEADERS, "Authorization": f"Bearer {sender}", "Mcp-Session-Id": session}
-    async with httpx2.AsyncClient(timeout=120, verify=mcp.NO_AUTHORITY) as client:
+    async with httpx2.AsyncClient(timeout=300, verify=mcp.NO_AUTHORITY) as client:
         return (await client.post(address, json=message, headers=headers)).status_code
 
 
@@ -148,7 +148,7 @@ async def _sent(address: str, token: str, size: int) -> int:
         "Mcp-Session-Id": begun.headers["mcp-session-id"],
         "Mcp-Protocol-Version": "2025-11-25",
     }
-    async with httpx2.AsyncClient(timeout=120, verify=mcp.NO_AUTHORITY) as client:
+    async with httpx2.AsyncClient(timeout=300, verify=mcp.NO_AUTHORITY) as client:
         return (await client.post(address, json=message, headers=headers)).status_code
 
 
@@ -301,7 +301,7 @@ async def _orphaned(daemon: Daemon, token: str) -> tuple[str, str]:
         await process.stdin.drain()
         answer: dict[str, Any] = {}
         while answer.get("id") != 2:
-            answer = json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
+            answer = json.loads(await asyncio.wait_for(process.stdout.readline(), 300))
         action = answer["result"]["structuredContent"]["action"]
         lives = await asyncio.to_thread(daemon.person_action, action)
     finally:
@@ -323,7 +323,7 @@ def _until_settled(daemon: Daemon) -> None:
 )
 async def test_garbage(address: str, tokens: tuple[str, str], body: bytes) -> None:
     headers = {**HEADERS, "Authorization": f"Bearer {tokens[0]}"}
-    async with httpx2.AsyncClient(timeout=120, verify=mcp.NO_AUTHORITY) as client:
+    async with httpx2.AsyncClient(timeout=300, verify=mcp.NO_AUTHORITY) as client:
         answered = await client.post(address, content=body, headers=headers)
     assert 400 <= answered.status_code < 500
     assert (await initialize(address, tokens[0])).status_code == 200

@@ -78,7 +78,7 @@ class Line:
 @pytest.fixture
 async def line(daemon: Daemon, address: str, tokens: tuple[str, str]) -> AsyncIterator[Line]:
     begun = await initialize(address, tokens[0])
-    async with httpx2.AsyncClient(timeout=30, verify=mcp.NO_AUTHORITY) as client:
+    async with httpx2.AsyncClient(timeout=300, verify=mcp.NO_AUTHORITY) as client:
         made = Line(daemon, address, tokens, begun.headers["mcp-session-id"], client)
         await made.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         yield made

@@ -237,7 +237,7 @@ async def _page_answers(link: str, code: str) -> int:
     base = link.partition("#")[0]
     headers = {"Host": urlsplit(base).netloc, "Origin": base.rstrip("/"), "Content-Type": "application/json"}
     place = f"http://127.0.0.1:{urlsplit(base).port}/enter"  # where browsers alone look for such a name
-    async with httpx2.AsyncClient(timeout=120, verify=mcp.NO_AUTHORITY) as client:
+    async with httpx2.AsyncClient(timeout=300, verify=mcp.NO_AUTHORITY) as client:
         return (await client.post(place, json={"code": code}, headers=headers)).status_code
 
 
@@ -410,7 +410,7 @@ async def _lives(daemon: Daemon, token: str) -> dict[str, bool]:
                 process.stdin.write(LINES[name] + b"\n" + ping if name else ping)
                 found[name] = False
                 with contextlib.suppress(TimeoutError):  # it hangs: it doesn't live
-                    while not found[name] and (line := await asyncio.wait_for(process.stdout.readline(), 60)):
+                    while not found[name] and (line := await asyncio.wait_for(process.stdout.readline(), 300)):
                         found[name] = json.loads(line).get("id") == number
                 if not found[name]:
                     break

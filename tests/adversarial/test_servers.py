@@ -137,7 +137,7 @@ def _rules(daemon: Daemon, method: str, wanted: Any, reply: Any) -> Any:
         request_serializer=type(wanted).SerializeToString,
         response_deserializer=reply.FromString,
     )
-    return ask(wanted, timeout=60)
+    return ask(wanted, timeout=300)
 
 
 # ---- what it answers

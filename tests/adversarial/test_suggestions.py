@@ -123,7 +123,7 @@ def suggest(made: Scene) -> rb.SuggestRulesReply:
         request_serializer=rb.SuggestRulesRequest.SerializeToString,
         response_deserializer=rb.SuggestRulesReply.FromString,
     )
-    reply: rb.SuggestRulesReply = ask(rb.SuggestRulesRequest(), timeout=60)
+    reply: rb.SuggestRulesReply = ask(rb.SuggestRulesRequest(), timeout=300)
     return reply
 
 
@@ -156,7 +156,7 @@ def take(made: Scene, rules: list[str], compared_with: str, passphrase: str) -> 
         response_deserializer=rb.InForceReply.FromString,
     )
     request = rb.ApplySuggestedRulesRequest(rules=rules, compared_with=compared_with, passphrase=passphrase)
-    reply: rb.InForceReply = ask(request, timeout=60)
+    reply: rb.InForceReply = ask(request, timeout=300)
     return reply
 
 

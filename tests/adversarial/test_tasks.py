@@ -171,7 +171,7 @@ def session(scene: Scene) -> bool:
             request_serializer=pb.ExecuteRequest.SerializeToString,
             response_deserializer=pb.Event.FromString,
         )
-        for event in execute(post(), metadata=metadata, timeout=60):
+        for event in execute(post(), metadata=metadata, timeout=300):
             if event.WhichOneof("what") == "asking":
                 decide(scene.daemon, event.asking, approve=False)
             if event.WhichOneof("what") == "finished":

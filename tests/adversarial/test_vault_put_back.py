@@ -33,7 +33,7 @@ def _change(daemon: Daemon) -> None:
         request_serializer=vpb.ChangeApprovalRequest.SerializeToString,
         response_deserializer=pb.VaultStatus.FromString,
     )
-    call(vpb.ChangeApprovalRequest(current=APPROVAL_PASSPHRASE, passphrase=_OTHER), timeout=60)
+    call(vpb.ChangeApprovalRequest(current=APPROVAL_PASSPHRASE, passphrase=_OTHER), timeout=300)
     assert _with_passphrase(daemon, APPROVAL_PASSPHRASE) == "presence"
 
 

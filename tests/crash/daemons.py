@@ -96,7 +96,7 @@ def kill_container(rounds: FilesRounds, dice: random.Random) -> Outcome:
     journey = Journey(rounds.daemon, shell(rounds.folder, SLOW), token=rounds.token)
     problems: list[str] = []
     with closing(docker.from_env()) as engine:
-        action, deadline = "", time.monotonic() + 60
+        action, deadline = "", time.monotonic() + 300
         while time.monotonic() < deadline:
             if not action:
                 newest = journey.until("state")

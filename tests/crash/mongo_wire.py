@@ -27,7 +27,7 @@ from tests.crash.points import NOWHERE, Counter, DiskRecords, Ended, Point, Vict
 from tests.services.nx import Nx
 from vault.secret import Secret
 
-LIMITS = Limits(lock_seconds=2.0, seconds=10.0)
+LIMITS = Limits(lock_seconds=2.0, seconds=200.0)
 PROGRAM = (
     '{"updateMany": "orders", "filter": {"n": {"$gte": 2}}, "update": {"$inc": {"n": 10}, "$set": {"by": "goex"}}}',
     '{"deleteMany": "orders", "filter": {"_id": {"$in": [0, 1]}}}',

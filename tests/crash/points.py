@@ -169,7 +169,7 @@ def run_until(
     strike: Callable[[Victim], None] = lambda victim: None,
     prepare: Callable[[], None] = lambda: None,
     seed: int = 0,
-    seconds: float = 60.0,
+    seconds: float = 300.0,
 ) -> Ended:
     """Run `step` in a child. `strike` is called here when a server is to be hit; `prepare` in the child, first."""
     ask_read, ask_write = os.pipe()

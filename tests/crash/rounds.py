@@ -106,7 +106,7 @@ def ahead_of(pid: int) -> Iterator[None]:
 
 
 def kill_at(
-    daemon: Daemon, begin: Callable[[], Journey], moment: Moment, seconds: float = 60.0
+    daemon: Daemon, begin: Callable[[], Journey], moment: Moment, seconds: float = 300.0
 ) -> tuple[str, str, int]:
     """Begin, and kill at the moment. Returns action id, state and rows at death; "" when it ended before that."""
     rows = Rows(daemon)
@@ -140,7 +140,7 @@ def kill_at(
     finally:
         with suppress(ProcessLookupError, AssertionError):
             os.kill(pid, signal.SIGCONT)
-    following.join(10)
+    following.join(300)
     state, count = rows.of(action)
     return action, state, count
 
@@ -151,7 +151,7 @@ def containers(daemon: Daemon) -> list[str]:
         return left(engine, (daemon.state_dir / "id").read_text().strip(), daemon.run_dir)
 
 
-def back(daemon: Daemon, action: str, seconds: float = 60.0) -> str:
+def back(daemon: Daemon, action: str, seconds: float = 300.0) -> str:
     """Start the daemon again, unlock, and wait until the action is settled (or its question is open). Its state."""
     daemon.start()
     daemon.unlock()
@@ -170,7 +170,7 @@ def common(daemon: Daemon) -> list[str]:
     verified = daemon.person("VerifyLog", pb.VerifyLogRequest())
     if not (verified.good and verified.authenticated):
         problems.append(f"the chain doesn't verify: {verified.problem}")
-    until = time.monotonic() + 60.0
+    until = time.monotonic() + 300
     while (names := containers(daemon)) and time.monotonic() < until:
         time.sleep(0.1)  # one whose job has ended goes while the caller goes on
     if names:
@@ -316,7 +316,7 @@ class CallsRounds:
             target=lambda: ended.append(Journey(self.daemon, request, token=self.token).finished()), daemon=True
         )
         following.start()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not rows.changing_since(before) and following.is_alive() and time.monotonic() < deadline:
             time.sleep(0.001)
         time.sleep(delay)

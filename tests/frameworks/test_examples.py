@@ -191,7 +191,7 @@ def test_an_agent_that_is_killed_leaves_no_question(
         command = [str(ROOT / "examples" / f"{name}_agent.py"), "Make it."]
         process = begin(daemon, script, command, daemon.add_agent(f"killed-{name.replace('_', '-')}"))
         running.append(process)
-        questions = daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=120)
+        questions = daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=300)
         question = next(each for each in questions if each.state == "pending")
         process.kill()
         process.wait()
@@ -213,7 +213,7 @@ def test_a_cancelled_tool_of_langchain_leaves_no_question(
     process = subprocess.Popen(program, env=env, text=True, stdin=pipe, stdout=pipe)
     running.append(process)
     assert process.stdin is not None and process.stdout is not None
-    waiting = daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=120)
+    waiting = daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=300)
     asked = next(each for each in waiting if each.state == "pending" and each.agent == f"task-{how or 'left'}")
     process.stdin.write("go on\n")
     process.stdin.flush()

@@ -50,7 +50,7 @@ class Person:
             headers={MATRIX.placement.header: MATRIX.placement.format.replace("{secret}", self.token)},
         )
         try:
-            with urlopen(request, timeout=120) as answer:
+            with urlopen(request, timeout=300) as answer:
                 return answer.status, json.load(answer)
         except HTTPError as error:
             return error.code, json.load(error)

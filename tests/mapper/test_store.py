@@ -209,7 +209,7 @@ KILLED = """
 def test_an_import_that_is_killed_changes_nothing(db: Path) -> None:
     catalog = written(db, document("api", "v1", "one"))
     root = Path(__file__).parents[2]
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(db)], cwd=root, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(db)], cwd=root, check=False, timeout=300)
     assert done.returncode == -signal.SIGKILL
     for each in (catalog, Catalog.open(db)):
         assert [name for name in each.services if name.startswith("api")] == ["api"]

@@ -147,7 +147,7 @@ def test_folder_work_goes_on_when_the_database_is_closed(
         return waits(timeout)
 
     monkeypatch.setattr(OPEN_FILES._changed, "wait", noted)
-    closing_it = threading.Thread(target=lambda: waiting.wait(60) and reading.close())
+    closing_it = threading.Thread(target=lambda: waiting.wait(300) and reading.close())
     closing_it.start()
     with opened_path(database.parent) as root:
         work(root)

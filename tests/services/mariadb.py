@@ -72,7 +72,7 @@ class MariaDb:
 
     fsync: bool = False
     options: tuple[str, ...] = ()
-    seconds: float = 60.0  # how long a start may take
+    seconds: float = 300.0  # how long a start may take
     port: int = 0
     folder: Path = field(default_factory=Path)
     password: str = field(default_factory=lambda: secrets.token_hex(12), repr=False)  # of its root

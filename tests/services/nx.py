@@ -58,7 +58,7 @@ class Nx:
             stderr=subprocess.DEVNULL,
             env={**os.environ, "HOME": str(self.folder)},
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while time.monotonic() < until:
             with socket.socket() as tried:
                 if tried.connect_ex(("127.0.0.1", self.port)) == 0:

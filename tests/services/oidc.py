@@ -58,7 +58,7 @@ def node() -> str | None:
     found = shutil.which("node")
     if found is None:
         return None
-    said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=120, check=False).stdout
+    said = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=300, check=False).stdout
     major = said.lstrip("v").partition(".")[0]
     return found if major.isdigit() and int(major) >= 20 else None
 
@@ -139,7 +139,7 @@ class OidcServer:
     resources: dict[str, str] = field(default_factory=dict)  # what a token may be for alone, with its scopes
     clients: list[dict[str, Any]] = field(default_factory=default_clients)
     tls: tuple[str, str] | None = None
-    seconds: float = 60.0  # how long a start may take
+    seconds: float = 300.0  # how long a start may take
     port: int = 0
     requests: list[dict[str, Any]] = field(default_factory=list)
     _folder: Path = field(default_factory=Path, repr=False)
@@ -278,10 +278,10 @@ class OidcServer:
             context = ssl.create_default_context(cadata=self.tls[1])
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # only the tests' own look past GoEx
             link: http.client.HTTPConnection = http.client.HTTPSConnection(
-                "127.0.0.1", self.port, timeout=20, context=context
+                "127.0.0.1", self.port, timeout=300, context=context
             )
         else:
-            link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+            link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             headers = {"Authorization": f"Bearer {token.decode()}"}
             link.request(method, path, None if body is None else json.dumps(body), headers)
@@ -412,7 +412,7 @@ class Browser:
     def _fetch(self, url: str, form: list[tuple[str, str]] | None = None) -> Landed:
         data = urllib.parse.urlencode(form).encode() if form is not None else None
         try:
-            with self._opener.open(urllib.request.Request(url, data), timeout=30) as answer:
+            with self._opener.open(urllib.request.Request(url, data), timeout=300) as answer:
                 return Landed(answer.status, url, answer.read().decode(errors="replace"))
         except urllib.error.HTTPError as answer:
             with answer:

@@ -152,7 +152,7 @@ class Postgres:
 
     durable: bool = False
     options: dict[str, str] = field(default_factory=dict)  # more of postgresql.conf
-    seconds: float = 60.0  # how long a start may take
+    seconds: float = 300.0  # how long a start may take
     port: int = 0
     folder: Path = field(default_factory=Path)
     ca_pem: str = field(default="", repr=False)

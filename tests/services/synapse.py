@@ -104,7 +104,7 @@ class Synapse:
     """One homeserver. A context manager: started on entry, gone (folder and all) on exit."""
 
     python: str
-    seconds: float = 60.0  # how long a start may take
+    seconds: float = 300.0  # how long a start may take
     port: int = 0
     folder: Path = field(default_factory=Path)
     shared: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
@@ -247,7 +247,7 @@ class Synapse:
         return [event["content"]["body"] for event in self.messages(token, room) if "body" in event["content"]]
 
     def _ask(self, method: str, path: str, body: Any = None, *, token: str = "") -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             headers = {"Content-Type": "application/json"} if body is not None else {}
             if token:

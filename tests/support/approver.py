@@ -42,7 +42,7 @@ class Approver:
                     f"/goex.v1.Person/{method}",
                     request_serializer=type(request).SerializeToString,
                     response_deserializer=getattr(pb, reply.name).FromString,
-                )(request, timeout=60)
+                )(request, timeout=300)
             except grpc.RpcError as error:
                 if problem(error).code not in _AGAIN or time.monotonic() > self._until:
                     raise

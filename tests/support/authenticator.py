@@ -131,7 +131,7 @@ class Page:
             request_serializer=type(request).SerializeToString,
             response_deserializer=reply.FromString,
         )
-        return ask(request, timeout=60)
+        return ask(request, timeout=300)
 
     def begin(self, name: str = "laptop") -> str:
         return str(self.call("Begin", ppb.BeginPasskeyRequest(name=name, origin=self.origin)).options_json)

@@ -31,7 +31,7 @@ def start(argv: Sequence[str], streams: Sequence[int], *, env: Mapping[str, str]
 
 
 def run(
-    argv: Sequence[str], *, env: Mapping[str, str], folder: Path, stdin: bytes = b"", seconds: float = 120.0
+    argv: Sequence[str], *, env: Mapping[str, str], folder: Path, stdin: bytes = b"", seconds: float = 300.0
 ) -> subprocess.CompletedProcess[bytes]:
     """What it printed, and its exit status. Raises subprocess.TimeoutExpired."""
     if not _forkable(argv, env) or forks is None:

@@ -133,7 +133,7 @@ class Daemon:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def start(self, *, seconds: float = 30.0) -> None:
+    def start(self, *, seconds: float = 300.0) -> None:
         """Start it and wait until it answers on both sockets. Raises DaemonError with the end of its output."""
         if self.running:
             return
@@ -163,7 +163,7 @@ class Daemon:
                 start_new_session=True,
             )
 
-    def stop(self, *, seconds: float = 30.0) -> int:
+    def stop(self, *, seconds: float = 300.0) -> int:
         """SIGTERM, and wait until it has drained. Returns its exit status. Raises DaemonError when it stays."""
         self.disconnect()
         if self._process is None:
@@ -259,7 +259,7 @@ class Daemon:
 
     # The wire. A method's reply type is found by its name in the proto, so that each call is one line in a test.
 
-    def person(self, method: str, request: Any, *, seconds: float = 60.0) -> Any:
+    def person(self, method: str, request: Any, *, seconds: float = 300.0) -> Any:
         """One unary call of the Person service on user.sock. Raises grpc.RpcError."""
         return self.call(self.user_socket, "Person", method, request, seconds=seconds)
 
@@ -268,13 +268,13 @@ class Daemon:
         return str(self.call(self.user_socket, "Actions", "Get", pb.ActionId(id=id)).state)
 
     def actions(
-        self, method: str, request: Any, *, token: str = "", socket: Path | None = None, seconds: float = 60.0
+        self, method: str, request: Any, *, token: str = "", socket: Path | None = None, seconds: float = 300.0
     ) -> Any:
         """One unary call of the Actions service, by default on agent.sock. Raises grpc.RpcError."""
         return self.call(socket or self.agent_socket, "Actions", method, request, token=token, seconds=seconds)
 
     def call(
-        self, socket: Path, service: str, method: str, request: Any, *, token: str = "", seconds: float = 60.0
+        self, socket: Path, service: str, method: str, request: Any, *, token: str = "", seconds: float = 300.0
     ) -> Any:
         described = pb.DESCRIPTOR.services_by_name[service].methods_by_name[method]
         reply = getattr(pb, described.output_type.name)
@@ -308,7 +308,7 @@ class Daemon:
 
     # The command.
 
-    def goex(self, *arguments: str, stdin: str = "", seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
+    def goex(self, *arguments: str, stdin: str = "", seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
         """Run `goex` without a terminal and return what it printed and its exit status."""
         done = command.run(
             [str(GOEX), *arguments], env=self.env, folder=self.home, stdin=stdin.encode(), seconds=seconds

@@ -27,7 +27,7 @@ from tests.services.postgres import Made, Postgres
 from vault.secret import Secret
 
 Dump = Mapping[str, Any]
-LIMITS = Limits(lock_seconds=0.4, seconds=30.0)
+LIMITS = Limits(lock_seconds=0.4, seconds=200.0)
 
 
 class Kept(dict[str, bytes]):

@@ -164,7 +164,7 @@ class Desktop:
         return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def tool(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=300, check=False)
 
     # The screen.
 
@@ -183,7 +183,7 @@ class Desktop:
         """A notification, once it is there and has stopped to move."""
         until(lambda: len(self.windows()) > number, "a notification's window")
         seen: list[Window] = []
-        deadline = time.monotonic() + 60.0
+        deadline = time.monotonic() + 300
         while len(seen) < 4 or len(set(seen[-4:])) > 1:
             assert time.monotonic() < deadline, "The notifications don't come to rest."
             time.sleep(0.12)
@@ -307,13 +307,13 @@ class Notifying:
             self._process.kill()
             raise
 
-    def wait(self, seconds: float = 15.0) -> int:
+    def wait(self, seconds: float = 300.0) -> int:
         code = self._process.wait(seconds)
         for reader in self._readers:
             reader.join(5.0)
         return code
 
-    def until(self, *names: str, seconds: float = 60.0, **facts: Any) -> dict[str, Any]:
+    def until(self, *names: str, seconds: float = 300.0, **facts: Any) -> dict[str, Any]:
         """The next event of one of these names, with these facts, after the last one that was waited for."""
         deadline = time.monotonic() + seconds
         with self._more:

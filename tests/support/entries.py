@@ -27,7 +27,7 @@ class Client:
             request_serializer=type(request).SerializeToString,
             response_deserializer=reply.FromString,
         )
-        return call(request, timeout=60)
+        return call(request, timeout=300)
 
     def add(self, name: str, url: str, password: bytes = b"", *, terms: db.Terms | None = None, **more: Any) -> Any:
         facts: dict[str, Any] = {"passphrase": APPROVAL_PASSPHRASE, **more}

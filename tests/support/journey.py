@@ -15,7 +15,7 @@ class Journey:
     is given up after `seconds`."""
 
     def __init__(
-        self, daemon: Daemon, request: Any, *, token: str = "", person: bool = False, seconds: float = 60.0
+        self, daemon: Daemon, request: Any, *, token: str = "", person: bool = False, seconds: float = 300.0
     ) -> None:
         self._daemon = daemon
         methods = {pb.ExecuteRequest: "Execute", pb.RevertRequest: "Revert", pb.ActionId: "Watch"}
@@ -71,7 +71,7 @@ def decide(daemon: Daemon, approval: pb.Approval, *, approve: bool = True, width
 
 def answer_next(daemon: Daemon, *, approve: bool = True) -> pb.Approval:
     """Wait for the question that comes next, and answer it as the person."""
-    for question in daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=120):
+    for question in daemon.person("WatchApprovals", pb.ApprovalsRequest(), seconds=300):
         if question.state == "pending":
             decide(daemon, question, approve=approve)
             found: pb.Approval = question

@@ -15,7 +15,7 @@ def led_browser(folder: Path) -> tuple[Path, Path]:
         "import http.client, os, sys, urllib.parse\n"
         "there, said = urllib.parse.urlsplit(sys.argv[1]), [sys.argv[1]]\n"
         "for path in (there.path, there.path, '/'):\n"
-        "    link = http.client.HTTPConnection(there.netloc, timeout=60)\n"
+        "    link = http.client.HTTPConnection(there.netloc, timeout=300)\n"
         "    link.request('GET', path)\n"
         "    answer = link.getresponse()\n"
         "    said.append(f'{answer.status} {answer.headers[\"Location\"]}')\n"

@@ -56,7 +56,7 @@ def serving(daemon: Daemon, *options: str) -> Iterator[str]:
 async def http(address: str, token: str) -> AsyncIterator[ClientSession]:
     """A session with that server."""
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60, verify=NO_AUTHORITY) as client,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=300, verify=NO_AUTHORITY) as client,
         streamable_http_client(address, http_client=client) as (incoming, outgoing),
         ClientSession(incoming, outgoing) as session,
     ):
@@ -126,7 +126,7 @@ async def post(
         **headers,
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-    async with httpx2.AsyncClient(timeout=60, verify=NO_AUTHORITY) as client:
+    async with httpx2.AsyncClient(timeout=300, verify=NO_AUTHORITY) as client:
         answered = await client.post(address, json=body, headers=sent)
     if answered.headers.get("content-type", "").startswith("text/event-stream"):
         events = [line[5:] for line in answered.text.splitlines() if line.startswith("data:")]

@@ -19,7 +19,7 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.waiting import until
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
-SECONDS = 60  # that a busy machine may take for what a test waits for
+SECONDS = 300.0  # that a busy machine may take for what a test waits for
 INTERNAL = {  # an authenticator within the device, for Chromium
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
     "isUserVerified": True, "automaticPresenceSimulation": True,

@@ -12,7 +12,7 @@ _PASSPHRASE = r"Approval passphrase: "
 _SETTLED = r"Allowed\.|Denied\.|Left open\.|settled elsewhere|goex: .*"
 
 
-def answer(terminal: Terminal, said: str, passphrase: str, *, seconds: float = 60.0) -> str:
+def answer(terminal: Terminal, said: str, passphrase: str, *, seconds: float = 300.0) -> str:
     """Answer one question on `terminal` and return everything that it showed. Pages are paged through."""
     asked = False
     while True:

@@ -80,7 +80,7 @@ class Terminal:
     def pid(self) -> int:
         return self._process.pid
 
-    def expect(self, pattern: str, *, seconds: float = 30.0) -> re.Match[str]:
+    def expect(self, pattern: str, *, seconds: float = 300.0) -> re.Match[str]:
         """Wait until `pattern` (a regular expression) comes after what was expected before. Raises TerminalError."""
         wanted = re.compile(pattern)
         deadline = time.monotonic() + seconds
@@ -98,7 +98,7 @@ class Terminal:
         """Type a line and press enter."""
         os.write(self._screen, line.encode() + b"\n")
 
-    def wait(self, *, seconds: float = 30.0) -> int:
+    def wait(self, *, seconds: float = 300.0) -> int:
         """Wait for the end and return the exit status (negative: a signal). Raises TerminalError."""
         deadline = time.monotonic() + seconds
         while self._open:

@@ -31,7 +31,7 @@ def events(daemon: Daemon, token: str, session: str) -> Iterator[pb.Event]:
             request_serializer=pb.ExecuteRequest.SerializeToString,
             response_deserializer=pb.Event.FromString,
         )
-        yield from execute(pb.ExecuteRequest(calls=pb.Calls(calls=[call])), metadata=metadata, timeout=60)
+        yield from execute(pb.ExecuteRequest(calls=pb.Calls(calls=[call])), metadata=metadata, timeout=300)
 
 
 def is_asked(daemon: Daemon, token: str, session: str, width: str = "") -> bool:

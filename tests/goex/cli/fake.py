@@ -452,7 +452,7 @@ class Fake(audit_rpc.AuditServicer, rpc.ActionsServicer, rpc.PersonServicer):
     def WatchApprovals(self, request: Any, context: Any) -> Iterator[pb.Approval]:
         for item in self.watched or self.pending:
             if item == self.WAIT:
-                self.settled.get(timeout=20)
+                self.settled.get(timeout=300)
             else:
                 yield item
 

@@ -237,9 +237,9 @@ def test_what_takes_long_is_said_and_waited_for(monkeypatch: pytest.MonkeyPatch)
         """A daemon that answers once it was said that it takes long."""
 
         @staticmethod
-        def call(method: str, request: Any, reply: Any, *, seconds: float = 60.0) -> Any:
+        def call(method: str, request: Any, reply: Any, *, seconds: float = 300.0) -> Any:
             waits[method] = seconds
-            assert heard.wait(60)
+            assert heard.wait(300)
             return reply()
 
     def progress(text: str) -> None:

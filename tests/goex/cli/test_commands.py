@@ -85,7 +85,7 @@ def test_bad_text_is_refused_here(inside: Inside, fake: Fake, tmp_path: Path, da
 
 
 def test_an_argument_that_isnt_utf8(env: dict[str, str], fake: Fake) -> None:
-    done = subprocess.run([*GOEX, "show", b"\xff"], env=env, capture_output=True, timeout=60)
+    done = subprocess.run([*GOEX, "show", b"\xff"], env=env, capture_output=True, timeout=300)
     assert done.returncode == 2
     assert b"isn't UTF-8" in done.stderr
 
@@ -549,7 +549,7 @@ def test_stopping_what_doesnt_run(inside: Inside, paths: Paths) -> None:
 def loaded(env: dict[str, str], *args: str) -> set[str]:
     code = f"import sys; sys.argv = ['goex', *{list(args)!r}]\nfrom goex.cli.main import main\n"
     code += "try:\n    main()\nexcept SystemExit:\n    pass\nprint('\\n@'.join(['', *sys.modules]), file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300)
     return {line[1:].partition(".")[0] for line in done.stderr.splitlines() if line.startswith("@")}
 
 
@@ -566,7 +566,7 @@ def test_help_loads_nothing_heavy(env: dict[str, str], args: tuple[str, ...]) ->
 def test_completion_works(env: dict[str, str]) -> None:
     completing = {**env, "_GOEX_COMPLETE": "complete_bash", "COMP_WORDS": "goex va", "COMP_CWORD": "1"}
     code = "import sys; sys.argv = ['goex']; from goex.cli.main import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], env=completing, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], env=completing, capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "vault"
 
 
@@ -576,7 +576,7 @@ def test_another_user_cant_reach_the_persons_socket(env: dict[str, str], fake: F
         if folder.stat().st_uid == os.geteuid() and folder.stat().st_mode & 0o005 != 0o005:
             folder.chmod(folder.stat().st_mode | 0o055)
     command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *GOEX, "log", "--json"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, cwd="/")
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, cwd="/")
     assert done.returncode == 8
     assert '"code": "unsafe-place"' in done.stdout
     assert "belongs to user 0" in done.stdout

@@ -25,7 +25,7 @@ def held(scene: Scene) -> Iterator[threading.Event]:
     def after(hit: Hit) -> None:
         if isinstance(hit.body, dict) and str(hit.body.get("text", "")).startswith("hold"):
             came.set()
-            go.wait(30)
+            go.wait(300)
 
     scene.slack.after = after
     try:
@@ -39,7 +39,7 @@ def killed(scene: Scene, program: str, until: Callable[[str], object]) -> pb.Act
     """Run a program, kill the daemon once `until` holds of it, start it again: what is then said of the action."""
     journey = Journey(scene.daemon, scene.request(program, detach=True), person=True)
     decide(scene.daemon, journey.asked())
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     id = journey.action_id
     while not until(id):
         assert time.monotonic() < end, "it never came so far"

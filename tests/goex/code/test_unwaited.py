@@ -61,7 +61,7 @@ def held(scene: Scene) -> Iterator[Held]:
             if made.drop:
                 return None
         elif hit.path.endswith("users.list"):
-            made.came.wait(60)
+            made.came.wait(300)
         return said
 
     scene.slack.answer = answer  # type: ignore[method-assign]

@@ -85,7 +85,7 @@ class Person:
             request_serializer=type(request).SerializeToString,
             response_deserializer=reply.FromString,
         )
-        return call(request, timeout=60)
+        return call(request, timeout=300)
 
     def stream(self, request: ab.LoginRequest, *, socket: Any = None) -> Any:
         call = self.daemon.channel(socket or self.daemon.user_socket).unary_stream(
@@ -93,7 +93,7 @@ class Person:
             request_serializer=ab.LoginRequest.SerializeToString,
             response_deserializer=ab.LoginEvent.FromString,
         )
-        return call(request, timeout=60)
+        return call(request, timeout=300)
 
     def request(self, *scopes: str, account: str = "default", **more: Any) -> ab.LoginRequest:
         """A login that the person would be let into: the import's issuer is confirmed, presence is shown."""

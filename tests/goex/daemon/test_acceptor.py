@@ -65,7 +65,7 @@ async def answered(path: Path) -> tuple[bytes, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_unix_connection(path)
     writer.write(b"hello")
     try:
-        return await asyncio.wait_for(reader.read(1000), 60), writer
+        return await asyncio.wait_for(reader.read(1000), 300), writer
     except ConnectionError:
         return b"", writer
 
@@ -236,7 +236,7 @@ async def test_what_was_said_before_an_end_arrives(place: Path) -> None:
     async with accepting(place / "front.sock", backend):
         reader, writer = await asyncio.open_unix_connection(place / "front.sock", limit=1000)
         await asyncio.sleep(0.3)
-        assert await asyncio.wait_for(reader.read(-1), 60) == said
+        assert await asyncio.wait_for(reader.read(-1), 300) == said
         writer.close()
     server.close()
 
@@ -266,7 +266,7 @@ async def test_whoever_breaks_off_ends_both(place: Path, whose: str) -> None:
         await asyncio.sleep(0.3)
         if whose == "client":
             writer.transport.abort()
-        await asyncio.wait_for(gone.wait(), 60)
+        await asyncio.wait_for(gone.wait(), 300)
         await until_async(lambda: not front._joined and not front.registry._connections)
         writer.close()
     server.close()

@@ -186,5 +186,5 @@ def test_bad_paths_of_a_backup(person: Person, path: str) -> None:
             request_serializer=type(request).SerializeToString,
             response_deserializer=lambda data: data,
         )
-        refused(lambda call=call, request=request: call(request, timeout=60))
+        refused(lambda call=call, request=request: call(request, timeout=300))
     assert not Path("/tmp/a").exists()

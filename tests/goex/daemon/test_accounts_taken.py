@@ -133,7 +133,7 @@ def test_taking_back_doesnt_wait_for_a_login_that_is_under_way(person: Person) -
     following = threading.Thread(target=follow)
     following.start()
     assert person.logout().revoked
-    following.join(60)
+    following.join(300)
     assert ended == ["login-cancelled"]
     assert person.accounts() == {}
 

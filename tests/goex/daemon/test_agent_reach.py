@@ -73,7 +73,7 @@ class Scene:
         """One call on agent.sock with any path and body; its status."""
         call = self.daemon.channel(self.daemon.agent_socket, "fuzz").unary_unary(path)
         try:
-            call(body, metadata=metadata, timeout=10)
+            call(body, metadata=metadata, timeout=300)
         except grpc.RpcError as error:
             code: grpc.StatusCode = error.code()
             return code
@@ -143,12 +143,12 @@ def test_every_call_of_every_service_by_name(scene: Scene, claim: str) -> None:
 def test_it_is_told_of_no_other_service(scene: Scene) -> None:
     stub = reflection_pb2_grpc.ServerReflectionStub(scene.daemon.channel(scene.daemon.agent_socket, "reflection"))
     asked = reflection_pb2.ServerReflectionRequest(list_services="")
-    (reply,) = stub.ServerReflectionInfo(iter([asked]), timeout=10)
+    (reply,) = stub.ServerReflectionInfo(iter([asked]), timeout=300)
     listed = {service.name for service in reply.list_services_response.service}
     assert listed == {OPEN_TO_AGENTS, "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
     # Whatever reflection describes, calling it is another thing: the methods of all that it knows are tried.
     asked = reflection_pb2.ServerReflectionRequest(file_containing_symbol=OPEN_TO_AGENTS)
-    (reply,) = stub.ServerReflectionInfo(iter([asked]), timeout=10)
+    (reply,) = stub.ServerReflectionInfo(iter([asked]), timeout=300)
     for raw in reply.file_descriptor_response.file_descriptor_proto:
         file = descriptor_pb2.FileDescriptorProto.FromString(raw)
         for service in file.service:

@@ -166,7 +166,7 @@ def test_a_part_is_readable_by_nobody_else(daemon: Daemon, tmp_path: Path) -> No
 
 
 def _wait_for_part(folder: Path) -> Path:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:
         for entry in folder.iterdir():
             if entry.name.endswith(".partial") and entry.stat().st_size:

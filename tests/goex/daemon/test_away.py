@@ -35,7 +35,7 @@ from vault.secret import Secret
 ROOM, PAGE = "!room:goex.test", "https://goex.example.org"
 HOME = "https://matrix.example"
 SETTINGS = parse({"notify": {"matrix_room": ROOM, "matrix_after": 0}}).notify
-SECONDS = 60.0
+SECONDS = 300.0
 SAYS = Call(
     service="slack",
     method="chat.postMessage",

@@ -75,7 +75,7 @@ def screen(daemon: Daemon, *arguments: str, said: str = "", status: int | None =
         asked = False
         with suppress(TerminalError):  # it ended, or `wait` says that it hangs
             while True:
-                found = terminal.expect(f"{QUESTION}|{PASSPHRASE}", seconds=60)[0]
+                found = terminal.expect(f"{QUESTION}|{PASSPHRASE}", seconds=300)[0]
                 if found == PASSPHRASE:
                     terminal.type(APPROVAL_PASSPHRASE)
                     continue

@@ -164,7 +164,7 @@ def raw(daemon: Daemon, method: str, data: bytes, *, path: Path | None = None, *
     wire = grpc.insecure_channel(f"unix:{path or daemon.user_socket}", (("grpc.default_authority", "localhost"),))
     with wire, pytest.raises(grpc.RpcError) as caught:
         call: Any = wire.unary_unary(method)
-        call(data, timeout=10, **more)
+        call(data, timeout=300, **more)
     return caught.value
 
 

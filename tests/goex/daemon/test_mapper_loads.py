@@ -40,7 +40,7 @@ def test_the_models_client_is_loaded_for_a_model_alone(tmp_path: Path, config: s
     file.write_text(config)
     file.chmod(0o600)
     command = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [loads, loads]
 

@@ -51,7 +51,7 @@ def call(daemon: Daemon, path: str, request: Any) -> Any:
         f"/goex.v1.{path}",
         request_serializer=type(request).SerializeToString,
         response_deserializer=reply.FromString,
-    )(request, timeout=60)
+    )(request, timeout=300)
     return list(done) if described.server_streaming else done
 
 

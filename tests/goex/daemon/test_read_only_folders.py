@@ -74,5 +74,5 @@ def test_from_the_command_line(daemon: Daemon, folder: Path) -> None:
     with daemon.terminal(*words) as terminal:
         with suppress(TerminalError):
             answer(terminal, "once", APPROVAL_PASSPHRASE, seconds=60)
-        assert terminal.wait(seconds=60) == 0, terminal.text
+        assert terminal.wait(seconds=300) == 0, terminal.text
     assert "by a shell program" in terminal.text and "a.txt" in terminal.text

@@ -63,7 +63,7 @@ def set_(daemon: Daemon, method: str, **facts: Any) -> Any:
         request_serializer=type(request).SerializeToString,
         response_deserializer=REPLIES[method].FromString,
     )
-    return call(request, timeout=60)
+    return call(request, timeout=300)
 
 
 def pair_of(daemon: Daemon, call: str) -> rb.PairView:
@@ -250,7 +250,7 @@ def test_killed_in_the_middle_of_an_undo(where: str, fresh: Daemon, notes: Notes
                 notes.change("n1", **hit.body)
             reached.set()
             notes.lock.release()
-            go.wait(30)
+            go.wait(300)
             notes.lock.acquire()
         return None
 
@@ -258,7 +258,7 @@ def test_killed_in_the_middle_of_an_undo(where: str, fresh: Daemon, notes: Notes
     revert = Journey(fresh, undo(first.action_id), person=True)
     thread = threading.Thread(target=lambda: _quietly(revert), daemon=True)
     thread.start()
-    assert reached.wait(60)
+    assert reached.wait(300)
     fresh.kill()
     go.set()
     notes.override = lambda hit: None

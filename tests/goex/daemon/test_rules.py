@@ -40,7 +40,7 @@ def rules(daemon: Daemon, method: str, request: Any, *, socket: Path | None = No
         request_serializer=type(request).SerializeToString,
         response_deserializer=REPLIES[method].FromString,
     )
-    return call(request, timeout=60)
+    return call(request, timeout=300)
 
 
 def draft(daemon: Daemon, text: str, name: str = "mine.cedar") -> None:

@@ -74,7 +74,7 @@ def test_the_person_at_a_terminal_keeps_it_open() -> None:
         while time.monotonic() - begun < 20:
             number += 1
             with daemon.terminal("agents", "add", f"helper-{number}") as terminal:
-                terminal.expect("Approval passphrase: ", seconds=30)
+                terminal.expect("Approval passphrase: ", seconds=300)
                 terminal.type(APPROVAL_PASSPHRASE)
                 terminal.wait()
             time.sleep(3)

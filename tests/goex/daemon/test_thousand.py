@@ -86,8 +86,8 @@ def test_each_is_settled_once_and_none_runs_twice(asked: Daemon, folder: Path, e
 
     # The prompt is open, and the daemon dies: the question is neither answered nor gone.
     with daemon.terminal("approve") as terminal:
-        terminal.expect(f"{2 * each} requests wait for you", seconds=60)
-        terminal.expect(QUESTION, seconds=60)
+        terminal.expect(f"{2 * each} requests wait for you", seconds=300)
+        terminal.expect(QUESTION, seconds=300)
         daemon.kill()
         daemon.start()
         daemon.unlock()

@@ -375,7 +375,7 @@ def test_a_passphrase_from_a_descriptor(own: Daemon, tmp_path: Path) -> None:
                 pass_fds=(reading,),
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=300,
                 check=False,
             )
         finally:

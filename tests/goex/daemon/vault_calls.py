@@ -13,7 +13,7 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import problem
 
 
-def call(daemon: Daemon, method: str, request: Any, *, socket: str = "user", seconds: float = 60.0) -> Any:
+def call(daemon: Daemon, method: str, request: Any, *, socket: str = "user", seconds: float = 300.0) -> Any:
     """One call of the service Vault; a stream is read to its end. Raises grpc.RpcError."""
     described = vpb.DESCRIPTOR.services_by_name["Vault"].methods_by_name[method]
     reply = getattr(vpb, described.output_type.name, None) or getattr(pb, described.output_type.name)

@@ -107,7 +107,7 @@ async def test_a_seal_ends_what_runs(desk: Desk) -> None:
     question = await desk.asked()
     desk.answer(question)
     await desk.until(question.action_id, State.RUNNING)
-    await asyncio.wait_for(desk.app.seal(), 60)
+    await asyncio.wait_for(desk.app.seal(), 300)
     assert not desk.engine.is_under_way(question.action_id)
 
 
@@ -123,7 +123,7 @@ async def test_a_seal_also_ends_what_began_while_others_were_being_ended(desk: D
     await desk.until(second.action_id, State.RUNNING)
     assert desk.app.vault_state.state == "unsealed"  # the control: it began before the keys were forgotten
     desk.runtime.looking.set()
-    await asyncio.wait_for(sealing, 60)
+    await asyncio.wait_for(sealing, 300)
     assert not desk.engine.is_under_way(second.action_id)
     assert desk.core.actions.get(second.action_id).state is not State.RUNNING
 

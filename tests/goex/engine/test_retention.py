@@ -282,7 +282,7 @@ async def test_what_is_withdrawn_while_it_is_prepared_ends_at_once_and_keeps_not
         if when == "its snapshot is taken":
             await came.wait()
         (id,) = app.engine._journeys
-        row = await asyncio.wait_for(app.engine.cancel(id, why="it isn't wanted any more"), 30)
+        row = await asyncio.wait_for(app.engine.cancel(id, why="it isn't wanted any more"), 300)
         assert row.state is State.FAILED
         await doing
         assert not list(snapshots.glob("*.git"))

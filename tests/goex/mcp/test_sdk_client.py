@@ -25,7 +25,7 @@ from tests.support.daemon import GOEX, Daemon
 @asynccontextmanager
 async def connected(address: str, token: str, **options: Any) -> AsyncIterator[Client]:
     """A client that begins with no handshake."""
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=300) as http:
         transport = streamable_http_client(address, http_client=http)
         async with Client(transport, mode=mcp.REVISION, **options) as client:
             assert client.protocol_version == mcp.REVISION

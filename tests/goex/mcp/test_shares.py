@@ -106,7 +106,7 @@ async def line() -> AsyncIterator[Line]:
     with listening(0) as listener:
         made = server(Door(link, transports.bearer, {}))
         serving = asyncio.create_task(transports.serve(made, link, listener, said.put_nowait))
-        async with httpx2.AsyncClient(timeout=120) as client:
+        async with httpx2.AsyncClient(timeout=300) as client:
             yield Line(await said.get(), client)
         serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):

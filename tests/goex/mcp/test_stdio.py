@@ -186,11 +186,11 @@ async def test_broken_json_is_answered_and_doesnt_end_it(daemon: Daemon, token: 
     await process.stdin.drain()
     said = []
     while not said or said[-1]["id"] != 7:
-        said.append(json.loads(await asyncio.wait_for(process.stdout.readline(), 30)))
+        said.append(json.loads(await asyncio.wait_for(process.stdout.readline(), 300)))
     assert [each["error"]["code"] for each in said[:-1]] == [*broken.values()]
     assert {each["id"] for each in said[:-1]} == {None} and "protocolVersion" in said[-1]["result"]
     process.stdin.close()
-    assert await asyncio.wait_for(process.wait(), 30) == 0
+    assert await asyncio.wait_for(process.wait(), 300) == 0
 
 
 async def test_what_is_too_long_is_said_to_be(daemon: Daemon, token: str) -> None:

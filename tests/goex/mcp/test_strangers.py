@@ -42,5 +42,5 @@ def test_an_agent_is_answered(daemon: Daemon, token: str) -> None:
             "Accept": "application/json, text/event-stream",
         }
         request = urllib.request.Request(address, data=json.dumps(asked).encode(), headers=headers)
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             assert answer.status == 200

@@ -87,7 +87,7 @@ async def test_a_client_with_sessions_is_asked_to_open_the_page(
         return ElicitResult(action="accept")
 
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=60) as client,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=300) as client,
         streamable_http_client(address, http_client=client) as (incoming, outgoing),
         ClientSession(incoming, outgoing, elicitation_callback=accept) as session,
     ):

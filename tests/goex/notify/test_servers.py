@@ -219,7 +219,7 @@ def test_the_terminal_decides_what_the_click_did_not(
             labels = notifying.until("shown", approvals=[journey.asked().id])["buttons"]
             desktop.press(labels[0], labels)
             notifying.until("opened")
-            notifying.until("settled", state="denied", seconds=25)
+            notifying.until("settled", state="denied", seconds=300)
             finished = journey.finished()
             assert finished.action.state == "denied"
             assert "not today" in finished.problem.message

@@ -24,14 +24,14 @@ def test_systemd_finds_nothing_wrong_with_them(tmp_path: Path) -> None:
     home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / 'a b%c$d"e\\f'), "XDG_RUNTIME_DIR": str(run)}
     files = units.install(home)
     command = ["systemd-analyze", "--user", "verify", *map(str, files)]
-    done = subprocess.run(command, env={**home, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env={**home, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=300)
     said = [line for line in done.stderr.splitlines() if "goex" in line]
     assert (done.returncode, said) == (0, []), done.stderr
     # The control: it would have been said.
     files[0].write_text(
         files[0].read_text().replace("Restart=on-failure", "Restart=whenever").replace("ExecStart", "Exec")
     )
-    done = subprocess.run(command, env={**home, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, env={**home, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=300)
     assert "goex-daemon.service" in done.stderr
 
 

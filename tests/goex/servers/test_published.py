@@ -47,9 +47,9 @@ def add(daemon: Daemon, *arguments: str) -> str:
             if "couldn't get" in terminal.text or "isn't there" in terminal.text:
                 pytest.skip(f"no registry: {terminal.text[-300:]}")
             raise
-        terminal.expect("assphrase", seconds=60)
+        terminal.expect("assphrase", seconds=300)
         terminal.type(APPROVAL_PASSPHRASE)
-        assert terminal.wait(seconds=60) == 0, terminal.text
+        assert terminal.wait(seconds=300) == 0, terminal.text
         return terminal.text
 
 
@@ -199,11 +199,11 @@ def add_with_token(daemon: Daemon, name: str, place: Service, folder: Path, *com
     options = ("--origin", place.url, "--private", "--ca", str(folder / "ca.crt"), "--token", "API_TOKEN")
     with daemon.terminal("mcp", "add", name, *options, *command) as terminal:
         agree(terminal)
-        terminal.expect("Credential for", seconds=60)
+        terminal.expect("Credential for", seconds=300)
         terminal.type(TOKEN)
-        terminal.expect("assphrase", seconds=60)
+        terminal.expect("assphrase", seconds=300)
         terminal.type(APPROVAL_PASSPHRASE)
-        assert terminal.wait(seconds=60) == 0, terminal.text
+        assert terminal.wait(seconds=300) == 0, terminal.text
 
 
 class _Notion(Service):
@@ -246,11 +246,11 @@ def add_notion(daemon: Daemon, name: str, notion: Service, folder: Path, address
     options = (*place, "--token", "NOTION_TOKEN", "--env", f"BASE_URL={address}")
     with daemon.terminal("mcp", "add", name, *options, "--", "npx", "@notionhq/notion-mcp-server") as terminal:
         agree(terminal)
-        terminal.expect("Credential for", seconds=60)
+        terminal.expect("Credential for", seconds=300)
         terminal.type(TOKEN)
-        terminal.expect("assphrase", seconds=60)
+        terminal.expect("assphrase", seconds=300)
         terminal.type(APPROVAL_PASSPHRASE)
-        assert terminal.wait(seconds=60) == 0, terminal.text
+        assert terminal.wait(seconds=300) == 0, terminal.text
 
 
 def test_a_server_reaches_the_origins_of_its_account_alone(daemon: Daemon, other: _Page, tmp_path: Path) -> None:
@@ -276,11 +276,11 @@ def test_notion(daemon: Daemon, tmp_path: Path) -> None:
         add_notion(daemon, "notion", notion, tmp_path, notion.url)
         (tmp_path / "pair.toml").write_text(_PAIR)
         with daemon.terminal("undo-pairs", "add", str(tmp_path / "pair.toml")) as terminal:
-            terminal.expect("Add this", seconds=60)
+            terminal.expect("Add this", seconds=300)
             terminal.type("y")
-            terminal.expect("assphrase", seconds=60)
+            terminal.expect("assphrase", seconds=300)
             terminal.type(APPROVAL_PASSPHRASE)
-            assert terminal.wait(seconds=60) == 0, terminal.text
+            assert terminal.wait(seconds=300) == 0, terminal.text
         action, outcome = call(daemon, "notion.API-patch-page", page_id=page, in_trash=True)
         assert outcome["ok"], json.dumps(outcome)
         assert notion.archived == {page}

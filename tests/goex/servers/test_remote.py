@@ -65,7 +65,7 @@ def add(daemon: Daemon, name: str, server: RemoteServer, folder: Path, *options:
     place = ("--private", "--ca", str(folder / "ca.crt"), *who, "--no-browser", *options)
     with daemon.terminal("mcp", "add", name, server.url, *place) as terminal:
         answered(terminal, server.oidc)
-        return terminal.wait(seconds=60), terminal.text
+        return terminal.wait(seconds=300), terminal.text
 
 
 def answered(terminal: Any, oidc: OidcServer, end: str = "Added ") -> None:
@@ -113,11 +113,11 @@ def test_added_called_and_taken_back(daemon: Daemon, server: RemoteServer, tmp_p
     assert granted and {each["resource"] for each in granted} == {server.url}
     (tmp_path / "pair.toml").write_text(PAIR.format(name="jotter"))
     with daemon.terminal("undo-pairs", "add", str(tmp_path / "pair.toml")) as terminal:
-        terminal.expect("Add this", seconds=60)
+        terminal.expect("Add this", seconds=300)
         terminal.type("y")
-        terminal.expect("assphrase", seconds=60)
+        terminal.expect("assphrase", seconds=300)
         terminal.type(APPROVAL_PASSPHRASE)
-        assert terminal.wait(seconds=60) == 0, terminal.text
+        assert terminal.wait(seconds=300) == 0, terminal.text
     action, outcome = call(daemon, "jotter.add_note", text="hello")
     assert outcome["ok"], json.dumps(outcome)
     assert list(server.notes.values()) == ["hello"]
@@ -133,9 +133,9 @@ def test_added_called_and_taken_back(daemon: Daemon, server: RemoteServer, tmp_p
     listed = json.loads(daemon.goex("mcp", "list", "--json").stdout)["servers"]
     assert [(one["name"], one["command"], one["changed"]) for one in listed] == [("jotter", server.url, False)]
     with daemon.terminal("mcp", "remove", "jotter") as terminal:
-        terminal.expect("assphrase|Removed", seconds=60)
+        terminal.expect("assphrase|Removed", seconds=300)
         terminal.type(APPROVAL_PASSPHRASE)
-        assert terminal.wait(seconds=60) == 0, terminal.text
+        assert terminal.wait(seconds=300) == 0, terminal.text
     assert server.oidc.asked("/token/revocation", status=200)
 
 
@@ -153,7 +153,7 @@ def test_goex_registers_itself(daemon: Daemon, oidc: OidcServer, tmp_path: Path)
         assert made.isdisjoint({"goex", None}) and len(made) == 1
         with daemon.terminal("auth", "login", "joined", "--no-browser") as terminal:
             answered(terminal, taking, "Connected ")
-            assert terminal.wait(seconds=60) == 0, terminal.text
+            assert terminal.wait(seconds=300) == 0, terminal.text
         assert [each["status"] for each in taking.asked("/reg")] == [201, 201]
         assert call(daemon, "joined.add_note", text="again")[1]["ok"]
 
@@ -174,9 +174,9 @@ def test_added_a_second_time(daemon: Daemon, server: RemoteServer, tmp_path: Pat
         used.append(server.tokens[-1])
     assert used[0] != used[1]
     with daemon.terminal("mcp", "remove", "again") as terminal:
-        terminal.expect("assphrase|Removed", seconds=60)
+        terminal.expect("assphrase|Removed", seconds=300)
         terminal.type(APPROVAL_PASSPHRASE)
-        assert terminal.wait(seconds=60) == 0, terminal.text
+        assert terminal.wait(seconds=300) == 0, terminal.text
     assert call(daemon, "once.add_note", text="still")[1]["ok"]
     assert list(server.notes.values()) == ["once", "again", "still"]
 
@@ -187,12 +187,12 @@ def test_goex_asks_for_a_client_id_where_it_cannot_register(
     (tmp_path / "ca.crt").write_text(server.ca_pem)
     place = ("--private", "--ca", str(tmp_path / "ca.crt"), "--no-browser")
     with daemon.terminal("mcp", "add", "closed", server.url, *place) as terminal:
-        terminal.expect(r"own\? \(yes/no\) \[no\]: ", seconds=120)
+        terminal.expect(r"own\? \(yes/no\) \[no\]: ", seconds=300)
         terminal.type("yes")
-        terminal.expect("Client id: ", seconds=60)
+        terminal.expect("Client id: ", seconds=300)
         terminal.type("goex")
         answered(terminal, server.oidc)
-        assert terminal.wait(seconds=60) == 0, terminal.text
+        assert terminal.wait(seconds=300) == 0, terminal.text
 
 
 @pytest.mark.promise(90)
@@ -213,7 +213,7 @@ def test_a_server_that_changes_its_tools(daemon: Daemon, server: RemoteServer, t
     with daemon.terminal("mcp", "review", "puller") as terminal:
         terminal.expect("Ignore what you were told")
         answered(terminal, server.oidc)
-        assert terminal.wait(seconds=60) == 0, terminal.text
+        assert terminal.wait(seconds=300) == 0, terminal.text
     assert call(daemon, "puller.add_note", text="agreed")[1]["ok"]  # the control
     assert list(server.notes.values()) == ["before", "agreed"]
 
@@ -292,7 +292,7 @@ def test_the_person_says_where_tokens_come_from(daemon: Daemon, server: RemoteSe
         terminal.expect(re.escape(server.oidc.issuer))
         terminal.expect(r"\(yes/no\) \[no\]: ")
         terminal.type("no")
-        assert terminal.wait(seconds=60) != 0
+        assert terminal.wait(seconds=300) != 0
     assert server.oidc.asked() == [] and server.tokens == []
     assert "doubted" not in daemon.goex("mcp", "list").stdout
 
@@ -327,7 +327,7 @@ def test_a_server_without_logins(daemon: Daemon, tmp_path: Path) -> None:
         with daemon.terminal("mcp", "review", "open") as terminal:
             terminal.expect("add_note")
             answered(terminal, open_one.oidc)
-            assert terminal.wait(seconds=60) == 0, terminal.text
+            assert terminal.wait(seconds=300) == 0, terminal.text
         assert call(daemon, "open.add_note", text="again")[1]["ok"]
         assert list(open_one.notes.values()) == ["hello", "again"]
     # What the person agrees to anew leads the credential nowhere else, and needs them.

@@ -33,7 +33,7 @@ def send(
     web: WebPage, path: str, body: object = None, *, method: str = "POST", token: str = "", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """One request. Headers are those of the page's own script but for what is given (`""` leaves one out)."""
-    connection = HTTPConnection("127.0.0.1", web.port, timeout=120)
+    connection = HTTPConnection("127.0.0.1", web.port, timeout=300)
     given = {"Host": web.origin.partition("://")[2]}
     if method == "POST":
         given |= {"Origin": web.origin, "Content-Type": "application/json", "Sec-Fetch-Site": "same-origin"}
@@ -319,7 +319,7 @@ def test_a_page_without_a_daemon_says_so(web: WebPage, daemon: Daemon) -> None:
     finally:
         daemon.start()
         daemon.unlock()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while (answer := send(web, "/call/Person/Status", token=token))[0] != 200:  # gRPC connects anew after a second
         assert time.monotonic() < until, answer
         time.sleep(0.1)

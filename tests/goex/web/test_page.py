@@ -131,7 +131,7 @@ def test_a_browser_that_stays_in_the_foreground_gets_the_page(tmp_path: Path) ->
     script.write_text(
         script.read_text()
         + "there = urllib.parse.urlsplit(said[1].split()[1])\n"
-        + "link = http.client.HTTPConnection('127.0.0.1', there.port, timeout=60)\n"
+        + "link = http.client.HTTPConnection('127.0.0.1', there.port, timeout=300)\n"
         + "link.request('GET', '/', headers={'Host': there.netloc})\n"
         + f"os.rename({str(opened)!r}, {str(opened)!r} + str(link.getresponse().status))\n"
     )

@@ -104,7 +104,7 @@ def status_as(daemon: Daemon, away: str, method: str = "Person/Status") -> str:
         f"/goex.v1.{method}", request_serializer=kind.SerializeToString, response_deserializer=reply.FromString
     )
     try:
-        call(kind(), metadata=((AWAY_KEY, away),), timeout=60)
+        call(kind(), metadata=((AWAY_KEY, away),), timeout=300)
     except grpc.RpcError as error:
         return str(problem(error).code)
     return ""
@@ -201,7 +201,7 @@ def test_a_session_isnt_presence_and_no_passphrase_counts_away(
             response_deserializer=UNARY[method][1].FromString,
         )
         with pytest.raises(grpc.RpcError) as caught:
-            made(request, metadata=((AWAY_KEY, by),), timeout=60)
+            made(request, metadata=((AWAY_KEY, by),), timeout=300)
         return str(problem(caught.value).code)
 
     other_call, linked = sign_in(daemon, "", by_link=True)
@@ -255,7 +255,7 @@ class Afar:
             request_serializer=type(request).SerializeToString,
             response_deserializer=UNARY[method][1].FromString,
         )
-        return made(request, metadata=self._metadata, timeout=60)
+        return made(request, metadata=self._metadata, timeout=300)
 
     def stream(self, method: str, request: Any) -> Any:
         made = self._channel.unary_stream(
@@ -263,7 +263,7 @@ class Afar:
             request_serializer=type(request).SerializeToString,
             response_deserializer=STREAMED[method][1].FromString,
         )
-        return made(request, metadata=self._metadata, timeout=60)
+        return made(request, metadata=self._metadata, timeout=300)
 
     def refused(self, method: str, request: Any) -> str:
         """The code of the problem that it ends with; "" for none."""
@@ -393,7 +393,7 @@ def test_what_was_confirmed_for_one_session_is_for_no_other_of_the_pages_process
 
     def remove(*metadata: tuple[str, str]) -> str:
         try:
-            ask(ppb.RemovePasskeyRequest(id=removed), metadata=metadata, timeout=60)
+            ask(ppb.RemovePasskeyRequest(id=removed), metadata=metadata, timeout=300)
         except grpc.RpcError as error:
             return str(problem(error).code)
         return ""

@@ -40,7 +40,7 @@ def wait_for_a_passkey(daemon: Daemon, text: str) -> None:
         response_deserializer=rules.InForceReply.FromString,
     )
     with pytest.raises(grpc.RpcError):
-        put(rules.ApplyRulesRequest(files=[rules.RuleFile(name="mine.cedar", text=text)]), timeout=60)
+        put(rules.ApplyRulesRequest(files=[rules.RuleFile(name="mine.cedar", text=text)]), timeout=300)
 
 
 @needs_browser

@@ -50,7 +50,7 @@ def passed_on(program: str, folder: Path) -> list[tuple[str, list[str]]]:
         prints = PRINTS % said.fileno()
         try:
             subprocess.run(
-                [shutil.which("bash") or "bash", "--norc", "-c", prints + program], cwd=folder, timeout=10, check=False,
+                [shutil.which("bash") or "bash", "--norc", "-c", prints + program], cwd=folder, timeout=30, check=False,
                 env={"PATH": "/nonexistent", "LC_ALL": "C.UTF-8", "HOME": posixpath.expanduser("~")},
                 pass_fds=(said.fileno(),),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

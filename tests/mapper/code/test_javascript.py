@@ -192,7 +192,7 @@ def test_what_is_read_of_an_expression_is_what_node_makes_of_it() -> None:
         ["node", "-p", f"const x=1;JSON.stringify([{','.join(EXPRESSIONS)}])"],
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     for expression, made in zip(EXPRESSIONS, json.loads(runs.stdout), strict=True):
         assert read_of(expression) in ("?", json.dumps(made)), expression
@@ -250,7 +250,7 @@ ADDRESSES = (
 @pytest.mark.skipif(shutil.which("node") is None, reason="node isn't there")
 def test_an_address_is_read_as_node_writes_it() -> None:
     made = f"console.log(JSON.stringify({json.dumps(ADDRESSES)}.map((one) => new URL(one).href)))"
-    done = subprocess.run(["node", "-e", made], capture_output=True, check=True, timeout=60)
+    done = subprocess.run(["node", "-e", made], capture_output=True, check=True, timeout=300)
     for given, written in zip(ADDRESSES, json.loads(done.stdout), strict=True):
         found = {url for _, url, _, _ in sent(f"fetch(new URL({json.dumps(given, ensure_ascii=False)}))")}
         odd = any(one in given for one in ("/.", "%2", "u:p", "\\", "0x", "^")) and "%zz" not in given

@@ -73,7 +73,7 @@ def test_what_sed_runs_was_read(tmp_path: Path) -> None:
         if read.unknown or any("mark" in each for each in read.runs):
             continue
         subprocess.run(
-            [sed, "-n", script, "f"], cwd=tmp_path, capture_output=True, timeout=60, check=False,
+            [sed, "-n", script, "f"], cwd=tmp_path, capture_output=True, timeout=300, check=False,
             env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         ran += 1

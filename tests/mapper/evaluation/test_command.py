@@ -18,7 +18,7 @@ FUNCTION = {"name": "f", "parameters": {"type": "dict", "properties": {"x": {"ty
 def goex(*args: object, home: Path) -> subprocess.CompletedProcess[str]:
     env = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PATH": "/usr/bin:/bin"}
     command = [str(Path(sys.executable).with_name("goex")), "eval", *map(str, args)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
 @pytest.fixture
@@ -94,5 +94,5 @@ def test_a_missing_option(tmp_path: Path) -> None:
 
 def test_help_loads_no_evaluation() -> None:
     code = "import sys, goex.cli.main; print([m for m in sys.modules if m.startswith('mapper')])"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
     assert ran.stdout.strip() == "[]"

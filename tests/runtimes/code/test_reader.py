@@ -77,7 +77,7 @@ def test_the_process_says_nothing_of_what_is_too_long(monkeypatch: pytest.Monkey
             [sys.executable, "-c", command, str(most), "python", ""],
             input=LONG.encode(),
             capture_output=True,
-            timeout=120,
+            timeout=300,
         )
         assert (done.returncode, bool(done.stdout)) == (status, not status)
 

@@ -156,7 +156,7 @@ def test_nothing_is_lost_where_the_process_ends_at_once(tmp_path: Path, more: st
     )
     place = Path(__file__).parents[3] / "sandbox-images" / "base" / "goex"
     command = [sys.executable, "-I", "-S", "-c", ending, str(place), str(program)]
-    done = subprocess.run(command, capture_output=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, timeout=300)
     assert done.stdout == b"no newlinethread\nat exit\ndropped\n", done
     assert (tmp_path / "p.py.out").read_text() == "written"
     assert (tmp_path / "p.py.loop").read_text() == "written too"

@@ -173,7 +173,7 @@ def test_the_versions_that_the_image_s_libraries_say_are_known(code_image: str) 
         " 'x-github-api-version': [v for n, v in vars(github.Consts).items() if n.startswith('API_VERSION')]}))"
     )
     command = ["docker", "run", "--rm", "--network", "none", "--entrypoint", "python3", code_image, "-c", program]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, timeout=300, check=True)
     for name, found in json.loads(done.stdout).items():
         for version in found if isinstance(found, list) else [found]:
             sent, dropped = headers_of(

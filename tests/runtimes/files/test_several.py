@@ -273,7 +273,7 @@ async def test_a_part_that_ends_before_the_run_keeps_no_other_waiting(
         return await execute(self, plan, *rest)
 
     monkeypatch.setattr(FilesRuntime, "execute", refusing)
-    outcome = await asyncio.wait_for(made.execute(_plan(found), found.context), 60)
+    outcome = await asyncio.wait_for(made.execute(_plan(found), found.context), 300)
     assert not outcome.ok and not outcome.touched, outcome.summary
     assert photos(folders) == before and not made._sandbox.jobs  # type: ignore[attr-defined]
 

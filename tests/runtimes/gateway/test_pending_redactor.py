@@ -51,7 +51,7 @@ async def test_one_who_goes_takes_nothing_from_the_others() -> None:
     go = threading.Event()
 
     def make(secrets: list[bytes]) -> Made:
-        go.wait(10)
+        go.wait(300)
         return Made(secrets)
 
     later = PendingRedactor(make, [b"secret"])
@@ -73,7 +73,7 @@ async def test_what_is_dropped_while_it_is_made_forgets() -> None:
     go, made = threading.Event(), Made([])
 
     def make(secrets: list[bytes]) -> Made:
-        go.wait(10)
+        go.wait(300)
         made.secrets = secrets
         return made
 

@@ -60,7 +60,7 @@ def launch(path: str, argv: list[str], ca: str = "/nonexistent", made: str = "")
 
 async def program(*argv: str) -> tuple[int | None, str]:
     made = await asyncio.create_subprocess_exec(*argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    out, _ = await asyncio.wait_for(made.communicate(), 30)
+    out, _ = await asyncio.wait_for(made.communicate(), 300)
     return made.returncode, out.decode()
 
 
@@ -163,7 +163,7 @@ with socket.create_connection(("127.0.0.1", port)) as connection:
 def test_one_that_was_prepared_holds_nothing_until_it_is_handed_the_socket(tmp_path: Path, how: str) -> None:
     """One that is gone by then is replaced."""
     command = [sys.executable, "-I", "-c", PREPARED, str(GOEX), str(tmp_path / "nothing"), how, ",".join(HELD)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     held, answer = done.stdout.splitlines()
     assert held.split() == HELD
     assert answer == "b'HTTP/1.1 502'"
@@ -189,7 +189,7 @@ class Shim:
         self.port, self.pid = port, pid
 
     def connect(self) -> socket.socket:
-        made = socket.create_connection(("127.0.0.1", self.port), timeout=120)
+        made = socket.create_connection(("127.0.0.1", self.port), timeout=300)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return made
 
@@ -230,7 +230,7 @@ def shim_before(tmp_path: Path, serve: Serving, backlog: int = 64) -> Iterator[S
         (pump,) = _pumps(str(path))
         yield Shim(port, pump)
     finally:
-        running.communicate(b"\n", timeout=120)
+        running.communicate(b"\n", timeout=300)
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
 
@@ -349,7 +349,7 @@ def test_a_large_body_takes_no_memory_even_when_nobody_reads(tmp_path: Path, way
             end.shutdown(socket.SHUT_WR)
             everything(end)
         else:
-            go.wait(20)
+            go.wait(300)
             end.sendall(b"%d" % _count(end))
 
     with shim_before(tmp_path, serve) as shim, shim.connect() as end:

@@ -110,7 +110,7 @@ print("ended")
 """
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "run")],
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())}, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path.cwd())}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.stdout == "ended\n", done.stderr
 

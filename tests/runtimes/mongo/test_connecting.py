@@ -194,10 +194,10 @@ def secured(port: int, context: ssl.SSLContext) -> Iterator[int]:
     done = asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
     thread.start()
-    ready.wait(10)
+    ready.wait(300)
     yield found[0]
     loop.call_soon_threadsafe(done.set)
-    thread.join(10)
+    thread.join(300)
 
 
 def test_the_certificate_is_checked(nx: Nx) -> None:

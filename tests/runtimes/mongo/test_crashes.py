@@ -50,7 +50,7 @@ def scene(transactions: bool, unique: bool = False) -> tuple[Server, Ground, Poi
         server.unique["orders"] = ["n"]
     server.put("orders", *({"_id": number, "n": 7 - number, "z": {"b": 1, "a": number}} for number in range(5)))
     points = Points()
-    ground = Ground(connect=server.backend, limits=Limits(seconds=5, lock_seconds=0.5))
+    ground = Ground(connect=server.backend, limits=Limits(seconds=60, lock_seconds=0.5))
     ground.records["a-1"] = Kept(hook=points)
     server.hook = points
     return server, ground, points, server.all()

@@ -29,7 +29,7 @@ def scene(count: int = 3, *, transactions: bool = False, limits: Limits | None =
     server = Server(transactions=transactions)
     if count:
         server.put("o", *({"_id": number, "n": number} for number in range(count)))
-    return server, Ground(connect=server.backend, limits=limits or Limits(seconds=5, lock_seconds=0.5))
+    return server, Ground(connect=server.backend, limits=limits or Limits(seconds=60, lock_seconds=0.5))
 
 
 def documents(server: Server) -> list[dict[str, object]]:
@@ -59,7 +59,7 @@ def refusing(error: GoexError) -> Callable[[], None]:
 @pytest.mark.promise(78)
 @pytest.mark.parametrize("transactions", [True, False])
 async def test_what_grows_beyond_what_undo_may_keep_is_taken_back(transactions: bool) -> None:
-    server, ground = scene(8, transactions=transactions, limits=Limits(seconds=5, image_bytes=300_000))
+    server, ground = scene(8, transactions=transactions, limits=Limits(seconds=60, image_bytes=300_000))
     before = server.all()
     blob = "".join(chr(33 + number * number % 90) for number in range(120_000))
     with pytest.raises(Conflict, match="larger than"):

@@ -192,7 +192,7 @@ async def test_the_server_is_killed_in_the_middle(name: str, at: str, monkeypatc
         pytest.skip("nx-27017 isn't installed")
     with Nx() as server:
         ground = Ground(
-            connect=lambda: connect(server.account(), Secret(""), Limits(seconds=5)), account=server.account()
+            connect=lambda: connect(server.account(), Secret(""), Limits(seconds=60)), account=server.account()
         )
         before = fill(ground, name)
 

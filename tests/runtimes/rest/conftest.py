@@ -21,7 +21,7 @@ async def runtime(sandbox_image: str, tmp_path: Path) -> AsyncIterator[RestRunti
     sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=tmp_path / "scratch")
     gateway = GatewayClient(tmp_path / "gateway")
     try:
-        yield RestRuntime(sandbox, gateway, Catalog.bundled(), Profile(limits=Limits(seconds=30)))
+        yield RestRuntime(sandbox, gateway, Catalog.bundled(), Profile(limits=Limits(seconds=200)))
     finally:
         await gateway.stop()
         await sandbox.close()

@@ -81,7 +81,7 @@ async def send(
     async with serving(_CA.context("localhost"), answer) as server:
         account = account_at(f"https://localhost:{server.port}{base}", _CA.pem)
         steps = steps_of(catalog, account, *made)
-        plan = GatewayPlan(action_id="a1", requests=tuple(step.request for step in steps), seconds=30)
+        plan = GatewayPlan(action_id="a1", requests=tuple(step.request for step in steps), seconds=200)
         run_dir = folder / "run"
         run_dir.mkdir()
         async with opened(plan, [lease(account, secret=secret)], run_dir) as (box, watch):

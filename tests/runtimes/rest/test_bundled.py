@@ -78,7 +78,7 @@ class Sender:
         url = f"{asked.origin}/{path}{'?' + query if query else ''}"
         request = Request(url, method=asked.method, data=data, headers=headers)
         try:
-            with urlopen(request, timeout=120, context=self.trust) as answer:
+            with urlopen(request, timeout=300, context=self.trust) as answer:
                 status, text = answer.status, answer.read()
         except HTTPError as error:
             status, text = error.code, error.read()

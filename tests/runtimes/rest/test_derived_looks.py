@@ -258,7 +258,7 @@ class _Scene:
         method = next(one for one in catalog.methods() if one.origin_id == operation)
         owner = account("notes", to.url, ca_pem=to.ca_pem, private=True)
         bench = Bench(self.tmp_path / "records", (owner,))
-        runtime = RestRuntime(self.sandbox, self.gateway, catalog, Profile(limits=Limits(seconds=30)), self.kept)
+        runtime = RestRuntime(self.sandbox, self.gateway, catalog, Profile(limits=Limits(seconds=200)), self.kept)
         plan = await runtime.assess(calls((method.id, arguments)), bench.context("a1"))
         await runtime.prepare(plan, bench.context("a1"))
         return await runtime.execute(plan, bench.context("a1")), runtime, plan, bench

@@ -198,7 +198,7 @@ async def test_it_is_taken_back_for_real(name: str, sandbox_image: str, tmp_path
         with serving(shelf, tmp_path):
             owner = account("notes", shelf.url, ca_pem=shelf.ca_pem, private=True)
             bench, before = Bench(tmp_path / "records", (owner,)), shelf.state()
-            runtime = RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=30)), Kept())
+            runtime = RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=200)), Kept())
             plan = await runtime.assess(calls((method.id, case.arguments)), bench.context("a1"))
             await runtime.prepare(plan, bench.context("a1"))
             outcome = await runtime.execute(plan, bench.context("a1"))

@@ -176,7 +176,7 @@ async def test_a_service_that_hangs_ends_at_the_deadline(
     loop = asyncio.get_running_loop()
 
     def hang(hit: Hit) -> tuple[int, Any] | None:
-        asyncio.run_coroutine_threadsafe(release.wait(), loop).result(20)
+        asyncio.run_coroutine_threadsafe(release.wait(), loop).result(300)
         return None
 
     slack.override = hang
@@ -202,14 +202,14 @@ async def test_a_cancelled_run_leaves_no_container_and_can_be_settled(
     def hang(hit: Hit) -> tuple[int, Any] | None:
         if hit.body["text"] == "two":
             loop.call_soon_threadsafe(arrived.set)
-            asyncio.run_coroutine_threadsafe(release.wait(), loop).result(20)
+            asyncio.run_coroutine_threadsafe(release.wait(), loop).result(300)
             return 500, {}
         return None
 
     slack.override = hang
     task = asyncio.create_task(runtime.execute(plan, context))
     try:
-        await asyncio.wait_for(arrived.wait(), 20)
+        await asyncio.wait_for(arrived.wait(), 300)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

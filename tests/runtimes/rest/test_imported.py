@@ -284,7 +284,7 @@ async def runtime(sandbox_image: str, tmp_path: Path, catalog: Catalog) -> Async
     sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=tmp_path / "scratch")
     gateway = GatewayClient(tmp_path / "gateway")
     try:
-        yield RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=30)))
+        yield RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=200)))
     finally:
         await gateway.stop()
         await sandbox.close()

@@ -18,7 +18,7 @@ from tests.support.waiting import until_async
 
 pytestmark = pytest.mark.docker
 
-PROFILE = Profile(limits=Limits(seconds=30))
+PROFILE = Profile(limits=Limits(seconds=200))
 SEND = calls(("slack.chat.postMessage", {"channel": "#ops", "text": "hi"}))
 
 

@@ -346,7 +346,7 @@ async def test_whoever_made_it_is_gone_and_so_is_the_job(sandbox: DockerSandbox,
     assert found.stream.recv(5)[:1] == b"B"
     assert client.inspect_container(found.name)["State"]["Running"]
     found.stream.close()  # as when the daemon is killed
-    assert client.wait(found.name, timeout=10)["StatusCode"] == 1
+    assert client.wait(found.name, timeout=300)["StatusCode"] == 1
     client.close()
     await sandbox._maker.drop(found)
 

@@ -149,7 +149,7 @@ async def test_it_begins_nothing_before_it_is_heard_that_it_does(
         assert found.stream.recv(100)[8:9] == b"X"
     found.stream.shutdown(socket.SHUT_RDWR)
     with contextlib.closing(docker.from_env().api) as client:
-        assert client.wait(found.name, timeout=30)["StatusCode"] == (0 if heard else 1)
+        assert client.wait(found.name, timeout=300)["StatusCode"] == (0 if heard else 1)
     assert (work / "said").exists() is heard
     await sandbox._maker.drop(found)
 
@@ -181,7 +181,7 @@ async def test_a_program_in_it_ends_with_the_daemon(sandbox: DockerSandbox, work
     assert run.stream is not None
     run.stream.shutdown(socket.SHUT_RDWR)
     with contextlib.closing(docker.from_env().api) as client:
-        assert client.wait(waits["Id"], timeout=30)["StatusCode"] == 1
+        assert client.wait(waits["Id"], timeout=300)["StatusCode"] == 1
     await running
 
 

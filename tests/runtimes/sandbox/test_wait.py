@@ -61,7 +61,7 @@ def ahead(how: str) -> list[str]:
 
 def program(text: str, *how: str) -> list[str]:
     command = [sys.executable, "-I", "-S", "-c", text, str(PROGRAM), *how]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout.splitlines()
 
 
 def test_the_process_that_waited_becomes_the_job_and_sees_nothing_of_its_rehearsal() -> None:

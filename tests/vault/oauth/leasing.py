@@ -14,7 +14,7 @@ from vault.store import Vault
 async def main(path: Path) -> None:
     vault = Vault.open(path)
     vault.unlock(protector())
-    broker = LoginBroker(vault, connect=lambda _: http(seconds=5))
+    broker = LoginBroker(vault, connect=lambda _: http())
     while True:
         given = await broker.lease("notes", "work", action_id="a1", expires=soon())
         print(given.secret.reveal().decode(), flush=True)

@@ -48,7 +48,7 @@ def log_in(server: OidcServer, wanted: str, client: Client = GOEX, login: str = 
     """A person logs in with their browser, and allows what `page` says."""
     started = begin(server, wanted, client)
     with visiting(server, started.url, login=login, **page):
-        return started.wait(30)
+        return started.wait(300)
 
 
 @contextlib.contextmanager
@@ -57,7 +57,7 @@ def visiting(server: OidcServer, url: str, *, login: str = "ada", **page: Any) -
     with ThreadPoolExecutor(1) as pool:
         visit = pool.submit(Browser(server, login).visit, url, **page)
         yield visit
-        visit.result(30)
+        visit.result(300)
 
 
 def oauth_account(name: str = "work") -> Account:

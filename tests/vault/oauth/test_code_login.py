@@ -35,8 +35,8 @@ WEB = Client(client_id="web", client_secret=Secret(WEB_SECRET))
 def test_a_person_logs_in(server: OidcServer) -> None:
     login = begin(server, "openid notes.read")
     with visiting(server, login.url) as visit:
-        tokens = login.wait(30)
-        page = visit.result(30)
+        tokens = login.wait(300)
+        page = visit.result(300)
     assert tokens.subject == "ada"
     assert tokens.granted == scopes("openid notes.read") and not tokens.dropped
     assert server.me(tokens.access.token.reveal())["scope"] == "notes.read openid"
@@ -73,7 +73,7 @@ def test_the_tokens_of_somebody_else_are_given_back(server: OidcServer) -> None:
     login = begin(server, "openid notes.read", subject="ada")
     before = len(server.asked("/token/revocation", status=200))
     with visiting(server, login.url, login="bob"), pytest.raises(LoginDenied, match="Somebody else"):
-        login.wait(30)
+        login.wait(300)
     assert len(server.asked("/token/revocation", status=200)) == before + 2
 
 
@@ -87,7 +87,7 @@ def test_the_tokens_of_a_login_that_cannot_be_proven_are_given_back(
     login = CodeLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), subject=subject)
     login.paste(f"{login.redirect_uri}?code=x&state={login._state}")
     with pytest.raises(AuthorizationServerBroken, match="ID token"):
-        login.wait(30)
+        login.wait(300)
     assert len(hostile.asked("/revoke")) == revoked
 
 
@@ -100,7 +100,7 @@ def test_the_tokens_of_a_failed_login_are_dropped_where_giving_them_back_could_e
     login = CodeLogin.begin(hostile.provider(), GOEX, scopes("openid notes.read"), http(), alone=lambda: alone)
     login.paste(f"{login.redirect_uri}?code=x&state={login._state}")
     with pytest.raises(AuthorizationServerBroken, match="ID token"):
-        login.wait(30)
+        login.wait(300)
     assert len(hostile.asked("/revoke")) == revoked
     assert ("could end another login" in caplog.text) is not alone and CANARY not in caplog.text
 
@@ -120,7 +120,7 @@ def test_the_server_wants_the_verifier(server: OidcServer) -> None:
     login = begin(server, "notes.read")
     login._verifier = Secret("v" * 64)  # what whoever stole the code would have
     with visiting(server, login.url), pytest.raises(Refused) as caught:
-        login.wait(30)
+        login.wait(300)
     assert caught.value.error == "invalid_grant"
 
 
@@ -129,7 +129,7 @@ def test_the_server_wants_a_challenge(server: OidcServer) -> None:
     parts = urlsplit(login.url)
     query = {name: value[0] for name, value in parse_qs(parts.query).items() if not name.startswith("code_challenge")}
     with visiting(server, parts._replace(query=urlencode(query)).geturl()), pytest.raises(Refused):
-        login.wait(30)
+        login.wait(300)
 
 
 def test_a_confidential_client_proves_itself(server: OidcServer) -> None:
@@ -140,7 +140,7 @@ def test_a_confidential_client_proves_itself(server: OidcServer) -> None:
 def test_a_wrong_client_secret_is_said(server: OidcServer) -> None:
     login = begin(server, "notes.read", Client(client_id="web", client_secret=Secret("not this one")))
     with visiting(server, login.url), pytest.raises(Refused, match="client id and secret") as caught:
-        login.wait(30)
+        login.wait(300)
     assert caught.value.error == "invalid_client" and "not this one" not in str(caught.value)
 
 
@@ -161,10 +161,10 @@ def test_scopes_are_added_later(server: OidcServer) -> None:
     browser = Browser(server, "dora")
     first = begin(server, "notes.read")
     assert browser.visit(first.url).status == 200
-    assert first.wait(30).granted == scopes("notes.read")
+    assert first.wait(300).granted == scopes("notes.read")
     more = begin(server, "notes.read notes.write")
     assert browser.visit(more.url).status == 200
-    tokens = more.wait(30)
+    tokens = more.wait(300)
     assert tokens.granted == scopes("notes.read notes.write")
     assert server.me(tokens.access.token.reveal())["sub"] == "dora"
 
@@ -172,13 +172,13 @@ def test_scopes_are_added_later(server: OidcServer) -> None:
 def test_somebody_else_cannot_take_over_an_account(server: OidcServer) -> None:
     login = begin(server, "openid notes.read", subject="ada")
     with visiting(server, login.url, login="mallory"), pytest.raises(LoginDenied, match="Somebody else"):
-        login.wait(30)
+        login.wait(300)
 
 
 def test_a_person_says_no(server: OidcServer) -> None:
     login = begin(server, "notes.read")
     with visiting(server, login.url, deny=True) as visit, pytest.raises(LoginDenied, match="access_denied"):
-        login.wait(30)
+        login.wait(300)
     assert "nothing was stored" in visit.result().text
 
 
@@ -195,7 +195,7 @@ def test_it_is_called_off(server: OidcServer) -> None:
     login.cancel()
     login.cancel()
     with pytest.raises(LoginCancelled):
-        login.wait(30)
+        login.wait(300)
 
 
 def test_a_browser_elsewhere(server: OidcServer) -> None:
@@ -207,7 +207,7 @@ def test_a_browser_elsewhere(server: OidcServer) -> None:
     login.paste(f"  {landed.url}\n")
     with pytest.raises(InvalidInput):
         login.paste(landed.url)
-    assert login.wait(30).granted == scopes("notes.read")
+    assert login.wait(300).granted == scopes("notes.read")
 
 
 def test_a_code_is_good_once(server: OidcServer) -> None:
@@ -215,7 +215,7 @@ def test_a_code_is_good_once(server: OidcServer) -> None:
     login = begin(server, "notes.read")
     landed = Browser(server, "eve").visit(login.url, leave=False)
     login.paste(landed.url)
-    tokens = login.wait(30)
+    tokens = login.wait(300)
     code = parse_qs(urlsplit(landed.url).query)["code"][0]
     assert len([each for each in server.asked(grant_type="authorization_code") if each["status"] == 200]) >= 1
     provider = discover(server.issuer, http())
@@ -252,7 +252,7 @@ def test_tls_is_verified_by_the_ca_that_the_person_gave() -> None:
         login = CodeLogin.begin(discover(secure.issuer, reached), GOEX, scopes("openid notes.read"), reached)
         context = ssl.create_default_context(cadata=good.pem)
         assert Browser(secure, context=context).visit(login.url).status == 200
-        tokens = login.wait(30)
+        tokens = login.wait(300)
         assert tokens.subject == "ada" and tokens.ca_pem == good.pem
         for ca_pem in ("", other.pem):
             with pytest.raises(Unreachable, match="certificate"):

@@ -72,7 +72,7 @@ class TokenServer:
         }  # fmt: skip
         self.asked.set()
         if self.go is not None:
-            self.go.wait(10)
+            self.go.wait(300)
         if self.rotates:
             said_back["refresh_token"] = self.refresh = f"1//rotated-{len(self.seen)}"
         if self.states_scope:

@@ -42,7 +42,7 @@ def test_a_login_of_a_client_that_was_made_for_it(registering: OidcServer) -> No
     for _ in range(2):
         login = CodeLogin.begin(provider, None, scopes("notes.read"), http())
         with visiting(registering, login.url):
-            tokens = login.wait(30)
+            tokens = login.wait(300)
         assert tokens.granted == scopes("notes.read") and tokens.client.registered
         assert not tokens.client.client_secret and tokens.client.method(provider) == "none"
         made.append(tokens.client.client_id)

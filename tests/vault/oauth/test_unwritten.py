@@ -27,7 +27,7 @@ FULL = VaultUnwritable("The disk is full.")
 
 def connect(vault: Vault, made: TokenSet) -> LoginBroker:
     vault.put(oauth_account(), made.to_secret(), replace=True)
-    return LoginBroker(vault, connect=lambda _: http(seconds=2))
+    return LoginBroker(vault, connect=lambda _: http())
 
 
 def kept(vault: Vault) -> TokenSet:
@@ -41,7 +41,7 @@ async def lease(broker: LoginBroker) -> Lease:
 async def lease_after_a_restart(vault: Vault) -> Lease:
     again = Vault.open(vault.path)
     again.unlock(protector())
-    return await lease(LoginBroker(again, connect=lambda _: http(seconds=2)))
+    return await lease(LoginBroker(again, connect=lambda _: http()))
 
 
 def unwritten(vault: Vault, monkeypatch: pytest.MonkeyPatch, error: GoexError) -> None:

@@ -14,7 +14,7 @@ from runtimes.sql.drivers import MariaDbDriver
 from tests.services.mariadb import MariaDb
 from vault.secret import Secret
 
-LIMITS = Limits(lock_seconds=1.0, seconds=30.0)
+LIMITS = Limits(lock_seconds=1.0, seconds=200.0)
 PASSWORD = "correct-horse"
 
 

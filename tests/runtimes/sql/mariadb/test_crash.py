@@ -463,7 +463,7 @@ def test_an_undo_whose_commit_is_under_way_is_ended_before_it_is_judged(
     running = threading.Thread(target=undo)
     running.start()
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while not base.run("SELECT 1 FROM information_schema.processlist WHERE user = 'goex' AND info = 'COMMIT'"):
             assert time.monotonic() < until
             time.sleep(0.02)
@@ -474,7 +474,7 @@ def test_an_undo_whose_commit_is_under_way_is_ended_before_it_is_judged(
     finally:
         cursor.execute("BACKUP STAGE END")
         lock.close()
-        running.join(60)
+        running.join(300)
     assert state == "done" and base.dump() == after and len(ended) == 1
     with base.session() as session:
         assert session.settle(job).state == "done" and session.revert(job, "undo").reached

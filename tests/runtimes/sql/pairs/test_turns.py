@@ -33,7 +33,7 @@ async def test_the_persons_pair_waits_for_no_agents(monkeypatch: pytest.MonkeyPa
 
     agents = [asyncio.create_task(ask(f"slow {number}", f"agent-{number}")) for number in range(3)]
     await until_async(lambda: under_way)
-    assert await asyncio.wait_for(ask("quick", PERSON), 60) == "quick"
+    assert await asyncio.wait_for(ask("quick", PERSON), 300) == "quick"
     assert under_way == ["slow 0", "quick"], "of all agents one is tried at once"
     lasts.set()
     assert await asyncio.gather(*agents) == [f"slow {number}" for number in range(3)]

@@ -13,7 +13,7 @@ from runtimes.sql.drivers import PostgresDriver
 from runtimes.sql.postgres.session import PostgresSession
 from tests.services.postgres import Made
 
-LIMITS = Limits(lock_seconds=1.0, seconds=30.0)
+LIMITS = Limits(lock_seconds=1.0, seconds=200.0)
 _numbers = itertools.count(1)
 
 
