@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import compileall
 import gc
+import importlib
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -51,13 +54,27 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         asking.reset(token)
 
 
+def _compile_in_turns() -> None:
+    """Where several processes take all tests, each begins elsewhere, and finds the rest compiled by the others."""
+    worker, count = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    found = sorted(ROOT.glob("tests/**/test_*.py"))
+    if count == 1 or len(found) < count:
+        return
+    first = len(found) * int(worker.removeprefix("gw")) // count
+    for path in (*found[first:], *found[:first]):
+        with suppress(Exception, pytest.skip.Exception):  # pytest says what is wrong with it, in its turn
+            importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """Modules and thousands of tests are no garbage: none is looked for among them, neither now nor later. What they
     are compiled to is kept for other runs: compiling is most of what each process does here."""
     gc.disable()
     kept, sys.dont_write_bytecode = sys.dont_write_bytecode, False
     try:
+        if [Path(each).resolve() for each in session.config.args] == [ROOT / "tests"]:
+            _compile_in_turns()
         return (yield)
     finally:
         sys.dont_write_bytecode = kept

@@ -82,6 +82,7 @@ LOADED: dict[Kind, tuple[str, ...]] = {
         "goex.rpc.databases_pb2",
         "goex.rpc.passkeys_pb2",
         "goex.rpc.rules_pb2",
+        "grpc._channel",
         "grpc.experimental",
         "mapper.importing.files",
         "mapper.manifest",
