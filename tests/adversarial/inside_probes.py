@@ -24,7 +24,7 @@ def tunnel(origin: str, path: str = GATEWAY) -> socket.socket:
     parts = urlsplit(origin)
     host, port = parts.hostname, parts.port or 443
     raw = socket.socket(socket.AF_UNIX)
-    raw.settimeout(15)
+    raw.settimeout(60)
     raw.connect(path)
     raw.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
     head = b""
@@ -42,7 +42,7 @@ def tunnel(origin: str, path: str = GATEWAY) -> socket.socket:
 def ask(
     method: str, origin: str, path: str, body: object = HI, headers: dict[str, str] | None = None, via: str = GATEWAY
 ) -> str:
-    connection = http.client.HTTPConnection(urlsplit(origin).netloc, timeout=15)
+    connection = http.client.HTTPConnection(urlsplit(origin).netloc, timeout=60)
     connection.sock = tunnel(origin, via)
     sent = {"Accept": "application/json", "Content-Type": "application/json", **(headers or {})}
     connection.request(method, path, json.dumps(body), sent)
@@ -111,14 +111,14 @@ def dns() -> str:
     """A question to a resolver, by UDP and past the library, which may have no resolver configured."""
     host, _, port = os.environ["RESOLVER"].partition(":")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
-        wire.settimeout(3)
+        wire.settimeout(30)
         wire.sendto(b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x04evil\x07example\0\0\x01\0\x01", (host, int(port)))
         return wire.recv(512).decode()
 
 
 def abstract_socket() -> str:
     with socket.socket(socket.AF_UNIX) as wire:
-        wire.settimeout(3)
+        wire.settimeout(30)
         wire.connect("\0" + os.environ["ABSTRACT"])
         return wire.recv(100).decode()
 
@@ -126,7 +126,7 @@ def abstract_socket() -> str:
 def unix(name: str) -> str:
     """Whoever listens at a path of the host's, as it is there and wherever the control mounts it."""
     wire = socket.socket(socket.AF_UNIX)
-    wire.settimeout(3)
+    wire.settimeout(30)
     wire.connect(os.environ[name])
     return "connected"
 

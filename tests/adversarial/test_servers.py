@@ -345,7 +345,7 @@ def test_control_datagram() -> None:
     """Outside of a container it arrives."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("0.0.0.0", 0))
-        listener.settimeout(30)
+        listener.settimeout(300)
         host = f"{socket.gethostbyname(socket.gethostname())}:{listener.getsockname()[1]}"
         code = "import hostile_server, sys; hostile_server.called(sys.argv[1])"
         subprocess.run([sys.executable, "-c", code, f"datagram {host}"], check=True, cwd=FILE.parent)

@@ -20,7 +20,7 @@ import docker.errors
 import requests.exceptions
 from docker import APIClient
 
-_SECONDS = 30.0
+_SECONDS = 300.0  # that a start may take
 _PATH = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
 
 
@@ -86,7 +86,7 @@ class PrivateEngine:
             return
         self._process.send_signal(number)
         try:
-            self._process.wait(_SECONDS)
+            self._process.wait(30)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

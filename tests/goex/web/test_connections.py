@@ -39,9 +39,9 @@ def test_the_page_answers_while_another_user_holds_more_connections_than_it_may_
         host = page.stdout.readline().partition("/#")[0].partition("://")[2]
         port = int(host.rpartition(":")[2])
         for _ in range(FILES + 100):
-            stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
-        with socket.create_connection(("127.0.0.1", port), 10) as mine:
-            mine.settimeout(30)
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), 300))
+        with socket.create_connection(("127.0.0.1", port), 300) as mine:
+            mine.settimeout(300)
             mine.sendall(GET % host.encode())
             assert mine.recv(100).startswith(b"HTTP/1.1 200 ")
 

@@ -229,7 +229,7 @@ class Container:
 
     def connect(self) -> socket.socket:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.settimeout(20)
+        sock.settimeout(300)
         handle = os.open(self._folder, os.O_PATH)
         try:
             sock.connect(f"/proc/self/fd/{handle}/gw.sock")

@@ -212,7 +212,7 @@ def shim_before(tmp_path: Path, serve: Serving, backlog: int = 64) -> Iterator[S
 
     def one(end: socket.socket) -> None:
         with end, contextlib.suppress(OSError):
-            end.settimeout(20)
+            end.settimeout(300)
             serve(end)
 
     def accept() -> None:

@@ -193,7 +193,7 @@ class Hostile:
 
 
 def _read(link: socket.socket) -> Visit:
-    link.settimeout(10)
+    link.settimeout(300)
     data = b""
     while b"\r\n\r\n" not in data:
         more = link.recv(65_536)

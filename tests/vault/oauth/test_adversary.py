@@ -337,7 +337,7 @@ import os, socket, sys
 os.setgid(65534); os.setuid(65534)
 host, source = sys.argv[3:]
 with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as link:
-    link.settimeout(10)
+    link.settimeout(60)
     if source:
         link.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         link.bind((host.replace("127.0.0.1", "127.0.0.2"), int(source)))
