@@ -70,6 +70,10 @@ _NOUNS = _SENTENCES | _set(
     renew confirm submit complete finish grant delegate write modify retry replace link push ignore
     """
 )
+# A path's last fixed segment, where it is a word. One that is nothing but a verb isn't outweighed by what the words
+# say: `/x/{id}/reboot`, "Returns the status".
+_LAST = re.compile(r"/([A-Za-z]+)(?:/[^/{]*\{[^/]*)*/?$")
+_WHOLE = _CHANGES - _NOUNS
 _OPENERS = re.compile(
     r"(?:deprecated\W+|beta\W+|admin\W+|(?:this|the|an?)\s+(?:\w+\s+)?(?:method|endpoint|end\s?point|api|api\s+call|operation|call|"
     r"request|resource|function|route|action|command|service)\s+|it\s+|api\s+|endpoint\s+|method\s+|please\s+|simply\s+|"
@@ -175,7 +179,8 @@ def change_in(
     reads = any(_first_of(text)[0] in _ASKS for text in texts) or (not texts and _asks(name))
     found = [verb for text in texts for verb in _in_text(text, reads)]
     found += [verb for verb in (*_in_name(name), *_in_path(path, reads)) if not (reads and verb in _WRITES)]
-    found += _whole_segment(path)
+    if (last := _LAST.search(path)) and (verb := last[1].lower()) in _WHOLE:
+        found.append(verb)
     if not reads and not _begins_asking(name):
         # A path's segment is rather a thing's name, unless the document calls the operation so.
         found += _before_noun(name, path, texts) if named or name in map(str.strip, texts) else []
@@ -270,13 +275,6 @@ def _in_path(path: str, reads: bool) -> list[str]:
     if fixed and not reads and fixed[-1].lower() in _CHANGES:
         found.append(fixed[-1].lower())
     return found
-
-
-def _whole_segment(path: str) -> list[str]:
-    """The path's last fixed segment, where it is nothing but a verb: what the words say of `/x/{id}/reboot` ("Returns
-    the status") doesn't outweigh it."""
-    fixed = [segment.lower() for segment in path.split("/") if segment and "{" not in segment]
-    return fixed[-1:] if not (_CHANGES - _NOUNS).isdisjoint(fixed[-1:]) else []
 
 
 def _first_of(text: str) -> tuple[str, bool]:
