@@ -19,12 +19,12 @@ from hypothesis import HealthCheck, settings
 
 from mapper.importing import reader_process
 from runtimes.turns import asking
-from tests.google import run_folder
 from tests.services.postgres import Postgres, find_binaries
 from tests.services.synapse import Synapse, find_python
 from tests.support import command
 from tests.support.daemon import Daemon
 from tests.support.forks import ROOT, ForkServer, start_reader
+from tests.support.shared import run_folder
 
 pytest_plugins = ["tests.unit", "tests.reports"]
 STARTED = reader_process.start

@@ -6,12 +6,9 @@ Processes that share a run's work (pytest-xdist) share it too. Whoever changes a
 
 from __future__ import annotations
 
-import fcntl
-import os
 import pickle
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from mapper.importing.install import import_google
 from mapper.ranking import index_tables
 from mapper.store.catalog_reader import Store
 from mapper.store.catalog_writer import Writer
+from tests.support.shared import once
 
 
 @cache
@@ -35,7 +33,7 @@ def imported() -> tuple[Path, Report]:
         report = import_google(folder / "catalog.db", index=False)
         (folder / "report").write_bytes(pickle.dumps(report))
 
-    folder = _once("imported", make)
+    folder = once("imported", make)
     return folder / "catalog.db", pickle.loads((folder / "report").read_bytes())
 
 
@@ -46,7 +44,7 @@ def indexed() -> Path:
     def make(folder: Path) -> None:
         index_tables.rebuild(Path(shutil.copy(imported()[0], folder / "catalog.db")))
 
-    return _once("indexed", make) / "catalog.db"
+    return once("indexed", make) / "catalog.db"
 
 
 @cache
@@ -62,7 +60,7 @@ def cached() -> Path:
         for file in place.glob(f"{twin.name}*"):
             file.unlink()
 
-    return _once("cached", make) / "goex"
+    return once("cached", make) / "goex"
 
 
 def _name_alone(path: Path) -> None:
@@ -89,25 +87,3 @@ def alone() -> Iterator[Alone]:
     pytest.importorskip("googleapiclient")
     with of_package(cached()) as opened:
         yield opened
-
-
-def _once(name: str, make: Callable[[Path], None]) -> Path:
-    """A folder that `make` has filled: once a run, by whichever process comes first."""
-    place = run_folder()
-    place.mkdir(mode=0o700, exist_ok=True)
-    folder = place / name
-    with (place / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            making = place / f"{name}.making"
-            shutil.rmtree(making, ignore_errors=True)
-            making.mkdir(mode=0o700)
-            make(making)
-            making.rename(folder)
-    return folder
-
-
-def run_folder() -> Path:
-    """What the processes of one run share; `tests/conftest.py` removes it with the run."""
-    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return Path(tempfile.gettempdir()) / f"goex-run-{run}"
