@@ -216,7 +216,7 @@ def test_the_demo_asks_for_less_than_the_tests(tmp_path: Path) -> None:
     demo, tests = asked(tmp_path / "demo", "demo"), asked(tmp_path / "tests")
     everywhere = {one.replace(".cache/demo/", ".venv/") for one in demo}
     assert everywhere == {"debootstrap", ".venv/bin/goex images build", "requirements-synapse.lock"}
-    assert everywhere < tests and {"mariadb-server", "chromium", "xvfb", "strace"} <= tests
+    assert everywhere < tests and {"mariadb-server", "chromium-headless-shell", "xvfb", "strace"} <= tests
     # Where no developers' environment is, the demo makes one of the run-time lock, which holds fewer packages.
     assert 'make_venv "$venv" requirements.lock demo' in (ROOT / ".ci" / "demo").read_text()
     assert len(pinned(ROOT / "requirements.lock")) < len(pinned(ROOT / "requirements-dev.lock"))

@@ -18,7 +18,8 @@ from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.waiting import until
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or ""
+# Its build for no screen first: a window costs it 0.3 s of the processor, where Chromium's own takes 1.2.
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), "")
 SECONDS = 300.0  # that a busy machine may take for what a test waits for
 INTERNAL = {  # an authenticator within the device, for Chromium
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,

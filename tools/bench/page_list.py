@@ -34,7 +34,7 @@ _AGENTS = 10
 async def measure(questions: int = 1000, rounds: int = 10) -> tuple[Row, ...]:
     """Measure both. Raises Unavailable without Chromium."""
     if not CHROMIUM:
-        raise Unavailable("There is no Chromium.", next_step="Install the package chromium.")
+        raise Unavailable("There is no Chromium.", next_step="Install the package chromium-headless-shell.")
     from playwright.async_api import async_playwright
 
     with (
