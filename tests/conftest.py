@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from functools import partial
@@ -24,7 +25,7 @@ from tests.services.synapse import Synapse, find_python
 from tests.support import command
 from tests.support.daemon import Daemon
 from tests.support.forks import ROOT, ForkServer, start_reader
-from tests.support.shared import run_folder
+from tests.support.shared import RUN
 
 pytest_plugins = ["tests.unit", "tests.reports"]
 STARTED = reader_process.start
@@ -40,6 +41,7 @@ def pytest_configure() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
     if "PYTEST_XDIST_WORKER" not in os.environ:
+        os.environ[RUN] = tempfile.mkdtemp(prefix="goex-run-")
         for package in ("goex", "mapper", "policies", "runtimes", "vault"):  # the tests' processes write none
             compileall.compile_dir(ROOT / package, quiet=2)
 
@@ -58,7 +60,7 @@ def _compile_in_turns() -> None:
     """Where several processes take all tests, each begins elsewhere, and finds the rest compiled by the others."""
     worker, count = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     found = sorted(ROOT.glob("tests/**/test_*.py"))
-    if count == 1 or len(found) < count:
+    if count == 1:
         return
     first = len(found) * int(worker.removeprefix("gw")) // count
     for path in (*found[first:], *found[:first]):
@@ -90,7 +92,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_unconfigure() -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        shutil.rmtree(run_folder(), ignore_errors=True)
+        shutil.rmtree(os.environ.pop(RUN, ""), ignore_errors=True)
 
 
 @pytest.fixture(

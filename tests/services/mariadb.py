@@ -34,7 +34,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from pymysql.constants import CLIENT, CR
 
 from tests.support.freezing import freeze
-from tests.support.shared import once
+from tests.support.shared import RUN, once
 
 _NOBODY = 65534
 
@@ -102,7 +102,7 @@ class MariaDb:
         self.port = _free_port()
         (self.folder / "tmp").mkdir()
         self.ca_pem = _write_certificates(self.folder)
-        if "PYTEST_VERSION" in os.environ:
+        if RUN in os.environ:
             shutil.copytree(once("mariadb", _install) / "data", self.folder / "data")
         else:
             _install(self.folder)

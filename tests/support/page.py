@@ -16,11 +16,10 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
-from tests.support.waiting import until
+from tests.support.waiting import SECONDS, until
 
-# Its build for no screen first: a window costs it 0.3 s of the processor, where Chromium's own takes 1.2.
+# The build without a screen opens a window in 0.3 s of the processor, the whole one in 1.2.
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), "")
-SECONDS = 300.0  # that a busy machine may take for what a test waits for
 INTERNAL = {  # an authenticator within the device, for Chromium
     "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
     "isUserVerified": True, "automaticPresenceSimulation": True,

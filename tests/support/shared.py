@@ -5,15 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+RUN = "GOEX_TEST_RUN"
+"""The variable that names the run's folder. `tests/conftest.py` makes it and removes it; who is started inherits it."""
+
 
 def once(name: str, make: Callable[[Path], None]) -> Path:
-    """A folder that `make` has filled. Whoever changes what is in it copies it first."""
-    place = run_folder()
-    place.mkdir(mode=0o700, exist_ok=True)
+    """A folder of the run that `make` has filled. Whoever changes what is in it copies it first."""
+    place = Path(os.environ[RUN])
     folder = place / name
     with (place / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -24,9 +25,3 @@ def once(name: str, make: Callable[[Path], None]) -> Path:
             make(making)
             making.rename(folder)
     return folder
-
-
-def run_folder() -> Path:
-    """Where it lies; `tests/conftest.py` removes it with the run."""
-    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return Path(tempfile.gettempdir()) / f"goex-run-{run}"

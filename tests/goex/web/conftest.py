@@ -11,7 +11,8 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.acceptance.conftest import daemon
 from tests.support.daemon import Daemon
-from tests.support.page import SECONDS, WebPage, add_shop, chromium, page_of
+from tests.support.page import WebPage, add_shop, chromium, page_of
+from tests.support.waiting import SECONDS
 
 __all__ = ["daemon"]
 

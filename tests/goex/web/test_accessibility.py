@@ -13,7 +13,8 @@ from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, decide
 from tests.support.npm import node_modules
-from tests.support.page import CHROMIUM, SECONDS, WebPage, ask_for_update, needs_browser, until_view
+from tests.support.page import CHROMIUM, WebPage, ask_for_update, needs_browser, until_view
+from tests.support.waiting import SECONDS
 
 if CHROMIUM:
     from playwright.sync_api import expect

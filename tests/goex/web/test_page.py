@@ -15,7 +15,6 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.led_browser import led_browser
 from tests.support.page import (
     CHROMIUM,
-    SECONDS,
     WebPage,
     add_shop,
     ask_for_update,
@@ -24,7 +23,7 @@ from tests.support.page import (
     status_of,
     until_view,
 )
-from tests.support.waiting import until
+from tests.support.waiting import SECONDS, until
 
 if CHROMIUM:
     from playwright.sync_api import expect

@@ -16,8 +16,8 @@ from tests.goex.web.test_page import pending
 from tests.goex.web.test_passkeys import Keyed
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.freezing import freeze
-from tests.support.page import CHROMIUM, SECONDS, ask_for_update, needs_browser, page_of, status_of
-from tests.support.waiting import until
+from tests.support.page import CHROMIUM, ask_for_update, needs_browser, page_of, status_of
+from tests.support.waiting import SECONDS, until
 
 if CHROMIUM:
     from playwright.sync_api import expect

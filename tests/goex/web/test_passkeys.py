@@ -14,7 +14,6 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.page import (
     CHROMIUM,
     INTERNAL,
-    SECONDS,
     WebPage,
     add_shop,
     ask_for_update,
@@ -25,6 +24,7 @@ from tests.support.page import (
     until_status,
 )
 from tests.support.ports import free_port
+from tests.support.waiting import SECONDS
 
 if CHROMIUM:
     from playwright.sync_api import expect

@@ -26,7 +26,6 @@ from tests.support.journey import decide
 from tests.support.page import (
     CHROMIUM,
     INTERNAL,
-    SECONDS,
     WebPage,
     add_shop,
     ask_for_update,
@@ -41,6 +40,7 @@ from tests.support.page import (
 )
 from tests.support.ports import free_port
 from tests.support.tunnel import tunnel
+from tests.support.waiting import SECONDS
 
 if CHROMIUM:
     from playwright.sync_api import expect

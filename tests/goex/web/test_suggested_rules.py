@@ -11,8 +11,9 @@ import pytest
 from goex.rpc import goex_pb2 as pb
 from tests.adversarial.grant_scene import Scene, call, scene, several
 from tests.support.daemon import APPROVAL_PASSPHRASE
-from tests.support.page import CHROMIUM, INTERNAL, SECONDS, click_after_end, needs_browser, page_of
+from tests.support.page import CHROMIUM, INTERNAL, click_after_end, needs_browser, page_of
 from tests.support.ports import free_port
+from tests.support.waiting import SECONDS
 
 if CHROMIUM:
     from playwright.sync_api import expect

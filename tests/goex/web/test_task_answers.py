@@ -14,8 +14,9 @@ from tests.adversarial.test_tasks import line, post, task
 from tests.goex.web.test_passkeys import Keyed
 from tests.support.daemon import APPROVAL_PASSPHRASE
 from tests.support.journey import Journey
-from tests.support.page import CHROMIUM, SECONDS, needs_browser, page_of, question_of
+from tests.support.page import CHROMIUM, needs_browser, page_of, question_of
 from tests.support.ports import free_port
+from tests.support.waiting import SECONDS
 
 if CHROMIUM:
     from playwright.sync_api import expect
