@@ -27,6 +27,8 @@ from policies.errors import Denied, ExitStatus, GoexError, Unavailable
 Reply = TypeVar("Reply", bound=Message)
 Told = Callable[[str], None]
 _UNARY_SECONDS = 60.0
+_ASSESSED_SECONDS = 10.0  # most clients give up after 60
+_UNASSESSED = frozenset({"received", "mapped", "assessed"})
 # gRPC's words for a connection that never was, and for a request that was too large to be taken.
 _UNREACHED, _TOO_LARGE = "failed to connect", "SERVER: Received message larger"
 # Of problems that may come before a request was read: none says whether its key was used before.
@@ -41,17 +43,24 @@ class Caller(NamedTuple):
     session: str = ""
 
 
+class _Followed(NamedTuple):
+    """An action's events, read until its end. `assessed`: the person is asked for it, or it needs nobody."""
+
+    reading: asyncio.Task[None]
+    assessed: asyncio.Event
+
+
 class DaemonLink:
     """One channel to the daemon, and the actions that are followed on it."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
         self._channel: grpc.aio.Channel | None = None
-        self._followed: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._followed: dict[tuple[str, str], _Followed] = {}
 
     async def close(self) -> None:
-        for task in [*self._followed.values()]:
-            task.cancel()
+        for followed in [*self._followed.values()]:
+            followed.reading.cancel()
         if self._channel is not None:
             await self._channel.close()
 
@@ -99,11 +108,13 @@ class DaemonLink:
             untold = Unavailable("The daemon said nothing of this request.")
             untold.exit_status = ExitStatus.UNKNOWN
             raise untold
-        self._follow(first.action_id, caller, stream)
+        self._follow(first.action_id, caller, stream, first)
         return str(first.action_id)
 
     async def wait(self, id: str, caller: Caller, seconds: float, told: Told) -> pb.ActionView:
-        """The action when it has ended, or as it stands after `seconds`. `told` hears each state. Raises GoexError."""
+        """The action when it has ended, or as it stands after `seconds`. One that has just begun is assessed first, so
+        that whoever doesn't wait hears whether the person is asked. `told` hears each state. Raises GoexError."""
+        ends = asyncio.get_running_loop().time() + seconds
         view = await self.get(id, caller)
         if view.ending.status not in ("running", "waiting"):
             return view
@@ -111,19 +122,26 @@ class DaemonLink:
         if key not in self._followed:
             self._follow(id, caller, self._stream(pb.ActionId(id=id), caller))
         told(view.ending.status)
+        followed = self._followed[key]
+        if view.state in _UNASSESSED:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ASSESSED_SECONDS):
+                    await followed.assessed.wait()
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await asyncio.shield(self._followed[key])
+            async with asyncio.timeout_at(ends):
+                await asyncio.shield(followed.reading)
         return await self.get(id, caller)
 
     async def get(self, id: str, caller: Caller) -> pb.ActionView:
         return await self.call("Get", pb.ActionId(id=id), pb.ActionView, caller)
 
-    def _follow(self, id: str, caller: Caller, stream: Any) -> None:
-        key = (caller.token, id)
-        task = asyncio.create_task(_read(stream))
-        self._followed[key] = task
-        task.add_done_callback(lambda done: self._followed.pop(key, None) if self._followed.get(key) is done else None)
+    def _follow(self, id: str, caller: Caller, stream: Any, first: pb.Event | None = None) -> None:
+        key, assessed = (caller.token, id), asyncio.Event()
+        followed = _Followed(asyncio.create_task(_read(stream, assessed, first)), assessed)
+        self._followed[key] = followed
+        followed.reading.add_done_callback(
+            lambda _: self._followed.pop(key) if self._followed.get(key) is followed else None
+        )
 
     def _stream(self, request: pb.ExecuteRequest | pb.RevertRequest | pb.ActionId, caller: Caller) -> Any:
         call = self._open().unary_stream(
@@ -139,15 +157,24 @@ class DaemonLink:
         return self._channel
 
 
-async def _read(stream: Any) -> None:
-    """Read a stream to its end; what it was about is then asked for."""
+async def _read(stream: Any, assessed: asyncio.Event, event: Any) -> None:
+    """Read a stream to its end, of which `event` was read; what it was about is then asked for."""
     try:
-        while await stream.read() is not grpc.aio.EOF:
-            pass
+        while event is not grpc.aio.EOF:
+            if event is not None and _past_assessing(event):
+                assessed.set()
+            event = await stream.read()
     except (grpc.RpcError, GoexError):
         pass  # the daemon went away: `get` says how the action stands when it is back
     finally:
+        assessed.set()
         stream.cancel()
+
+
+def _past_assessing(event: pb.Event) -> bool:
+    if event.HasField("state"):
+        return event.state.to not in _UNASSESSED
+    return event.WhichOneof("what") in ("asking", "output", "finished")
 
 
 def _metadata(caller: Caller) -> tuple[tuple[str, str], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -136,12 +137,21 @@ async def test_a_preview_says_what_would_be_sent_and_asks_nobody(daemon: Daemon,
 
 
 @pytest.mark.promise(74)
-async def test_a_preview_of_a_program_tells_nothing_of_the_folder(daemon: Daemon, address: str, token: str) -> None:
-    program = {"language": "shell", "program": "ls", "folders": [str(daemon.home)], "wait_seconds": 0}
+async def test_a_preview_of_a_program_tells_nothing_of_the_folder(address: str, token: str, tmp_path: Path) -> None:
+    program = {"language": "shell", "program": "ls", "folders": [str(tmp_path)], "wait_seconds": 0}
     action = (await mcp.call(address, token, "goex_program", program))["structuredContent"]["action"]
     refused = await mcp.call(address, token, "goex_preview", {"action": action})
     assert "Only calls have a preview" in str(refused) or "isn't calls" in str(refused)
     await mcp.call(address, token, "goex_cancel", {"action": action})
+
+
+async def test_who_doesnt_wait_is_told_that_the_person_is_asked(address: str, token: str, tmp_path: Path) -> None:
+    """However long it takes to see what it would do."""
+    long = "".join(f"mkdir -p d{number} && date > d{number}/f\n" for number in range(3000))
+    program = {"language": "shell", "program": long, "folders": [str(tmp_path)], "wait_seconds": 0}
+    told = (await mcp.call(address, token, "goex_program", program))["structuredContent"]
+    await mcp.call(address, token, "goex_cancel", {"action": told["action"]})
+    assert (told["status"], told["who"]) == ("waiting", "person"), str(told)
 
 
 async def test_an_action_is_a_resource_with_its_preview(daemon: Daemon, address: str, token: str) -> None:
