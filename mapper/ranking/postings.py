@@ -46,17 +46,12 @@ class Counts:
     def add(self, context: int, terms: Mapping[str, float], weight: float = 1.0, *, known: bool = False) -> None:
         """Count `terms` for a context. `known`: pairs of words only where something else has them, too."""
         numbers = self._vocabulary.numbers
-        before = len(self._terms)
-        for term, each in terms.items():
-            number = numbers.get(term)
-            if number is None:
-                if known and each < 1.0:
-                    continue
-                number = self._vocabulary.number(term)
-            self._terms.append(number)
-            self._weights.append(each * weight)
+        if known:
+            terms = {term: each for term, each in terms.items() if each >= 1.0 or term in numbers}
+        self._terms.extend([numbers.setdefault(term, len(numbers)) for term in terms])
+        self._weights.extend([each * weight for each in terms.values()])
         self._at.append(context)
-        self._many.append(len(self._terms) - before)
+        self._many.append(len(terms))
 
     def matrix(self) -> Matrix:
         """The sums for each (term, context)."""

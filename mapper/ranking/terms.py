@@ -107,6 +107,8 @@ _CLOUD_URI = re.compile(
     rf"\b(gs|s3)://[^\s<>\"']*?[^\s<>\"',;?!](?:\.({_FILE}))?(?=[,;?!.)]{{0,3}}(?:[\s<>\"']|$))", re.IGNORECASE
 )
 _FILE_NAME = re.compile(rf"(?<![\w.()-])[\w\-.()]{{0,120}}[\w)\-]\.({_FILE})\b", re.IGNORECASE)
+# Without one of these no pattern above or below matches, as in most examples and most requests.
+_VALUE = re.compile(r"[\d@#/:$]|\.\S|UC|PL|ChIJ|i-[a-f]|(?i:select|[a-f]{8}-)")
 _IDENTIFIER = re.compile(r"(?<![\w<])(?=[A-Za-z0-9])(?=[\w\-]{0,120}\d)(?=[\w\-]{0,120}[A-Za-z])[\w\-]{5,}(?![\w>])")
 
 
@@ -132,6 +134,19 @@ def marked_words(text: str) -> Iterator[tuple[str, bool]]:
 
 def _plain(text: str) -> Iterator[str]:
     found: list[str] = []
+    if _VALUE.search(text):
+        text = _kinds(text, found)
+    for match in _WORD.finditer(text.lower()):
+        word = match[0]
+        if word.isdigit():
+            yield "<number>" if len(word) < 6 else "<id1>"
+        else:
+            yield word.replace("’", "'").removesuffix("'s").replace("'", "")
+    yield from found
+
+
+def _kinds(text: str, found: list[str]) -> str:
+    """The text with the kinds of values in their place; collections of paths go to `found`."""
 
     def url(match: re.Match[str]) -> str:
         parts = re.split(r"[./?&=_#-]+", match[1].lower()) + re.split(r"[/?&=#]+", match[2])
@@ -161,14 +176,7 @@ def _plain(text: str) -> Iterator[str]:
     text = _FILE_NAME.sub(lambda match: f" <file> {match[1]} ", text)
     for kind, pattern in (*_SHAPES, *_KINDS):
         text = pattern.sub(f" <{kind}> ", text)
-    text = _IDENTIFIER.sub(lambda match: f" <id{_size(match[0])}> " if _random(match[0]) else match[0], text)
-    for match in _WORD.finditer(text.lower()):
-        word = match[0]
-        if word.isdigit():
-            yield "<number>" if len(word) < 6 else "<id1>"
-        else:
-            yield word.replace("’", "'").removesuffix("'s").replace("'", "")
-    yield from found
+    return _IDENTIFIER.sub(lambda match: f" <id{_size(match[0])}> " if _random(match[0]) else match[0], text)
 
 
 def _size(value: str) -> int:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
+from mapper.ranking import terms
 from mapper.ranking.terms import (
     MOST_CHARACTERS,
     MOST_TERMS,
@@ -113,3 +116,20 @@ def test_hostile_text_takes_no_time(text: str) -> None:
 
 def test_only_the_beginning_is_read() -> None:
     assert "zebra" not in request_terms("x " * (MOST_CHARACTERS // 2) + "zebra")
+
+
+_PATTERNS = (
+    *(pattern for _, pattern in (*terms._SHAPES, *terms._KINDS)),
+    *(terms._URL, terms._EMAIL, terms._CLOUD_URI, terms._COLLECTION, terms._FILE_NAME, terms._IDENTIFIER),
+)
+_PIECES = (
+    *" a bcd Efgh deadbeef cafe com io pdf percent of march select from http PL UC ChIJ C0 spotify i- GPA é".split(),
+    *"-_.,'!%()<  ",
+)
+
+
+@settings(max_examples=500, suppress_health_check=[HealthCheck.filter_too_much])
+@given(text=st.lists(st.sampled_from(_PIECES), max_size=14).map("".join))
+def test_text_that_is_taken_as_plain_has_no_value(text: str) -> None:
+    assume(not terms._VALUE.search(text))
+    assert not any(pattern.search(text) for pattern in _PATTERNS)
