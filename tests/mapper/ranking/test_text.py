@@ -122,8 +122,9 @@ _PATTERNS = (
     *(pattern for _, pattern in (*terms._SHAPES, *terms._KINDS)),
     *(terms._URL, terms._EMAIL, terms._CLOUD_URI, terms._COLLECTION, terms._FILE_NAME, terms._IDENTIFIER),
 )
+_TEXT = "a bcd Efgh deadbeef cafe com io pdf percent of march select from http PL UC ChIJ C0 spotify i- GPA é"
 _PIECES = (
-    *" a bcd Efgh deadbeef cafe com io pdf percent of march select from http PL UC ChIJ C0 spotify i- GPA é".split(),
+    *_TEXT.split(),
     *"-_.,'!%()<  ",
 )
 
