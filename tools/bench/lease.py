@@ -37,7 +37,7 @@ _SCOPES = frozenset({"notes.read", "notes.write", "notes.delete"})
 _ISSUER = "https://login.example.org"
 
 
-async def measure() -> tuple[Row, ...]:
+async def measure(*, seconds: float = 5) -> tuple[Row, ...]:
     with tempfile.TemporaryDirectory(prefix="goex-bench-") as folder:
         place = Path(folder) / "private"
         place.mkdir(mode=0o700)
@@ -75,7 +75,7 @@ async def measure() -> tuple[Row, ...]:
             (NAME, leases("notes", "whole", tuple(_SCOPES))),
             ("lease.key.p50_ms", leases("slack", "account-7", ())),
         ):
-            timings = await in_turn(once, floor, rounds=200, seconds=5, operations=OPERATIONS)
+            timings = await in_turn(once, floor, rounds=200, seconds=seconds, operations=OPERATIONS)
             rows.append(row(name, timings[0], "one AES-256-GCM open", timings[1]))
         vault.seal()
     return tuple(rows)
