@@ -15,7 +15,7 @@ import typer
 from goex.cli.help_text import App
 from goex.cli.output import Json, Output, local, shown
 from goex.cli.question_text import Line, folded
-from policies.display_text import counted
+from policies.display_text import counted, escape_name
 from policies.errors import Denied, ExitStatus, InvalidInput
 
 if TYPE_CHECKING:
@@ -282,7 +282,8 @@ def _suggested(out: Output, one: pb.SuggestedRule) -> None:
     late = f", and {one.unanswered} that you didn't answer" if one.unanswered else ""
     opens = [f"1 of {counted(one.methods, 'method')} of {one.method.partition('.')[0]} ({one.risk})"]
     if one.free:
-        opens.append(f"{', '.join(one.free)} may be anything")
+        free = ", ".join(map(escape_name, one.free))  # an imported document's words
+        opens.append(f"{free} may be anything")
     if one.combinations:
         opens.append(f"{counted(one.combinations, 'combination')} of values that you never approved")
     out.say(shown(f"{one.name}: {one.method} as {one.account}, by {one.agent}"), "bold")

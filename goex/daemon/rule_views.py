@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from goex.rpc import rules_pb2 as pb
-from policies.display_text import escape_name
 from policies.rules.facts import Catalogued
 from policies.rules.suggestions import Suggested
 
@@ -19,7 +18,7 @@ def suggestions_view(found: Suggested, catalog: Catalogued) -> pb.SuggestRulesRe
                 method=one.method,
                 account=one.account,
                 risk=one.risk,
-                free=[escape_name(name) for name in one.free],  # an imported document's words
+                free=one.free,
                 values=[pb.SuggestedValue(argument=name, values=values) for name, values in one.values.items()],
                 answers=one.answers,
                 unanswered=one.unanswered,

@@ -1,7 +1,8 @@
 """What the page only shows of the daemon's replies, made fit for a person's eyes.
 
-Rules: of the calls in SHOWN the page sends nothing back but ids and hashes, so each text in their replies is escaped;
-an outcome becomes the lines of it. The replies of all other calls are left as they are.
+Rules: of the calls in SHOWN the page sends nothing back but ids, hashes and suggested rules, which are written in plain
+ASCII, so each text in their replies is escaped; an outcome becomes the lines of it. The replies of all other calls are
+left as they are.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import json
 from typing import Any
 
 from goex.json_text import json_lines
-from policies.display_text import escape
+from policies.display_text import escape, escape_name
 
 SHOWN = frozenset({
     "Person/Status", "Person/DryRun", "Accounts/ListAccounts", "Databases/ListDatabases", "Rules/InForce",
-    "Audit/Actions", "Audit/Story", "Audit/Scopes", "Actions/WayBack", "Actions/Cancel", "Actions/Revert",
+    "Rules/SuggestRules", "Audit/Actions", "Audit/Story", "Audit/Scopes", "Actions/WayBack", "Actions/Cancel",
+    "Actions/Revert",
 })  # fmt: skip
 
 
@@ -27,6 +29,8 @@ def shown(value: Any) -> Any:
     if isinstance(value, dict):
         # Other JSON in it isn't shown.
         made = {name: each if name.endswith("_json") else shown(each) for name, each in value.items()}
+        if "free" in value:  # names of arguments
+            made["free"] = [escape_name(name) for name in value["free"]]
         if (outcome := made.pop("outcome_json", None)) is not None:
             made["outcome_lines"] = _outcome(outcome)
         return made

@@ -35,10 +35,12 @@ async function post(path, body, signal) {
   throw new Problem(problem);
 }
 
+export const isLink = () => /^#[\w-]+\.\d+\.[0-9a-f]{64}(\/|$)/.test(location.hash);
+
 // A link's code stands in the fragment, before the question to open; it is used once and taken out of the address.
 export async function enter() {
+  if (!isLink()) return;
   const [code, question] = location.hash.slice(1).split("/");
-  if (!/^[\w-]+\.\d+\.[0-9a-f]{64}$/.test(code)) return;
   history.replaceState(null, "", question ? `/#waiting/${question}` : "/#waiting");
   sessionStorage.setItem(KEY, (await (await post("/enter", { code })).json()).token);
 }

@@ -1,59 +1,102 @@
 // What happened: actions newest first, one of them from request to outcome, and taking it back.
 
+import { afterMoment, once } from "./at_end.js";
 import { call, stream } from "./daemon.js";
 import { facts, h, line, lines, put, say, when } from "./dom.js";
 import { confirmed } from "./proof.js";
 
 const AGAIN = 1000; // milliseconds until the list is looked at again
 let wanted = {};
-let view = 0; // grows with each drawing: what an earlier one left behind draws nothing any more
+let view = 0; // grows with each filling of the list: what an earlier one left behind draws nothing any more
+let list = null, top = 0; // as it was filled last, and how far it was scrolled when one of its actions was opened
 
+// Returns how far the window is to be scrolled.
 export async function show(place, id) {
-  view += 1;
-  if (id) return story(place, id);
+  if (id) {
+    if (list?.isConnected) top = scrollY;
+    await story(place, id);
+    return 0;
+  }
+  if (list) { // back from one of its actions
+    put(place, list);
+    return top;
+  }
   const search = h("form", { role: "search", onsubmit: (event) => {
     event.preventDefault();
     wanted = { text: search.querySelector("input").value };
     load();
   } }, h("label", { for: "search" }, "Search what was asked for or became of it"), h("input", { id: "search", type: "search", value: wanted.text || "" }));
   const table = h("table", {}, h("thead", {}, h("tr", {}, ["When", "Who", "What", "Outcome", "Undo"].map((name) => h("th", { scope: "col" }, name)))), h("tbody"));
-  const older = h("button", { type: "button", onclick: () => load(older.dataset.before) }, "Older");
-  const body = table.querySelector("tbody");
-  const load = async (before = "") => {
-    if (!before) view += 1;
+  const older = h("button", { type: "button", onclick: once(() => load(older.dataset.before)) }, "Older");
+  const newer = h("button", { type: "button", onclick: once(async () => { await load(); title.focus({ preventScroll: true }); }) });
+  const body = table.querySelector("tbody"), title = h("h2", { tabindex: "-1" }, "History");
+  const made = h("div", {}, h("div", { class: "newer" }, title, h("p", { role: "status" }, newer)), search, table, h("p", { class: "buttons" }, older));
+  const fill = async (before = "") => {
+    const mine = before ? view : view += 1;
     const page = await call("Audit/Actions", { ...wanted, ...(before ? { before } : {}) });
+    if (view !== mine) return;
     const rows = page.actions.map(row);
     before ? body.append(...rows) : put(body, rows);
-    if (!before) follow(view, body, page.actions);
     if (!body.children.length) body.append(h("tr", {}, h("td", { colspan: "5" }, "Nothing was found.")));
     older.dataset.before = page.before;
     older.hidden = page.before === "0" || !page.before;
+    if (before) return;
+    list = made;
+    follow(mine, body, newer, page.actions, load);
   };
-  put(place, h("h2", {}, "History"), search, table, h("p", { class: "buttons" }, older));
-  await load();
+  const load = async (before) => {
+    try { await fill(before); } catch (error) { say(error.text || error.message); }
+  };
+  await fill();
+  put(place, made);
+  return 0;
 }
 
-// A row is drawn anew when its action has changed, and a new action comes on top, for as long as the list is shown.
-async function follow(mine, body, shown) {
+// From then on the list is filled anew when it is shown.
+export function leave() {
+  view += 1;
+  list = null;
+}
+
+// Nothing that can be clicked moves by itself: what is new is put on top, and a row that needs another height is drawn
+// anew, when the person says so; any other row changes where it stands.
+async function follow(mine, body, newer, shown, load) {
   const known = new Map(shown.map((one) => [one.id, JSON.stringify(one)]));
+  const added = new Set(), changed = new Set();
   for (;;) {
+    newer.textContent = [[added.size, "new"], [changed.size, "changed"]].filter(([many]) => many).map(([many, how]) => `${many} ${how}`).join(", ");
+    newer.disabled = !newer.textContent;
     await new Promise((resolve) => setTimeout(resolve, AGAIN));
-    if (view !== mine || !body.isConnected) return;
-    if (document.hidden) continue;
+    if (view !== mine) return;
+    if (document.hidden || !body.isConnected) continue;
     let page;
     try {
       page = await call("Audit/Actions", wanted);
-    } catch { continue; } // that the daemon is away is said at the top
+    } catch { continue; } // that the daemon is away is said below
     if (view !== mine) return;
-    for (const one of page.actions.toReversed()) {
-      const now = JSON.stringify(one), had = known.get(one.id);
-      if (now === had) continue;
-      known.set(one.id, now);
-      body.querySelector("td[colspan]")?.parentElement.remove();
-      const old = body.querySelector(`tr[data-id="${CSS.escape(one.id)}"]`);
-      old ? old.replaceWith(row(one)) : body.prepend(row(one));
+    if (!known.size && page.actions.length) { load(); return; } // nothing that could move was found before
+    for (const one of page.actions) {
+      const now = JSON.stringify(one);
+      if (now === known.get(one.id)) changed.delete(one.id);
+      else if (!known.has(one.id)) added.add(one.id);
+      else if (changesInPlace(body.querySelector(`tr[data-id="${CSS.escape(one.id)}"]`), row(one))) {
+        known.set(one.id, now);
+        changed.delete(one.id);
+      } else changed.add(one.id);
     }
   }
+}
+
+// Whether the new row took the place of the old one, which moves nothing and is in no use; else its buttons are those
+// of a state that it isn't in any more.
+function changesInPlace(old, made) {
+  if (old.contains(document.activeElement)) return false;
+  const { height } = old.getBoundingClientRect();
+  old.replaceWith(made);
+  if (made.getBoundingClientRect().height === height) return true;
+  made.replaceWith(old);
+  for (const button of old.querySelectorAll("button")) button.disabled = true;
+  return false;
 }
 
 const what = (one) => `${one.what || one.id || ""}${one.what_cut ? `… (${one.what_cut} more characters)` : ""}`;
@@ -66,10 +109,10 @@ function row(one) {
 
 function undoButtons(one) {
   const made = [];
-  if (one.can_undo) made.push(h("button", { type: "button", onclick: () => revert(one.id, "undo") }, "Undo"));
-  if (one.can_redo) made.push(h("button", { type: "button", onclick: () => revert(one.id, "redo") }, "Redo"));
-  if (one.held_until) made.push(h("button", { type: "button", onclick: () => revert(one.id, "commit") }, "Keep"));
-  return made;
+  if (one.can_undo) made.push(h("button", { type: "button", onclick: once(() => revert(one.id, "undo")) }, "Undo"));
+  if (one.can_redo) made.push(h("button", { type: "button", onclick: once(() => revert(one.id, "redo")) }, "Redo"));
+  if (one.held_until) made.push(h("button", { type: "button", onclick: once(() => revert(one.id, "commit")) }, "Keep"));
+  return made.map(afterMoment);
 }
 
 // An undo is an action like any other: it may ask, and that question stands under Waiting. At the public page a passkey

@@ -1,6 +1,7 @@
 // The page: its views, by the fragment of its address.
 
-import { call, enter, Problem, signIn, signInOptions } from "./daemon.js";
+import { MOMENT } from "./at_end.js";
+import { call, enter, isLink, Problem, signIn, signInOptions } from "./daemon.js";
 import { h, line, put } from "./dom.js";
 import * as past from "./history.js";
 import { lookForPasskeys } from "./proof.js";
@@ -18,13 +19,15 @@ const VIEWS = {
 };
 const main = document.querySelector("main"), nav = document.querySelector("nav"), connection = document.getElementById("connection");
 
+const linked = new Map(Object.entries(VIEWS).map(([view, [title]]) => [view, h("a", { href: `#${view}` }, title)]));
 function links(name, count) {
-  put(nav, ...Object.entries(VIEWS).map(([view, [title]]) =>
-    h("a", { href: `#${view}`, "aria-current": view === name ? "page" : null }, view === "waiting" && count ? `${title} (${count})` : title)));
+  if (!nav.children.length) put(nav, ...linked.values()); // once: the one that has the focus keeps it
+  for (const [view, link] of linked) view === name ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+  linked.get("waiting").textContent = count ? `Waiting (${count})` : "Waiting";
 }
 
-let count = 0, shown = "", drawing = null, lost = false; // lost: the view found no daemon
-async function draw() {
+let count = 0, shown = "", drawing = null, settling = 0, lost = false; // lost: the view found no daemon
+async function draw(event) {
   const place = drawing = h("div"); // a view that is left before it is ready is never shown
   main.inert = true; // and what still stands there of the one that was left takes no click
   main.setAttribute("aria-busy", "true");
@@ -32,8 +35,10 @@ async function draw() {
   shown = VIEWS[name] ? name : "waiting";
   links(shown, count);
   if (shown !== "waiting") waiting.hide();
+  if (shown !== "history") past.leave();
+  let top = 0;
   try {
-    await VIEWS[shown][1](place, decodeURIComponent(id));
+    top = await VIEWS[shown][1](place, decodeURIComponent(id)) || 0;
   } catch (error) {
     put(place, problem(error));
     lost ||= error.code === "daemon";
@@ -42,6 +47,12 @@ async function draw() {
   put(main, place);
   main.removeAttribute("aria-busy");
   main.inert = false;
+  main.classList.add("fresh"); // it takes no click that was meant for the view before
+  clearTimeout(settling);
+  settling = setTimeout(() => main.classList.remove("fresh"), MOMENT);
+  if (!event?.newURL) return; // the same view, drawn anew
+  scrollTo(0, top);
+  if (document.activeElement === document.body) main.focus({ preventScroll: true });
 }
 
 const problem = (error) => h("p", { class: "problem", role: "alert" }, line(error instanceof Problem ? error.text : String(error)));
@@ -76,13 +87,15 @@ async function session() {
 }
 
 async function begin() {
+  window.addEventListener("hashchange", () => { if (isLink()) location.reload(); }); // another link, opened in this tab
   try { await session(); } catch (error) { put(main, problem(error)); return; }
   const looked = lookForPasskeys().catch(() => {});
-  window.addEventListener("hashchange", draw);
+  history.scrollRestoration = "manual";
+  window.addEventListener("hashchange", (event) => { if (!isLink()) draw(event); });
   waiting.follow((now, away) => {
     put(connection, away && line(away));
     document.title = now ? `(${now}) GoEx` : "GoEx";
-    if (lost && !away) { lost = false; lookForPasskeys().catch(() => {}).then(draw); }
+    if (lost && !away) { lost = false; lookForPasskeys().catch(() => {}).then(() => draw()); }
     if (now === count && nav.children.length) return;
     count = now;
     links(shown, count);

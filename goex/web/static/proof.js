@@ -23,7 +23,9 @@ export const onlyPasskeys = () => required;
 export async function sign(subject) {
   const { options_json } = await call("Passkeys/Challenge", { ...subject, origin: location.origin });
   const options = PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(options_json));
-  return JSON.stringify(await navigator.credentials.get({ publicKey: options }));
+  try { return JSON.stringify(await navigator.credentials.get({ publicKey: options })); } catch (error) {
+    throw new Problem({ code: "passkey-unused", message: `The passkey wasn't used, and nothing was done: ${error.message}` });
+  }
 }
 
 // Makes a call that needs presence and that no passkey signs by itself: where passkeys alone count, the call is refused

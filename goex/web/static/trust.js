@@ -20,7 +20,7 @@ const act = (label, doing, said = "") => h("button", { type: "button", onclick: 
 
 // Lines under what is said of them, and the button that confirms them once their end was on the screen.
 function seenWhole(texts, label, button, ...said) {
-  const box = lines(texts, label), hint = h("p", { class: "quiet" });
+  const box = lines(texts, label), hint = h("p", { class: "quiet hint" });
   allowAtEnd(box, [button], hint);
   return h("li", { class: "card" }, said, box, hint, h("p", { class: "buttons" }, button));
 }

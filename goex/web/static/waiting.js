@@ -1,6 +1,6 @@
 // What waits for the person: a list that is live, and the one question that is open, whole.
 
-import { allowAtEnd } from "./at_end.js";
+import { afterMoment, allowAtEnd, once } from "./at_end.js";
 import { call, Problem, stream } from "./daemon.js";
 import { facts, h, line, lines, put, say, when } from "./dom.js";
 import { onlyPasskeys, prove, sign } from "./proof.js";
@@ -10,6 +10,9 @@ const waiting = new Map(); // id -> as a list shows it
 const seen = new Map(); // id -> digest of what was on the screen to its end
 const ticked = new Set();
 const made = new WeakMap(); // one that waits -> its line of the list
+const MOST_GONE = 100;
+let order = []; // ids as the list has them: a new one comes last, one that is settled keeps its place
+const nodes = new Map(); // id -> its line of the list
 let open = "", listening = null, drawn = false, unlisted = 0, known = false;
 let tell = () => {};
 
@@ -41,6 +44,7 @@ async function takeAll() {
   for (const one of approvals) waiting.set(one.id, one);
   unlisted = left_out;
   known = true;
+  if (root && open && !waiting.has(open)) question(open); // it may have been settled while the daemon was away
   changed();
 }
 
@@ -52,7 +56,10 @@ function take(one) {
     ticked.delete(one.id);
     if (one.id === open) settled(one);
   }
-  for (const id of one.same_as || []) waiting.delete(id);
+  for (const id of one.same_as || []) {
+    waiting.delete(id);
+    if (order.includes(id) && !order.includes(one.id)) order[order.indexOf(id)] = one.id;
+  }
   changed();
 }
 
@@ -66,11 +73,13 @@ function changed() {
 
 let root = null;
 export function show(main, id = "") {
-  open = id || open;
+  open = id;
+  order = [];
+  nodes.clear();
   root = h("div", { class: "split" }, h("section", { "aria-label": "Waiting" }), h("section", { "aria-label": "The question", "aria-live": "off" }));
   put(main, root);
   draw();
-  if (id || (open && waiting.has(open))) question(open);
+  if (id) question(id);
 }
 export function hide() { root = null; }
 
@@ -78,20 +87,42 @@ const ordered = () => [...waiting.values()].sort((a, b) => (a.place || 1e9) - (b
 
 function draw() {
   if (!root) return;
-  const list = root.firstChild, had = document.activeElement && document.activeElement.dataset.id;
-  const place = list.querySelector(".scroll")?.scrollTop || 0;
+  const part = root.firstChild;
   if (!waiting.size) {
-    put(list, h("p", {}, known ? "Nothing waits for you." : "Looking for what waits…"));
+    order = [];
+    nodes.clear();
+    put(part, h("p", {}, known ? "Nothing waits for you." : "Looking for what waits…"));
     return;
   }
-  const all = ordered();
-  put(list,
-    h("p", { class: "quiet" }, `${count()} ${count() === 1 ? "waits" : "wait"} for you.${unlisted ? ` ${unlisted} more are listed once some of these are answered and the page is loaded anew.` : ""}`),
-    h("ol", { class: "list scroll" }, all.map(item)),
-    ...several(),
-  );
-  list.querySelector(".scroll").scrollTop = place;
-  if (had) list.querySelector(`button[data-id="${CSS.escape(had)}"]`)?.focus();
+  const there = new Set(order);
+  order.push(...ordered().map((one) => one.id).filter((id) => !there.has(id)));
+  while (!waiting.has(order.at(-1))) order.pop();
+  if (order.length > waiting.size + MOST_GONE) order = order.filter((id) => waiting.has(id));
+  if (!part.querySelector("ol")) put(part, h("p", { class: "quiet" }), h("ol", { class: "list scroll" }), h("p", { class: "buttons" }));
+  const [words, list, buttons] = part.children, { localName: had, dataset: { id: of } } = document.activeElement;
+  put(words, `${count()} ${count() === 1 ? "waits" : "wait"} for you.${unlisted ? ` ${unlisted} more are listed once some of these are answered and the page is loaded anew.` : ""}`);
+  arrange(list, order.map((id) => (waiting.has(id) ? item(waiting.get(id)) : gone(id))).filter(Boolean));
+  if (of) list.querySelector(`${had}[data-id="${CSS.escape(of)}"]`)?.focus({ preventScroll: true });
+  several(buttons);
+}
+
+// What stays isn't touched, so that it keeps its focus, and a click that is under way.
+function arrange(list, wanted) {
+  const keep = new Set(wanted);
+  for (const old of [...list.children]) if (!keep.has(old)) old.remove();
+  let at = list.firstChild;
+  for (const node of wanted) node === at ? at = at.nextSibling : list.insertBefore(node, at);
+}
+
+// The line of one that is settled: as high as it was, so that nothing below it moves.
+function gone(id) {
+  const node = nodes.get(id);
+  if (node) {
+    node.className = "gone";
+    node.inert = true;
+    node.removeAttribute("aria-current");
+  }
+  return node;
 }
 
 // Only what changed of a long list is made anew.
@@ -101,28 +132,31 @@ function item(one) {
   if (had && had.state === state) return had.node;
   const node = newItem(one);
   made.set(one, { state, node });
+  nodes.set(one.id, node);
   return node;
 }
 
 function newItem(one) {
   const ready = seen.has(one.id) && one.kind !== "task"; // a task is narrowed where it is open, so it is answered there
   const tick = h("input", {
-    type: "checkbox", disabled: !ready, "aria-label": ready ? "Answer this one together with others" : one.kind === "task" ? "A task is answered alone" : "Open it first",
+    type: "checkbox", "data-id": one.id, disabled: !ready, "aria-label": ready ? "Answer this one together with others" : one.kind === "task" ? "A task is answered alone" : "Open it first",
     onchange: (event) => { event.target.checked ? ticked.add(one.id) : ticked.delete(one.id); changed(); },
   });
   tick.checked = ticked.has(one.id);
   const words = one.question?.sentence || one.lines[0] || one.id;
   return h("li", { class: "item", "aria-current": one.id === open ? "true" : null }, tick,
-    h("button", { class: "open", type: "button", "data-id": one.id, onclick: () => question(one.id) }, line(words)),
+    h("button", { class: "open", type: "button", "data-id": one.id, onclick: () => goTo(one.id) }, line(words)),
     h("p", { class: "facts" }, [who(one), one.risk, one.count > 1 ? `${one.count} times` : "", `until ${when(one.deadline)}`].filter(Boolean).join(" · ")));
 }
 
-function several() {
-  const ids = [...ticked].filter((id) => waiting.has(id) && seen.has(id));
-  if (ids.length < 2) return [];
-  return [h("p", { class: "buttons" },
+// Drawn anew, so that they take no click for a moment, where they are for others or have moved.
+function several(place) {
+  const ids = [...ticked].filter((id) => waiting.has(id) && seen.has(id)), stand = `${ids} ${place.offsetTop}`;
+  if (place.dataset.stand === stand) return;
+  place.dataset.stand = stand;
+  put(place, ids.length < 2 ? [] : [
     h("button", { type: "button", class: "yes", onclick: () => together(ids) }, `Allow these ${ids.length}, once each`),
-    h("button", { type: "button", onclick: () => denyAll(ids) }, `Deny these ${ids.length}`))];
+    h("button", { type: "button", onclick: once(() => denyAll(ids)) }, `Deny these ${ids.length}`)].map(afterMoment));
 }
 
 // Each answer is bound to what was shown of it; one that changed meanwhile isn't approved.
@@ -158,6 +192,12 @@ async function deny(one) {
   } catch (error) { say(error.text || error.message); }
 }
 
+// An entry of the browser's history, so that Back leads to the list.
+function goTo(id) {
+  if (location.hash !== `#waiting/${id}`) history.pushState(null, "", `#waiting/${id}`);
+  question(id);
+}
+
 async function question(id) {
   open = id;
   changed();
@@ -168,7 +208,7 @@ async function question(id) {
   try {
     one = (await call("Person/Approvals", { approval_id: id })).approvals[0];
   } catch (error) {
-    put(place, h("p", { class: "problem", role: "alert" }, line(error.text || error.message)));
+    if (open === id) put(place, back(), h("p", { class: "problem", role: "alert" }, line(error.text || error.message)));
     return;
   }
   if (open !== id || !root) return;
@@ -183,7 +223,7 @@ function settled(one) {
   put(root.lastChild, h("div", { class: "card" }, back(), h("p", {}, `This question is settled: ${how}.`)));
 }
 
-const back = () => h("p", { class: "buttons back" }, h("button", { type: "button", onclick: () => root.classList.remove("opened") }, "Back to the list"));
+const back = () => h("p", { class: "buttons back" }, h("button", { type: "button", onclick: () => { location.hash = "waiting"; } }, "Back to the list"));
 
 function card(one) {
   const said = one.question || {}, whole = !said.payload?.length && !said.alone;
@@ -193,7 +233,7 @@ function card(one) {
   const less = one.task && narrowing(one.task);
   const buttons = answers.map((answer, index) =>
     h("button", { type: "button", class: index ? "" : "yes", "data-width": answer.name, onclick: () => choose(one, answer, less) }, index ? `Allow: ${answer.label}` : one.task ? "Allow the task" : "Allow once"));
-  const hint = h("p", { class: "quiet" });
+  const hint = h("p", { class: "quiet hint" });
   const made = h("article", { class: "card" }, back(),
     h("h2", { tabindex: "-1" }, line(said.sentence || `${who(one)} asks`)),
     said.alone ? null : payload,
@@ -203,7 +243,7 @@ function card(one) {
     ]),
     less && less.form,
     hint,
-    h("p", { class: "buttons" }, buttons, h("button", { type: "button", "data-width": "no", onclick: () => deny(one) }, "Deny")),
+    h("p", { class: "buttons" }, buttons, afterMoment(h("button", { type: "button", "data-width": "no", onclick: once(() => deny(one)) }, "Deny"))),
     h("details", {}, h("summary", {}, "More"), more(one)));
   allowAtEnd(payload, buttons, hint, { alone: said.alone, seen: () => {
     if (seen.get(one.id) !== one.digest) { seen.set(one.id, one.digest); changed(); }

@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,14 @@ def _rules_suggested(fake: Fake) -> None:
     fake.rules.suggested = Suggested(rules=(one,), asked=40, answered=31, denied=2, unanswered=1)
 
 
+def _rules_suggested_for_import(fake: Fake) -> None:
+    """The names of its arguments are its document's."""
+    _rules_suggested(fake)
+    (one,) = fake.rules.suggested.rules
+    free = ("text", "note\u202e", "n\u043ete")
+    fake.rules.suggested = replace(fake.rules.suggested, rules=(replace(one, free=free),))
+
+
 def _rules_altered(fake: Fake) -> None:
     fake.rules.reply.ClearField("rules")
     fake.rules.reply.trouble = "The rules in the state database were altered."
@@ -245,6 +254,7 @@ def _nothing_lent(fake: Fake) -> None:
 SCENES: dict[str, Callable[[Fake], None]] = {
     "rules that differ": _rules_differ,
     "rules that are suggested": _rules_suggested,
+    "a rule that is suggested for an import": _rules_suggested_for_import,
     "rules that were altered": _rules_altered,
     "rules for another catalog": _rules_elsewhere,
     "rules that are wrong": _rules_wrong,

@@ -90,6 +90,7 @@ def test_the_history_that_is_shown_follows_what_happens(daemon: Daemon, shop: Pa
     tab.click("nav a:has-text('History')")
     tab.wait_for_selector("table")
     action = ask_for_update(daemon, token, "x" * 400)
+    tab.click(".newer button:has-text('1 new')")
     tab.wait_for_selector(f"tr[data-id='{action}']:has-text('asking')")
     expect(tab.locator(f"tr[data-id='{action}'] a")).to_contain_text("xx… (")  # that there is more of it
     daemon.person("DenyAll", pb.DenyAllRequest(agent="bot"))

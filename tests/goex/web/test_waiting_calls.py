@@ -12,6 +12,7 @@ import pytest
 
 from goex.daemon.rule_views import suggestions_view
 from goex.rpc import rules_pb2 as rules
+from goex.web.daemon_calls import _json
 from goex.web.shown_replies import shown
 from policies.rules.suggestions import Suggested, Suggestion
 from tests.support.authenticator import Authenticator, Page
@@ -108,12 +109,23 @@ def test_what_the_page_only_shows_is_escaped() -> None:
     assert shown({"outcome_json": ""})["outcome_lines"] == []
 
 
-def test_what_a_suggested_rule_leaves_free_is_escaped() -> None:
-    """The page shows it as it comes: it sends the rule's text back."""
+@pytest.mark.promise(22)
+def test_what_a_suggested_rule_leaves_free_is_escaped_for_the_page_alone() -> None:
+    """A program gets it as it is; the rule's text, which the page sends back, is the same."""
     free = ("text", f"note{TURNED}", "n\u043ete")
     one = Suggestion(
-        text="permit", agent="bot", method="pad.add", account="work", risk="write", free=free, values={}, answers=3
+        text='permit (principal == Agent::"b\\u{43e}t",\n  resource);',
+        agent="bot",
+        method="pad.add",
+        account="work",
+        risk="write",
+        free=free,
+        values={},
+        answers=3,
     )
     catalog: Any = SimpleNamespace(services={"pad": SimpleNamespace(methods=("add",))})
     (made,) = suggestions_view(Suggested(rules=(one,)), catalog).rules
-    assert list(made.free) == ["text", "note\\u{202e}\\u{2066}\\u{200b}", "n\\u{43e}te"]
+    assert tuple(made.free) == free
+    page = json.loads(_json("Rules/SuggestRules", rules.SuggestRulesReply(rules=[made])))["rules"][0]
+    assert page["free"] == ["text", "note\\u{202e}\\u{2066}\\u{200b}", "n\\u{43e}te"]
+    assert page["text"] == one.text
