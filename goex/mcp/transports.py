@@ -15,8 +15,9 @@ import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import mcp_types as types
@@ -33,6 +34,7 @@ from goex.loopback import IPV4, listening
 from goex.mcp.daemon_link import Caller, DaemonLink
 from goex.mcp.listings import methods_of
 from goex.mcp.person_page import Context
+from goex.mcp.request_ids import RequestIds
 from goex.mcp.results import EXHAUSTED, UNNAMED
 from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
@@ -80,9 +82,10 @@ async def stdio(socket_path: Path, token: str, services: list[str]) -> None:
         made = server(Door(link, lambda _: caller, await methods_of(link, services, caller)))
         async with stdio_server() as (incoming, outgoing):
             passed, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-            reading = asyncio.create_task(_read(incoming, passed, outgoing))
+            ids = RequestIds()
+            reading = asyncio.create_task(_read(incoming, passed, outgoing, ids))
             try:
-                await made.run(messages, outgoing, made.create_initialization_options())
+                await made.run(messages, _Answers(outgoing, ids), made.create_initialization_options())
             finally:
                 reading.cancel()
     except* ConnectionError:  # its pipe broke, or its socket was reset
@@ -95,14 +98,15 @@ async def stdio(socket_path: Path, token: str, services: list[str]) -> None:
         await link.close()
 
 
-async def _read(incoming: Any, passed: Any, outgoing: Any) -> None:
+async def _read(incoming: Any, passed: Any, outgoing: Any, ids: RequestIds) -> None:
     """Pass on what is a message, and answer what isn't one: nobody knows its id."""
     async with passed, incoming:  # so that whoever reads standard input ends with this
         async for read in incoming:
-            if isinstance(read, Exception):
-                await outgoing.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=_unread(read))))
+            message = _unread(read) if isinstance(read, Exception) else ids.read(read.message)
+            if isinstance(message, types.ErrorData):
+                await outgoing.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=None, error=message)))
             else:
-                await passed.send(read)
+                await passed.send(replace(read, message=message))
 
 
 def _unread(error: Exception) -> types.ErrorData:
@@ -110,6 +114,28 @@ def _unread(error: Exception) -> types.ErrorData:
     if any(each["type"] == "json_invalid" for each in wrong):
         return types.ErrorData(code=types.PARSE_ERROR, message=f"This line isn't JSON: {wrong[0]['msg'][:200]}.")
     return types.ErrorData(code=types.INVALID_REQUEST, message="This line is JSON, but no message of JSON-RPC 2.0.")
+
+
+class _Answers:
+    """Standard output for the server's messages, each with the id that its client knows."""
+
+    def __init__(self, outgoing: Any, ids: RequestIds) -> None:
+        self._outgoing = outgoing
+        self._ids = ids
+
+    async def send(self, item: SessionMessage, /) -> None:
+        message = self._ids.written(item.message)
+        if message is not None:
+            await self._outgoing.send(replace(item, message=message))
+
+    async def aclose(self) -> None:
+        await self._outgoing.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
 async def http(socket_path: Path, port: int, token: str, services: list[str], say: Callable[[str], None]) -> None:
@@ -129,6 +155,7 @@ async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, sa
     from starlette.middleware import Middleware
 
     from goex.http_connections import BACKLOG, Connection  # standard input and output need none of it
+    from goex.mcp.answerable import Answerable
     from goex.mcp.shares import Shares
 
     address = f"http://{IPV4}:{listener.getsockname()[1]}"
@@ -139,7 +166,8 @@ async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, sa
     )
     asks = next(one for one in app.user_middleware if "backend" in one.kwargs)  # the SDK's, which asks `Tokens`
     asks.kwargs["on_error"] = _untold
-    app.user_middleware.append(Middleware(Shares))  # the innermost: it knows whose a request is
+    app.user_middleware.append(Middleware(Shares))  # it knows whose a request is
+    app.user_middleware.append(Middleware(Answerable))
     config = uvicorn.Config(
         app,
         http=Connection,
