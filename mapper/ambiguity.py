@@ -56,7 +56,8 @@ _POLITELY = re.compile(
 _QUALIFIED = re.compile(
     rf"\A{_OPENING}(?:do\s+not|don['’]?t|never)\b"
     r"|(?<![\w./#@-])(?:(?:abort|avoid|cancel|prevent)\s+(?:clos|delet|merg|mov|post|publish|remov|send|shar)ing|after"
-    r"|apart\s+from|as\s+soon\s+as|before|but\s+not|daily|each\s+time|except(?:ing)?|excluding|hourly|if"
+    r"|apart\s+from|as\s+soon\s+as(?!\s+(?:possible|you\s+can)\b)|before|but\s+not|daily|each\s+time|except(?:ing)?"
+    r"|excluding|hourly|if"
     r"|in\s+case\s+(?:he|i|it|of|she|somebody|someone|that|the|there|they|we|you)|instead\s+of|later|monthly"
     r"|once\s+(?!again\b|more\b)\w+|other\s+than|rather\s+than|till|twice|unless|until|weekly|when(?:ever)?|while"
     r"|with\s+(?:(?:an?|the)\s+)?(?:assignee|attachments?|body|description|labels?|milestone)(?=\s+[\w@])"

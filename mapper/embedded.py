@@ -24,6 +24,7 @@ from mapper.ambiguity import Rival, doubts
 from mapper.argument_filler import Filler, kinds
 from mapper.broad_methods import narrowed
 from mapper.catalog import Catalog
+from mapper.left_out import left_out
 from mapper.named_services import Named, ServiceNames, named_first, vocabulary
 from mapper.ranking import lexicon
 from mapper.ranking.features import TRAITS
@@ -316,7 +317,12 @@ class EmbeddedProposer:
             Rival(each.method, each.calls, best.score - each.score, told and each.method.service != best.method.service)
             for each in readings[1:]
         ]
-        return doubts(self._catalog, best.method, best.calls, rivals, self._meant(text)[0].phrase, text)
+        found = self._meant(text)[0]
+        said = doubts(self._catalog, best.method, best.calls, rivals, found.phrase, text)
+        if said or not (words := left_out(self._catalog, best.calls, found)):
+            return said
+        listed = ", ".join(repr(each[:60]) for each in words[:_OFFERED])
+        return (f"The request says {listed}, which {best.method.id} doesn't take into account.",)
 
     def _extracted(self, text: str) -> Slots:
         if self._spellings is None:
