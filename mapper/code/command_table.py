@@ -121,6 +121,7 @@ rsync: avzrnPhtugopul --delete --exclude= --include= --dry-run --progress --stat
 pip: V
 pip/install pip/list pip/show pip/freeze pip/uninstall pip/check pip/download pip/index pip/wheel: ~*
 uv/pip/install uv/pip/list uv/pip/freeze uv/pip/show uv/pip/tree uv/pip/compile uv/pip/sync: ~*
+pip/install pip/uninstall uv/pip/install uv/pip/uninstall uv/pip/sync: ^--(?:br|sy).*
 npm: vC:w:s --prefix= --silent --workspace=
 pnpm: vrC:F: --filter= --recursive --prefix= --dir=
 yarn uv poetry docker: v
@@ -150,8 +151,14 @@ pylint: ^--init-h.*
 mypy pyright: ^--python(?:-e|path).*
 clang-format: ^--?files(?:=.*)?
 java javac: ^-m|--module.*|(?:-J)?-XX:(?:Flags|VMOptionsFile|On).*|(?:jdk|sun|com[./]sun)[./].*
-mvn: -pl= --projects= ^(?:site-)?deploy|dependency:purge.*|[^:-][^:]*:[^:]*:.*|spring-boot:run[^@].*
+mvn: -pl= --projects= ^(?!-)(?:.*:)?(?:site-)?deploy(?:[@:\[].*)?|(?:[^=]*=)?(?:-D)?(?:(?i:expression=.*(?:settings|session|request|repositor))|showPass).*
+mvn: ^dependency:purge.*|[^:-][^:]*:[^:]*:.*|spring-boot:run[^@].*
 mvn: ^(?!-|(?:dependency|help|surefire|failsafe|spotless|checkstyle|jacoco|versions|compiler|fmt):|spring-boot:run).+:.*
+gradle gradlew: --tests# -p= --project-dir= -x= --exclude-task= ^--publ.*|(?:--scan|(?:-D|--system-prop=)?scan)(?:=.*)?|(?:.*:)?(?i:ji?b?)
+gradle gradlew: ^(?:.*:)?(?!publishToMavenLocal$)(?i:p|pub?l?i?s?h?|push?|u|upl?o?a?d?)(?:[A-Z\d_-].*)?
+gradle gradlew: ^(?:.*:)?(?i:d|dep?l?o?y?|r|rel?e?a?s?e?)(?:[A-Z\d_-].*)?
+gradle gradlew: ^(?:.*:)?[a-z][\w-]*?(?:Pub?l?i?s?h?|Push?|Upl?o?a?d?|Dep?l?o?y?|AndRel?e?a?s?e?)(?:[A-Z\d_-].*)?
+setup.py: ~ ^upload.*|register
 rustc cargo: ^.*linker=.*|--(?:test-)?runtool.*
 cargo: qvV --list --quiet --verbose --locked --offline --frozen --config= ^--config=.*=.*|--git=(?!https?://).*
 cargo/build cargo/b cargo/check cargo/c cargo/test cargo/t cargo/run cargo/r cargo/clippy cargo/fmt cargo/doc: ~
@@ -170,7 +177,7 @@ zig: ^--test-cmd.*
 terraform: v -chdir= -version ^--?(?:from-m|migr|force).*
 terraform/init terraform/plan terraform/validate terraform/fmt terraform/graph terraform/providers terraform/version: ~
 terraform/state/list terraform/workspace/list terraform/workspace/show terraform/get: ~
-dotnet: ^(?i:.*(?:PublishContainer|PublishProfile|ContainerRegistry|DeployOnBuild).*)
+dotnet: ^(?i:.*(?:PublishContainer|PublishProfile|PublishProtocol|WebPublishMethod|ContainerRegistry|DeployOnBuild).*)
 dotnet: --info --list-sdks ^.*%.*|.*BuildEvent.*|.*(?:Exe|ToolPath|RunCommand)=.*
 dotnet/build dotnet/test dotnet/run dotnet/restore dotnet/clean dotnet/publish dotnet/pack dotnet/format dotnet/new: ~
 dotnet/add dotnet/remove dotnet/list dotnet/sln dotnet/watch dotnet/msbuild dotnet/vstest dotnet/tool/restore: ~
@@ -230,7 +237,8 @@ docker/compose/images docker/compose/top docker/compose/port docker/compose/ls d
 docker/compose/up: --detach --build --no-build --wait --force-recreate --no-deps --remove-orphans --timeout= --scale=
 docker/compose/up: --abort-on-container-exit --exit-code-from= --pull= --quiet-pull --no-recreate --attach=
 docker/compose/up: w --watch --wait-timeout=
-docker/compose/down: --remove-orphans --timeout=
+docker/compose/down: --remove-orphans --timeout= ^-\w*v.*
+docker/compose/up: ^-\w*V.*
 docker/compose/logs: --follow --tail= --since= --until= --timestamps --no-color --no-log-prefix
 docker/compose/ps docker/compose/config: --all --quiet --services --format= --status= --filter=
 docker/compose/build: --no-cache --pull --build-arg= --quiet --parallel --progress=
@@ -244,8 +252,9 @@ gh/pr/view gh/pr/list gh/pr/create gh/pr/diff gh/pr/checks gh/pr/status gh/pr/ch
 gh/issue/list gh/run/view gh/run/list gh/run/watch gh/repo/view gh/release/list gh/release/view gh/workflow/list: ~*
 gh/workflow/view gh/search gh/label/list: ~*
 gh/pr/create: ^-\w*R.*|--repo.*
-gh/api: X: --method= ^-\w*X=?+(?!GET$).+|--method=(?!GET$).+
-gh/api: H:q:t:i --header= --jq= --template= --paginate --slurp --include --silent --cache= * ^(?i:.*override.*|graphql)
+gh/api: X:f: --method= --raw-field= ^-\w*X=?+(?!GET$).+|--method=(?!GET$).+
+gh/api: H:q:t:i --header= --jq= --template= --paginate --slurp --include --silent --cache= *
+gh/api: ^(?i:.*(?:method.?override|_method=|x.(?:http.)?method).*|(?:https?://[^/]*)?/*(?:api/)?graphql(?:[/?#].*)?)
 gh/auth/status: h: --hostname= --active
 git: C: --no-pager
 git/status: sbuvz --short --branch --porcelain --untracked-files --ignored *

@@ -109,6 +109,7 @@ _SCRIPT = re.compile(
     r"|ci|release|generate|codegen|migrate|seed|docs|storybook)(?:[:_-][\w:.-]+)?"
 )
 _RUNS = re.compile(r"-*(?:\S*:|tool)?exec\b")  # of mvn and go: so, too
+_SCRIPT_END = re.compile(r"(?:-cli)?\.[cm]?js$")  # npm-cli.js
 _DEEPEST = 8  # commands that run one another
 _MOST_PARTS = 3  # of a module's name, of which the first is to be found
 _TAR_LETTERS = re.compile(r"[cxtvzjJakpmO]*f?")
@@ -140,8 +141,7 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
     """The places of those words behind a command's name that are texts, in which no path is looked for; None where not
     all of its words are known to be harmless as themselves. `needed` gets the files of which one each has to be there
     for that; without it, such a command isn't known."""
-    base = name.rpartition("/")[2]
-    base = base if base in known() else _VARIANT.sub("", base)
+    base = _base(name)
     if evaluates(base, texts):
         return None
     if depth and base in ("source", ".", "trap"):
@@ -193,11 +193,13 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
             return None
         if base == "curl" and _sends_elsewhere(texts, read):
             return None
+        if base == "gh" and {"f", "--raw-field"} & read.seen and not {"X", "--method"} & read.seen:
+            return None  # which makes a POST of it, where no method is said
         if base == "coverage" and (at := _behind_module(texts)):
             return _module(texts[at], texts[at + 1 :], at + 1, needed)
         return read.texts()
     if "!" in runs:
-        return _run(base, texts, read, needed)
+        return _run(base, texts, read, needed, depth)
     at = read.at + ("+1" in runs)
     said = "".join(texts[at : at + 1])
     if base == "yarn" and said == "run":  # behind a workspace
@@ -236,6 +238,8 @@ def _hides(base: str, texts: list[str]) -> bool:
     fills_in = base in _FETCH | _RUN_SCRIPTS | {"pdm", "pipenv"} and any(map(_IN_QUOTES.search, texts))
     if fills_in or (base == "hatch" and "{" in said):
         return True
+    if base in ("mvn", "mvnw") and "help:evaluate" in said and "expression=" not in said:
+        return True  # it reads its input, which may ask for the settings' passwords
     if (base == "go" and re.match(r"run .*@|(?:.* )?env (?:.* )?--?[wu]\b", said)) or (
         base == "cmake" and not _plain_make(texts)
     ):
@@ -314,8 +318,24 @@ def _group(base: str, texts: list[str]) -> tuple[Takes, int] | None:
 
 def _runs(said: str) -> bool:
     """Whether a package manager, of which this is no command, runs a script or a tool of the project's by it."""
-    marks = known().get(said, _NOTHING).marks
-    return _is_script("bun", said) or ("~" in marks and "*" not in marks)
+    return _is_script("bun", said) or _takes_any(said)
+
+
+def _takes_any(name: str) -> bool:
+    marks = known().get(name, _NOTHING).marks
+    return "~" in marks and "*" not in marks
+
+
+def _base(name: str) -> str:
+    """A command's name in the table: without its folder, and without a version that the table doesn't have."""
+    base = name.rpartition("/")[2]
+    return base if base in known() else _VARIANT.sub("", base)
+
+
+def _is_tool(name: str) -> bool:
+    """Whether what bears this name is a tool with commands or options of its own, by whatever it is run."""
+    name = _base(name)
+    return name in groups() or name in _FETCH or _takes_any(name) or "!" in known().get(name, _NOTHING).marks
 
 
 @dataclass(slots=True)
@@ -412,7 +432,7 @@ def _sends_elsewhere(texts: list[str], read: _Words) -> bool:
     return "x" in read.seen or any(each.startswith("--url=") for each in texts) or not all(map(_HERE.fullmatch, to))
 
 
-def _run(base: str, texts: list[str], read: _Words, needed: Needed | None) -> frozenset[int] | None:
+def _run(base: str, texts: list[str], read: _Words, needed: Needed | None, depth: int) -> frozenset[int] | None:
     """The texts behind an interpreter's options."""
     rest = texts[read.at :]
     if base in SHELLS and any(re.match(r"-\w*o.", each) for each in texts[: read.at]):
@@ -428,7 +448,11 @@ def _run(base: str, texts: list[str], read: _Words, needed: Needed | None) -> fr
         return None
     if rest and (rest[0] == "-" or "://" in rest[0]):
         return None  # its input is its program, or what is fetched
-    if rest and rest[0].rpartition("/")[2] in _CALLING and _calls(rest[1:], needed):
+    name = _SCRIPT_END.sub("", rest[0].rpartition("/")[2]) if rest else ""
+    if _is_tool(name):  # which lies in the folder, or is found as a command is
+        inner = understood(name, rest[1:], needed, depth + 1)
+        return None if inner is None else frozenset(read.at + 1 + each for each in inner)
+    if name in _CALLING and _calls(rest[1:], needed):
         return None
     return _read(_PROJECT, texts, read.at).texts()
 
@@ -442,8 +466,7 @@ def _module(name: str, rest: list[str], at: int, needed: Needed | None) -> froze
         return None
     if name == "compileall" and any(re.match(r"-[a-z]*i", each) for each in rest):
         return None  # a list of names
-    marks = known().get(command, _NOTHING).marks
-    if command in groups() or ("~" in marks and "*" not in marks):
+    if _is_tool(command):
         inner = understood(command, rest, needed, 1)
         return None if inner is None else frozenset(at + each for each in inner)
     if name not in _OF_PYTHON:
