@@ -25,6 +25,7 @@ from google.protobuf.message import DecodeError, Message
 from goex.paths import Paths, UnsafePlace, check_socket
 from goex.rpc import goex_pb2 as pb
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput, Unavailable, Unsupported
+from policies.regular_file import open_regular
 
 PROBLEM_KEY = "goex-problem-bin"
 _MAX_MESSAGE = 64 * 2**20
@@ -343,9 +344,8 @@ def start_daemon(paths: Paths, *, progress: Progress | None = None, seconds: flo
     paths.create()
     if progress is not None:
         progress("Starting the daemon.")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        log = os.open(paths.log_file, flags, 0o600)
+        log = open_regular(paths.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
         raise Unavailable(
             f"The log {paths.log_file} can't be opened: {error.strerror}.", next_step="See: goex doctor"
@@ -392,7 +392,7 @@ def start_daemon(paths: Paths, *, progress: Progress | None = None, seconds: flo
 def log_tail(path: Path, begin: int = 0, most: int = 2000) -> str:
     """The last lines of the log after byte `begin`, at most `most` bytes of them. "" when it can't be read."""
     try:
-        with path.open("rb") as log:
+        with os.fdopen(open_regular(path), "rb") as log:
             end = log.seek(0, os.SEEK_END)
             log.seek(max(begin, end - most))
             data = log.read(most)

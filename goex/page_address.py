@@ -13,6 +13,8 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from policies.regular_file import open_regular
+
 KEY_BYTES = 32  # before the origin
 HOST = "goex.localhost"  # browsers take any name below localhost for this machine, and ask nobody
 OLD_HOST = "localhost"  # where every page was at first, for passkeys from then
@@ -34,7 +36,7 @@ def passkey_host(origin: str) -> str:
 def page_origin(key_file: Path) -> str:
     """Return the origin of the page that runs; "" when none does, whoever may listen there."""
     try:
-        handle = os.open(key_file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = open_regular(key_file)
     except OSError:
         return ""
     try:

@@ -102,6 +102,16 @@ class Paths:
         return self.state_dir / "journal.head"
 
     @property
+    def state_id(self) -> Path:
+        """Holds the random id that this state folder's containers are labelled with."""
+        return self.state_dir / "id"
+
+    @property
+    def stays_sealed(self) -> Path:
+        """There while the vault stays sealed until the person opens it; says why."""
+        return self.state_dir / "sealed"
+
+    @property
     def web_key(self) -> Path:
         """Where the page that runs keeps the key of its links."""
         return self.run_dir / "web.key"
@@ -143,7 +153,8 @@ class Paths:
         """The files that must be private where they are there. The vault and the catalog themselves are looked at when
         they are opened."""
         beside = (*_with_logs(self.vault_db)[1:], *_with_logs(self.catalog)[1:])
-        return (*_with_logs(self.state_db), *beside, self.journal_head, self.log_file, self.lock_file)
+        marks = (self.state_id, self.stays_sealed, self.web_key)
+        return (*_with_logs(self.state_db), *beside, self.journal_head, self.log_file, self.lock_file, *marks)
 
     def create(self) -> None:
         """Make every folder that is missing, and check all of them and the files in them.

@@ -54,7 +54,7 @@ class CredentialFile:
     @classmethod
     def of(cls, data: bytes, name: str = "", variable: str = "") -> CredentialFile:
         """A file's content, checked. Raises InvalidInput, Unsupported: neither quotes the file."""
-        found = _decoded(data)
+        found = decoded(data)
         made = cls(text=Secret(found), name=name, variable=variable)
         kind = made.kind
         if kind != "text":
@@ -231,15 +231,22 @@ def token_of(secret: Secret) -> Secret:
     return made.secret()
 
 
-def _decoded(data: bytes) -> str:
+def decoded(data: bytes) -> str:
+    """A file's content as text. Raises InvalidInput, which doesn't quote it."""
+    if len(data) > LONGEST:
+        raise InvalidInput(f"The credential file is longer than {LONGEST} bytes.", next_step="Name the right file.")
     text: str | None = None
-    if len(data) <= LONGEST:
-        with contextlib.suppress(UnicodeDecodeError):  # which holds the data
-            text = data.decode("utf-8")
+    with contextlib.suppress(UnicodeDecodeError):  # which holds the data
+        text = data.decode("utf-8")
     if text is None or "\0" in text:
         raise InvalidInput(
-            f"The credential file isn't text in UTF-8 of at most {LONGEST} bytes.",
-            next_step="Give the file as the provider made it.",
+            "The credential file isn't text in UTF-8.",
+            next_step="Save a text in another encoding as UTF-8. A binary file, like a PKCS#12, can't be lent.",
+        )
+    if text.startswith("\ufeff") and not _MARK.search(text):
+        raise InvalidInput(
+            "The credential file begins with a byte order mark, which isn't part of a credential.",
+            next_step="Save it as UTF-8 without one.",
         )
     return text
 

@@ -16,16 +16,14 @@ from typing import Any
 
 from vault.hardening import harden_process
 
-SECURE = frozenset(
-    {
-        "keyring.backends.SecretService.Keyring",
-        "keyring.backends.libsecret.Keyring",
-        "keyring.backends.kwallet.DBusKeyring",
-        "keyring.backends.kwallet.DBusKeyringKWallet4",
-        "keyring.backends.macOS.Keyring",
-        "keyring.backends.Windows.WinVaultKeyring",
-    }
-)
+SECURE = {  # with what each is called
+    "keyring.backends.SecretService.Keyring": "Secret Service",
+    "keyring.backends.libsecret.Keyring": "Secret Service (by libsecret)",
+    "keyring.backends.kwallet.DBusKeyring": "KWallet",
+    "keyring.backends.kwallet.DBusKeyringKWallet4": "KWallet 4",
+    "keyring.backends.macOS.Keyring": "Keychain",
+    "keyring.backends.Windows.WinVaultKeyring": "Windows Credential Locker",
+}
 _CHAIN = "keyring.backends.chainer.ChainerBackend"
 _FAIL = "keyring.backends.fail.Keyring"
 _NULL = "keyring.backends.null.Keyring"
@@ -91,6 +89,9 @@ def serve(request: dict[str, str], backend: Any) -> None:
             else:
                 backend.delete_password(*where)
                 say("ok")
+        case "look":
+            backend.get_password(*where)
+            say("ok", backend=SECURE[name_of(backend)])
         case verb:
             say("failed", detail=f"no such verb {verb}")
 

@@ -60,6 +60,12 @@ def delete(service: str, user: str, *, timeout: float) -> None:
         _ask({"verb": "delete", "service": service, "user": user}, timeout)
 
 
+def look(service: str, user: str, *, timeout: float) -> str:
+    """What the keyring that would be used is called; it was asked for an entry. Raises KeyringError."""
+    found = _ask({"verb": "look", "service": service, "user": user}, timeout)
+    return shorten(escape(str(found.get("backend", "?"))), 100)[0]
+
+
 def _ask(request: dict[str, str], timeout: float) -> dict[str, Any]:
     try:
         child = subprocess.Popen(

@@ -335,12 +335,9 @@ def _password(address: Address, inside: str, file: Path | None, none: bool) -> b
 
 
 def _read(file: Path) -> bytes:
-    try:
-        with file.open("rb") as opened:
-            data = opened.read(8193)
-    except OSError as error:
-        raise InvalidInput(f"{file} can't be read: {error.strerror}.", next_step="Name another file.") from error
-    data = data.removesuffix(b"\n").removesuffix(b"\r")
+    from goex.cli.input_text import read_file
+
+    data = read_file(file, 8193).removesuffix(b"\n").removesuffix(b"\r")
     if not data or len(data) > 8192:
         raise InvalidInput(f"{file} is empty, or longer than a password.", next_step="Name the right file.")
     return data

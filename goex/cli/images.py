@@ -14,8 +14,6 @@ from policies.errors import GoexError, InvalidInput
 
 app = App(help="What actions run in.")
 
-_MOST = 1_000_000  # bytes of a requirements file
-
 
 @app.command("build")
 def build(
@@ -130,9 +128,6 @@ def remove(
 
 
 def _read(file: Path) -> str:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(_MOST).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it isn't UTF-8"
-        raise InvalidInput(f"{file} can't be read: {why}.", next_step="Name a requirements file.") from error
+    from goex.cli.input_text import read_text
+
+    return read_text(file, "The requirements file")

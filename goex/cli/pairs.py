@@ -219,13 +219,12 @@ def _lines(reply: pb.ShowPairReply) -> Iterator[Line]:
 
 
 def _text(file: Path) -> str:
+    from goex.cli.input_text import read_file
+
+    data = read_file(file, MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise InvalidInput(f"{shown(str(file))} is larger than {MAX_FILE} bytes.")
     try:
-        data = file.read_bytes()
-        if len(data) > MAX_FILE:
-            raise InvalidInput(f"{shown(str(file))} is larger than {MAX_FILE} bytes.")
         return data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"{shown(str(file))} can't be read: {getattr(error, 'strerror', None) or error}.",
-            next_step="Name a TOML file.",
-        ) from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{shown(str(file))} can't be read: {error}.", next_step="Name a TOML file.") from error

@@ -159,6 +159,7 @@ def put(
     if (file_name or variable) and file is None:
         raise InvalidInput("--file-name and --variable are for a credential that is a file.", next_step="Add --file F.")
     _check_connectable(service)
+    content = _file(file) if file is not None else b""
     with connect(out) as client:
         label = f"{service}/{account}"
         if not base_url and not replace and file is None:
@@ -166,7 +167,7 @@ def put(
         require_open(client, out)
         say_where(out, "The credential", check_first(client, "Person/VaultPut", request, pb.AccountView))
         if file is not None:
-            request.secret = _file(file)
+            request.secret = content
         else:
             request.secret = read_secret(f"Credential for {shown(label)}: ", what="The credential").reveal()
         reply = call_with_presence(client, "Person/VaultPut", request, pb.AccountView)
@@ -247,15 +248,14 @@ def _check_connectable(service: str) -> None:
 
 
 def _file(path: Path) -> bytes:
-    from goex.cli.secretinput import MAX_SECRET
+    """The file's content. Raises InvalidInput for what the daemon wouldn't take, before anything is asked."""
+    from goex.cli.input_text import read_file
+    from vault.credential_file import LONGEST, decoded
 
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_SECRET + 1)
-    except OSError as error:
-        raise InvalidInput(f"{path} can't be read: {error.strerror}.", next_step="Name another file.") from error
-    if not data or len(data) > MAX_SECRET:
-        raise InvalidInput(f"{path} is empty, or longer than {MAX_SECRET} bytes.", next_step="Name the right file.")
+    data = read_file(path, LONGEST + 1)
+    if not data:
+        raise InvalidInput(f"{path} is empty.", next_step="Name the right file.")
+    decoded(data)
     return data
 
 

@@ -51,7 +51,7 @@ def chosen_key(out: Output, keyring: bool, passphrase: bool) -> Literal["keyring
     if not found.ok:
         out.progress(f"No keyring that can be used, so a passphrase keys the vault. {found.says}")
         return "passphrase"
-    out.progress(_OPEN_TO_ALL)
+    _say_kept(out, found.says)
     return "keyring"
 
 
@@ -64,4 +64,10 @@ def require_keyring(out: Output) -> None:
     found = keyring()
     if not found.ok:
         raise Unavailable(found.says, next_step=found.mend)
+    _say_kept(out, found.says)
+
+
+def _say_kept(out: Output, keyring: str) -> None:
+    """In which keyring the key is kept, and who may have it there."""
+    out.progress(shown(f"The system's keyring keeps the vault's key: {keyring}."))
     out.progress(_OPEN_TO_ALL)

@@ -16,6 +16,7 @@ from goex.config import Config, load
 from goex.daemon.logs import log_to_stderr
 from goex.paths import Paths
 from policies.errors import GoexError, Unavailable
+from policies.regular_file import open_regular
 from vault.hardening import harden_process, keep_one_heap
 
 log = logging.getLogger("goex.daemon")
@@ -31,8 +32,11 @@ class AlreadyRunning(Unavailable):
 
 
 def lock(path: Path) -> int:
-    """Hold the daemon's lock for as long as this process lives. Raises AlreadyRunning."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """Hold the daemon's lock for as long as this process lives. Raises AlreadyRunning, and Unavailable for no file."""
+    try:
+        handle = open_regular(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise Unavailable(f"{path} can't be opened: {error.strerror}.", next_step="Move it away.") from error
     until = time.monotonic() + LINGERING_SECONDS
     while True:
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from goex.paths import Paths
-from policies.errors import GoexError
+from policies.errors import GoexError, Unavailable
+from policies.regular_file import read_regular
 from runtimes.sandbox.contract import Profile
 from runtimes.sandbox.docker import DockerSandbox
 
@@ -39,12 +41,16 @@ def batch_scheduled() -> Iterator[None]:
 
 
 def state_id(paths: Paths) -> str:
-    """What this state folder's containers are labelled with: random, made once."""
-    file = paths.state_dir / "id"
+    """What this state folder's containers are labelled with: random, made once. Raises Unavailable."""
+    file = paths.state_id
     try:
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        return file.read_text().strip()
-    with os.fdopen(handle, "w") as opened:
-        opened.write(secrets.token_hex(8))
-    return file.read_text().strip()
+        pass
+    else:
+        with os.fdopen(handle, "w") as opened:
+            opened.write(secrets.token_hex(8))
+    found = read_regular(file).decode("ascii", "replace").strip()
+    if not re.fullmatch(r"[0-9a-f]{16}", found):  # as after a full disk
+        raise Unavailable(f"{file} is damaged.", next_step="Move it away; a new one is made.")
+    return found

@@ -21,6 +21,7 @@ from goex.daemon.rollback import noted
 from policies.accounts import Account
 from policies.errors import Denied, GoexError, InvalidInput
 from policies.jsonvalue import JsonObject
+from policies.regular_file import open_regular, read_regular
 from vault.backup import Kept
 from vault.errors import VaultAbsent, VaultSealed, one_passphrase_twice
 from vault.keys import KeyedBy, KeyringProtector, PassphraseProtector, Protector, Wrapping
@@ -124,11 +125,11 @@ class VaultState:
     def stays_sealed(self) -> str:
         """Why the vault isn't opened by itself at the daemon's start; "" when it may be."""
         try:
-            return self._mark.read_text(encoding="utf-8", errors="replace")[:100] or "it was sealed"
+            return read_regular(self._mark, 400).decode("utf-8", "replace")[:100] or "it was sealed"
         except FileNotFoundError:
             return ""
-        except OSError:
-            return "it was sealed"
+        except OSError as error:
+            return f"{self._mark} can't be read: {error.strerror}"
 
     async def unlock(self, passphrase: Secret, present: Callable[[], Awaitable[str]] | None = None) -> None:
         """Unseal. With `present`, which proves that the person is there and returns who that is, a log that isn't the
@@ -206,13 +207,11 @@ class VaultState:
         """Forget the keys. Idempotent. With a reason it stays sealed until the person opens it, over restarts too."""
         if why:
             try:
-                handle = os.open(
-                    self._mark, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-                )
+                handle = open_regular(self._mark, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 with os.fdopen(handle, "w") as file:
                     file.write(why)
             except OSError as error:
-                log.warning("a restarted daemon may open the vault again: %s", error.strerror)
+                log.warning("a restarted daemon may open the vault again: %s: %s", self._mark, error.strerror)
         if self._vault is not None:
             self._vault.seal()
 

@@ -41,6 +41,7 @@ from goex.journal.walk import GENESIS, Walk, sealed
 from policies.display_text import counted
 from policies.errors import GoexError, Unavailable
 from policies.jsonvalue import JsonObject, canonical
+from policies.regular_file import open_regular
 
 log = logging.getLogger("goex.journal")
 
@@ -458,7 +459,7 @@ class Journal:
         # Of the database itself no descriptor may be closed here: this process's locks on it would go with it.
         log_ahead = self._path.with_name(f"{self._path.name}-wal")
         try:
-            handle = os.open(log_ahead, os.O_RDONLY | os.O_CLOEXEC)
+            handle = open_regular(log_ahead)
             try:
                 os.fsync(handle)
             finally:

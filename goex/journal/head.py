@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.errors import Unavailable
+from policies.regular_file import open_regular, read_regular
 
 _BODY = struct.Struct(">8sQQ32sQ32s")  # magic, sequence, rows and hash before, rows and hash after
 _MAGIC = b"goexhd1\0"
@@ -52,7 +53,7 @@ class Head:
         body = _BODY.pack(_MAGIC, self._sequence, mark.count, mark.hash, mark.count, mark.hash)
         slot = body + hmac.digest(key, body, hashlib.sha256)
         try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            handle = open_regular(self._path, os.O_RDWR | os.O_CREAT)
             try:
                 os.pwrite(handle, slot.ljust(SLOT_BYTES, b"\0"), (self._sequence % 2) * SLOT_BYTES)
                 if sync:
@@ -68,9 +69,14 @@ class Head:
     def read(self, key: bytes) -> Span | None:
         """The newest slot whose MAC is right, or None when there is none."""
         try:
-            data = self._path.read_bytes()
+            data = read_regular(self._path, 2 * SLOT_BYTES)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise Unavailable(
+                f"The journal's head can't be read: {error.strerror}.",
+                next_step=f"Move {self._path} away and put the file back itself, from the newest copy of the folder.",
+            ) from error
         found: dict[int, Span] = {}
         for start in (0, SLOT_BYTES):
             body = data[start : start + _BODY.size]

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from goex.page_address import KEY_BYTES, page_origin
 from policies.errors import Unavailable
+from policies.regular_file import open_regular, read_regular
 
 LINK_SECONDS = 60
 SESSION_SECONDS = 12 * 3600
@@ -38,7 +39,12 @@ class KeyFile:
 
     def take(self, origin: str) -> bytes:
         """Write a new key and hold the file until the process ends. Raises Unavailable when another page holds it."""
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            handle = open_regular(self._path, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise Unavailable(
+                f"{self._path} can't be opened: {error.strerror}.", next_step="Move it away, then: goex web"
+            ) from error
         for left in range(9, -1, -1):  # whoever looks where the page is holds it for a moment
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -58,7 +64,7 @@ class KeyFile:
         """Return the key and the origin of the page that runs; None when none does, whoever may listen there."""
         if not (origin := page_origin(self._path)):
             return None
-        key = self._path.read_bytes()[:KEY_BYTES]
+        key = read_regular(self._path, KEY_BYTES)
         return (key, origin) if len(key) == KEY_BYTES else None
 
 

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from policies.errors import Unavailable
+from policies.regular_file import not_regular_beside
 
 APPLICATION = 0x476F4578  # "GoEx", in the file's header
 FORMAT = 1
@@ -204,9 +205,10 @@ def check_file(path: Path) -> None:
         raise
     except OSError as error:
         raise StoreUnreadable(f"The catalog {path} can't be looked at: {error.strerror}.") from error
-    if not stat.S_ISREG(found.st_mode):
+    other = not_regular_beside(path) if stat.S_ISREG(found.st_mode) else path
+    if other is not None:
         raise StoreUnreadable(
-            f"The catalog {path} isn't a regular file.", next_step=f"Move it away: mv {path} {path}.old"
+            f"The catalog {other} isn't a regular file.", next_step=f"Move it away: mv {other} {other}.old"
         )
     if found.st_uid != os.geteuid():
         raise StoreUnreadable(

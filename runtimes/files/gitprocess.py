@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from policies.errors import Unavailable
+from policies.regular_file import read_regular
 from runtimes.files.workers import translated
 
 _SETTINGS = (
@@ -92,8 +93,8 @@ class Git:
     def check(self) -> None:
         """Raise Unavailable where the repository isn't configured as it was made, or lies elsewhere."""
         try:
-            with (self.path / "config").open(encoding="ascii", errors="replace") as file:
-                plain = _CONFIG.fullmatch(file.read(_LONGEST_CONFIG)) and not file.read(1)
+            config = read_regular(self.path / "config", _LONGEST_CONFIG + 1).decode("ascii", "replace")
+            plain = len(config) <= _LONGEST_CONFIG and _CONFIG.fullmatch(config)
             with os.scandir(self.path) as found:
                 linked = any(entry.is_symlink() for entry in found)
         except OSError:

@@ -20,6 +20,7 @@ from queue import Queue
 from threading import Thread
 
 from policies.errors import Unavailable
+from policies.regular_file import open_regular
 from runtimes.files.content_ids import CHUNK, LARGE
 
 # linux/fs.h: make a file share another one's blocks.
@@ -197,7 +198,7 @@ class Large:
 
     def _open(self, oid: str) -> int:
         try:
-            return os.open(self.path(oid), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            return open_regular(self.path(oid))
         except FileNotFoundError as error:
             raise Unavailable(f"The snapshot lacks the content {oid[:17]}….") from error
 

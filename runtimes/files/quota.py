@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.errors import Unavailable
+from policies.regular_file import read_regular
 from runtimes.files import plan_text
 from runtimes.files.large import fsync, replace_file
 from runtimes.files.location import is_absolute
@@ -86,7 +87,7 @@ class Quota:
         found = []
         for path in self.snapshots.glob(f"*.git/{_MARKS}/*"):
             try:
-                action, _, folder = path.read_text("utf-8").partition("\n")
+                action, _, folder = read_regular(path).decode("utf-8").partition("\n")
                 since = path.stat().st_mtime_ns
             except (OSError, ValueError):  # of a damaged repository: what isn't known to be undone stays
                 continue

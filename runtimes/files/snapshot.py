@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import IO
 
 from policies.errors import GoexError, Unavailable
+from policies.regular_file import read_regular
 from runtimes.files import manifest as manifests
 from runtimes.files.collect import collect, reclaimable, tidy
 from runtimes.files.content_ids import CHUNK, LARGE, hash_file, hasher, named, object_id
@@ -65,7 +66,7 @@ class Repository(Git):
     def large(self) -> int:
         """From how many bytes on a content is large, in this repository."""
         try:
-            return int((self.path / "large").read_text("ascii"))
+            return int(read_regular(self.path / "large"))
         except (OSError, ValueError):
             return self._large
 
@@ -204,7 +205,7 @@ class Repository(Git):
                 for blob in blobs:
                     pipe.write(b"blob\ndata %d\n%b\n" % (len(blob), blob))
                 pipe.write("".join((*lines, "\ndone\n")).encode("ascii"))
-            commit = (self.path / self._ref(label)).read_text("ascii").strip()
+            commit = read_regular(self.path / self._ref(label)).decode("ascii").strip()
         self._cache.put(oid, manifest, depth)
         if latest:
             replace_file(self.path / "latest", f"{oid} {commit}".encode("ascii"))
@@ -372,7 +373,7 @@ class Repository(Git):
     def _latest(self) -> tuple[str, str] | None:
         """The manifest that was kept last, and its commit."""
         with suppress(OSError, ValueError):
-            oid, commit = (self.path / "latest").read_text("ascii").split()
+            oid, commit = read_regular(self.path / "latest").decode("ascii").split()
             return oid, commit
         return None
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from policies.display_text import escape
 from policies.errors import Conflict, InvalidInput, Unavailable
+from policies.regular_file import read_regular
 from runtimes.sandbox import libraries, node_modules
 
 BELOW = "code"  # the image that a profile adds to
@@ -33,13 +34,19 @@ def names(own: Path | None) -> tuple[str, ...]:
 
 
 def content(own: Path | None, name: str) -> dict[str, bytes] | None:
-    """What the profile puts over `code`'s files; None when there is no such profile."""
+    """What the profile puts over `code`'s files; None when there is no such profile. Raises Unavailable."""
     if own is None or not _NAME.match(name) or not (own / name / REQUIREMENTS).exists():
         return None
     files = [PACKAGES, REQUIREMENTS, WANTED]
     if (own / name / node_modules.LOCK).exists():
         files.append(node_modules.LOCK)
-    return {file: (own / name / file).read_bytes() for file in files}
+    try:
+        return {file: read_regular(own / name / file) for file in files}
+    except OSError as error:
+        raise Unavailable(
+            f"The profile {name} can't be read: {escape(str(error.filename))}: {error.strerror}.",
+            next_step=f"Remove it, then add it anew: goex images remove {name}",
+        ) from error
 
 
 def check_packages(packages: Iterable[str]) -> None:

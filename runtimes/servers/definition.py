@@ -19,6 +19,7 @@ from typing import Any
 
 from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.jsonvalue import JsonObject, canonical, parse
+from policies.regular_file import read_regular
 
 PROVIDER = "mcp"
 HOST = ".mcp.invalid"  # no name below it is ever looked up (RFC 2606)
@@ -124,7 +125,8 @@ class Servers:
 
     def files(self, name: str) -> dict[str, bytes]:
         """What is written down of a server, by file."""
-        return {file.name: file.read_bytes() for file in (self.place / name).glob("*") if file.is_file()}
+        found = (file for file in (self.place / name).glob("*") if file.is_file() and not file.is_symlink())
+        return {file.name: read_regular(file) for file in found}
 
     def put_back(self, name: str, files: Mapping[str, bytes]) -> None:
         """Make these (`files`) what is written down of a server. What can't be written or unlinked stays as it is."""
@@ -158,8 +160,7 @@ class Servers:
     def _read(self, name: str, file: str) -> bytes:
         if not NAME.fullmatch(name):
             raise InvalidInput("This can't be a server's name.")
-        with (self.place / name / file).open("rb") as opened:
-            return opened.read(_MOST + 1)
+        return read_regular(self.place / name / file, _MOST + 1)
 
     def _write(self, name: str, file: str, data: bytes) -> None:
         try:

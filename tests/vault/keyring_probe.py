@@ -10,6 +10,7 @@ from pathlib import Path
 
 from policies.accounts import Account, Origin
 from policies.errors import GoexError
+from vault import keyring_client
 from vault.errors import KeyringKeyMissing, WrongKey
 from vault.keys import Cost, KeyringProtector, PassphraseProtector
 from vault.secret import Secret
@@ -87,6 +88,8 @@ def main() -> None:
                 whole(protector)
             case "establish":
                 protector.establish()
+            case "look":
+                found["name"] = keyring_client.look("goex", "doctor", timeout=timeout)
             case "missing":
                 protector.recall({"entry": "00" * 16})
     except GoexError as error:

@@ -87,6 +87,17 @@ def test_a_vault_keyed_by_a_real_keyring(home: dict[str, str]) -> None:
 
 
 @needs_gnome
+def test_which_keyring_is_used_is_told(home: dict[str, str]) -> None:
+    assert probe(home, "look", session=UNLOCKED)["name"] == "Secret Service"
+    assert probe(home, "look", session=LOCKED)["error"] == "KeyringLocked"
+
+
+def test_a_keyring_that_isnt_used_isnt_looked_into(home: dict[str, str]) -> None:
+    null = {"PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring"}
+    assert probe({**home, **null}, "look")["error"] == "KeyringPlaintext"
+
+
+@needs_gnome
 def test_a_key_that_isnt_there(home: dict[str, str]) -> None:
     found = probe(home, "missing", session=UNLOCKED)
     assert (found["error"], found["exit"]) == ("KeyringKeyMissing", "SEALED")

@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from policies.errors import InvalidInput, Unavailable
+from policies.regular_file import read_regular
 from vault.aead import Unopened, seal, unseal
 from vault.errors import VaultUnwritable
 from vault.oauth.token_set import TokenSet
@@ -53,9 +54,7 @@ def take(vault: Path, family: str, key: Secret) -> TokenSet | None:
     if not key:
         return None
     try:
-        handle = os.open(_place(vault, family), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb") as file:
-            data = file.read(_LIMIT)
+        data = read_regular(_place(vault, family), _LIMIT)
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ELOOP):  # a link isn't what was put
             return None

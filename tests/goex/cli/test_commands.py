@@ -7,7 +7,7 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from goex.rpc import goex_pb2 as pb
 from policies.errors import ExitStatus
 from tests.goex.cli.conftest import GOEX, Goex, Inside
 from tests.goex.cli.fake import PASSPHRASE, Fake, finished, mapped, problem, state, view
+from tests.support.command import run
 from tests.support.person import QUESTION
 from tests.support.terminal import Terminal
 
@@ -198,13 +199,71 @@ def test_every_command_has_json_and_none_can_approve() -> None:
 def test_a_piped_secret_arrives_whole(inside: Inside, fake: Fake, tmp_path: Path) -> None:
     inside("vault", "put", "slack", stdin=b"xoxb-1\n")
     inside("vault", "put", "slack", stdin=b" two\nlines \r\n")
-    (tmp_path / "key").write_bytes(b"\x00binary\n")
+    text = "[default]\r\ntoken = [[secret:ä b]]\r\n\n".encode("utf-8-sig")
+    (tmp_path / "key").write_bytes(text)
     inside("vault", "put", "slack", "--file", "key")
     assert [(one.secret, one.format) for one in fake.requests] == [
         (b"xoxb-1", "string"),
         (b" two\nlines ", "string"),
-        (b"\x00binary\n", "file"),
+        (text, "file"),
     ]
+
+
+def test_a_credential_file_comes_from_a_pipe_too(env: dict[str, str], fake: Fake, tmp_path: Path) -> None:
+    command = "printf 'from a pipe' | " + " ".join(f"'{word}'" for word in GOEX) + " vault put slack --file /dev/stdin"
+    done = run(["/bin/sh", "-c", command], env=env, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert fake.requests[0].secret == b"from a pipe"
+
+
+BAD_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a PKCS#12": (lambda file: file.write_bytes(b"0\x82\x0a\x01\x02\x01\x03\x30\xff"), "isn't text in UTF-8"),
+    "a NUL byte": (lambda file: file.write_bytes(b"token\0\n"), "isn't text in UTF-8"),
+    "UTF-16": (lambda file: file.write_bytes("token".encode("utf-16")), "isn't text in UTF-8"),
+    "a byte order mark": (lambda file: file.write_bytes(b"\xef\xbb\xbftoken\r\n"), "byte order mark"),
+    "nothing": (lambda file: file.touch(), "is empty"),
+    "100001 bytes": (lambda file: file.write_bytes(b"x" * 100_001), "longer than 100000 bytes"),
+    "a huge file": (lambda file: (file.touch(), os.truncate(file, 1 << 40)), "longer than"),
+    "a pipe": (os.mkfifo, "is a pipe, and nothing was written to it"),
+    "a socket": (lambda file: os.mknod(file, stat.S_IFSOCK | 0o600), "can't be read"),
+    "a folder": (lambda file: file.mkdir(), "can't be read: Is a directory"),
+    "a device": (lambda file: file.symlink_to("/dev/zero"), "isn't a file"),
+    "a link to nothing": (lambda file: file.symlink_to("nothing"), "can't be read: No such file"),
+}
+
+
+@pytest.mark.timeout(300)  # which only a hang reaches
+@pytest.mark.parametrize("what", BAD_FILES)
+def test_a_file_that_is_no_credential_is_refused_before_anything_is_asked(
+    inside: Inside, fake: Fake, tmp_path: Path, what: str
+) -> None:
+    """Even of a sealed vault, whose passphrase would be asked for."""
+    fake.status.vault = "sealed"
+    make, says = BAD_FILES[what]
+    make(tmp_path / "credential")
+    ran = inside("vault", "put", "slack", "--file", "credential")
+    assert (ran.code, fake.requests) == (2, [])
+    assert says in " ".join(ran.err.split()) and "sealed" not in ran.err
+    assert len(ran.err.splitlines()) >= 2, "it says what to do"
+
+
+@pytest.mark.timeout(300)  # which only a hang reaches
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("vault", "put", "slack", "--ca", "pipe"),
+        ("db", "add", "till", "postgresql://me@db.example/till", "--password-file", "pipe"),
+        ("images", "add", "mine", "--requirements", "pipe"),
+        ("undo-pairs", "add", "pipe"),
+        ("exec", "--proposal", "pipe"),
+    ],
+)
+def test_no_other_file_that_is_named_keeps_a_command_waiting(
+    inside: Inside, fake: Fake, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ran = inside(*command)
+    assert ran.code == 2 and "pipe is a pipe, and nothing was written to it" in " ".join(ran.err.split())
 
 
 def test_everything_about_an_account_arrives(inside: Inside, fake: Fake, tmp_path: Path) -> None:
@@ -243,9 +302,29 @@ def test_the_keyring_is_never_chosen_when_it_cant_keep_secrets(inside: Inside, f
 def test_who_may_have_a_keyrings_key_is_said(
     named: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor, "keyring", lambda: doctor.Check(name="keyring", ok=True, says=""))
+    monkeypatch.setattr(doctor, "keyring", lambda: doctor.Check(name="keyring", ok=True, says="KWallet answers"))
     assert chosen_key(Output(False), named, False) == "keyring"
-    assert "any program of your user" in " ".join(capsys.readouterr().err.split())
+    said = " ".join(capsys.readouterr().err.split())
+    assert "any program of your user" in said and "keeps the vault's key: KWallet answers." in said
+
+
+@pytest.mark.parametrize(
+    ("backend", "says"),
+    [
+        ("keyring.backends.null.Keyring", "would keep the key in a plain file, or nowhere"),
+        ("keyring.backends.fail.Keyring", "There is no keyring service here"),
+        ("no.such.Keyring", "There is no keyring service here"),
+    ],
+)
+def test_a_keyring_that_cant_keep_a_key_is_refused_before_anything_is_typed(
+    inside: Inside, fake: Fake, backend: str, says: str
+) -> None:
+    fake.status.vault = "absent"
+    inside.env["PYTHON_KEYRING_BACKEND"] = backend
+    ran = inside("vault", "init", "--keyring", stdin=b"an approval passphrase\n")
+    assert (ran.code, fake.requests) == (ExitStatus.UNAVAILABLE, [])
+    said = " ".join(ran.err.split())
+    assert says in said and "goex vault init --passphrase" in said
 
 
 def test_a_vault_that_is_there_is_named_before_anything_is_typed(env: dict[str, str], fake: Fake) -> None:
