@@ -22,7 +22,7 @@ from policies.actions import Ended, Files, Plan
 from policies.display_text import counted, escape, shorten
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
 from runtimes.base import Context, DryKind, DryLine, DryRun
-from runtimes.files import plan_text, plans, previews, rights, workcopy
+from runtimes.files import plan_text, plans, previews, workcopy
 from runtimes.files.difference import Difference
 from runtimes.files.handles import opened_path, remove_path
 from runtimes.files.original import Original
@@ -185,7 +185,7 @@ class Dry:
             lines=(
                 *_said(datetime.now(UTC)),
                 *unkept,
-                *(DryLine("warning", line) for line in (*rights.told(before.entries, after.entries), *refused)),
+                *(DryLine("warning", line) for line in (*plans.beware(before, after)[0], *refused)),
                 *(lines or [DryLine("note", "Nothing in the folder would change.")]),
                 *printed(result),
             ),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from policies.display_text import escape
+
+_NAMED = 3
 
 
 def shown(path: bytes) -> str:
@@ -12,3 +16,10 @@ def shown(path: bytes) -> str:
     spellings are, is marked where a question is made (`plans.told`).
     """
     return escape(path.decode("utf-8", "surrogateescape")) or "."
+
+
+def named(paths: Iterable[bytes]) -> str:
+    """The first of these paths, and how many more there are."""
+    found = [shown(path) for path in paths]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return ", ".join(found[:_NAMED]) + more

@@ -14,7 +14,7 @@ from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject
 from policies.services import Risk
 from policies.typed_json import to_json
-from runtimes.files import plan_text, rights, workcopy
+from runtimes.files import automatic, plan_text, rights, workcopy
 from runtimes.files.folder import Folder
 from runtimes.files.manifest import equal
 from runtimes.files.tree import Bounds, Manifest
@@ -27,7 +27,8 @@ MAX_PROGRAM = 200_000  # bytes
 _NOBODY = 65534
 _PATHS_SHOWN = 8
 
-GRANTED = " It granted rights to others."
+_GRANTED = " It granted rights to others."
+_RUNS = " It changed what git or another tool may run by itself."
 _ONLY_READS = "It only reads: there is nothing to take back."
 _NOT_RESTORED = (
     "Not restored: inode numbers, access, change and birth times, chattr flags, where a file has holes, hard links "
@@ -230,19 +231,26 @@ def commit_plan(revert: Revert, plan: Plan) -> Plan:
 
 
 def told(before: Manifest, after: Manifest) -> list[str]:
-    """What brings a folder from one state into the other, in lines for the person: the rights that others get by it
-    first."""
-    lines = [*rights.told(before.entries, after.entries), *plan_text.changes(before.entries, after.entries)]
+    """What brings a folder from one state into the other, in lines for the person: what to beware of first."""
+    lines = [*beware(before, after)[0], *plan_text.changes(before.entries, after.entries)]
     return [escape_name(line) for line in lines]
+
+
+def beware(before: Manifest, after: Manifest) -> tuple[list[str], str]:
+    """The rights that others get by a change, and what tools run by themselves after it: in lines, and in sentences
+    for a summary."""
+    granted = rights.told(before.entries, after.entries)
+    run = automatic.told(before.entries, after.entries)
+    return [*granted, *run], f"{_GRANTED if granted else ''}{_RUNS if run else ''}"
 
 
 def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence[str]) -> Outcome:
     """What a program's end and the two states make."""
     lines = plan_text.changes(before.entries, after.entries)
-    granted = rights.told(before.entries, after.entries)
-    shown, cut = plan_text.capped([*granted, *remarks, *lines])
+    first, said = beware(before, after)
+    shown, cut = plan_text.capped([*first, *remarks, *lines])
     return replace(
-        _ended(result, f"{ending(result)}: {plan_text.tally(lines)}.{GRANTED if granted else ''}"),
+        _ended(result, f"{ending(result)}: {plan_text.tally(lines)}.{said}"),
         changes=shown,
         changes_cut=cut,
         touched=not equal(before, after),

@@ -15,6 +15,7 @@ from pathlib import Path
 from policies.actions import Files
 from policies.errors import Conflict, GoexError, Unavailable
 from policies.jsonvalue import canonical, parse
+from policies.regular_file import read_regular
 from runtimes.files.large import replace_file
 from runtimes.files.location import is_absolute
 from runtimes.files.snapshot import Repository, plain
@@ -54,7 +55,7 @@ def find(repository: Repository, id: str, action: Files, program: str) -> Previe
     """The preview of that id. Raises Unavailable when it isn't kept any more, Conflict when another program made it."""
     path = repository.path / _FOLDER / plain(id)
     try:
-        noted = parse(path.read_bytes(), what="The preview")
+        noted = parse(read_regular(path), what="The preview")
     except OSError as error:
         raise _gone(id) from error
     told = noted if isinstance(noted, dict) else {}
@@ -76,7 +77,7 @@ def overdue(snapshots: Path) -> set[str]:
     found = set()
     for path in snapshots.glob(f"*.git/{_FOLDER}/*"):
         with suppress(OSError, GoexError):  # whoever holds its folder takes it away
-            noted = parse(path.read_bytes(), what="The preview") if _is_old(path) else None
+            noted = parse(read_regular(path), what="The preview") if _is_old(path) else None
             if isinstance(noted, dict) and is_absolute(noted.get("folder")):  # an older GoEx noted none
                 found.add(noted["folder"])
     return found

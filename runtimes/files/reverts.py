@@ -9,7 +9,7 @@ from dataclasses import replace
 from policies.actions import Outcome, Plan, Revert
 from policies.errors import GoexError, Unsupported
 from runtimes.base import Context, DryLine, DryRun, Records
-from runtimes.files import aside, plan_text, records, rights
+from runtimes.files import aside, plan_text, plans, records
 from runtimes.files.action_folder import ActionFolder, Halted, own_sides, stopped
 from runtimes.files.difference import Difference
 from runtimes.files.original import Kept, Original
@@ -50,8 +50,8 @@ async def dry_run(action_folder: ActionFolder, verb: str, bounds: Bounds, progre
     which = "The folder" if sides[0] is before else "What the action changed"
     summary = f"{which} would be as it was {back} the action: {plan_text.tally(changed)}."
     note = DryLine("note", "Nothing was touched. It will be refused when someone changes the same until then.")
-    granted = (DryLine("warning", line) for line in rights.told(now.entries, goal.entries))
-    return DryRun(ok=True, summary=summary, lines=(note, *granted, *lines))
+    warnings = (DryLine("warning", line) for line in plans.beware(now, goal)[0])
+    return DryRun(ok=True, summary=summary, lines=(note, *warnings, *lines))
 
 
 async def execute(action_folder: ActionFolder, verb: str) -> Outcome:

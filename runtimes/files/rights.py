@@ -16,14 +16,14 @@ from __future__ import annotations
 import grp
 import pwd
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, reduce
 from operator import and_, or_
 
 from policies.display_text import escape
 from runtimes.files.manifest import apart
-from runtimes.files.path_text import shown
+from runtimes.files.path_text import named
 from runtimes.files.tree import Entry
 
 Subject = tuple[str, int]
@@ -49,7 +49,7 @@ _READ_AS_RIGHTS = (
 )
 _USER, _GROUP_OWNER, _GROUP, _MASK, _OTHER = 0x02, 0x04, 0x08, 0x10, 0x20
 _ENTRY = struct.Struct("<HHI")
-_NAMED, _LINES = 3, 20
+_LINES = 20
 _NEW: Rights = {EVERYONE: 5}
 _SET_ID = 0o6000
 
@@ -272,7 +272,7 @@ class Grants:
 
     def lines(self, prefix: str = "") -> list[str]:
         """One line for each grant, what lets others write first; what is left out is counted."""
-        made = [f"{prefix}{what}: {_names(paths)}" for (_, what), paths in sorted(self._found.items())]
+        made = [f"{prefix}{what}: {named(paths)}" for (_, what), paths in sorted(self._found.items())]
         more = [f"{prefix}{len(made) - _LINES} further grants to others"] if len(made) > _LINES else []
         return [*made[:_LINES], *more]
 
@@ -335,12 +335,6 @@ def _name(who: Subject) -> str:
     except KeyError:
         return f"{kind} {id}"
     return f"{kind} {escape(name)} ({id})"
-
-
-def _names(paths: Iterable[bytes]) -> str:
-    found = [shown(path) for path in paths]
-    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return ", ".join(found[:_NAMED]) + more
 
 
 def _above(path: bytes) -> bytes:

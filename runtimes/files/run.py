@@ -16,7 +16,7 @@ from pathlib import Path
 from policies.actions import Ended, Files, Outcome, Plan
 from policies.errors import Conflict, GoexError, InvalidInput, Unavailable
 from runtimes.base import Context
-from runtimes.files import aside, plan_text, plans, records, rights, workcopy
+from runtimes.files import aside, plan_text, plans, records, workcopy
 from runtimes.files import manifest as manifests
 from runtimes.files.action_folder import ActionFolder, Halted, refuse_difference, stopped
 from runtimes.files.folder import mount_of, open_pinned, refuse_mounts
@@ -141,9 +141,9 @@ class Run:
             records.write_state(action_folder.records, records.State(at="prepared"))
             raise
         lines = plan_text.changes(self.before.entries, target.entries)
-        granted = rights.told(self.before.entries, target.entries)
-        shown, cut = plan_text.capped([*granted, *lines])
-        summary = f"What the dry run made was applied: {plan_text.tally(lines)}.{plans.GRANTED if granted else ''}"
+        first, said = plans.beware(self.before, target)
+        shown, cut = plan_text.capped([*first, *lines])
+        summary = f"What the dry run made was applied: {plan_text.tally(lines)}.{said}"
         outcome = Outcome(
             ok=True,
             summary=summary,
@@ -293,11 +293,11 @@ class Run:
             records.write_state(self.action_folder.records, records.State(at="prepared"))
             return interrupted()
         lines = plan_text.changes(self.before.entries, after.entries)
-        granted = rights.told(self.before.entries, after.entries)
-        shown, cut = plan_text.capped([*granted, *stripped, *lines])
+        first, said = plans.beware(self.before, after)
+        shown, cut = plan_text.capped([*first, *stripped, *lines])
         outcome = Outcome(
             ok=False,
-            summary=f"Interrupted while the program ran: {plan_text.tally(lines)}.{plans.GRANTED if granted else ''}",
+            summary=f"Interrupted while the program ran: {plan_text.tally(lines)}.{said}",
             ended=Ended.KILLED,
             changes=shown,
             changes_cut=cut,
