@@ -37,6 +37,7 @@ _MAYBE_OBJECT = re.compile(rb"\xef(?:\xbb)?|\{\s*")
 _CHARSETS = frozenset({"utf-8", "utf8", "us-ascii"})
 _UTF8 = re.compile(r'charset\s*=\s*"?([^";\s]*)"?', re.IGNORECASE)
 MAX_FIELDS = 10_000
+_PREFIX = 8  # parts of a name before those that are held
 MAX_BEFORE = 900  # servers leave out what comes after 1,000 parameters or fields, and tell nobody
 MAX_VALUES: Mapping[str, int] = {"json": 500_000, "form": MAX_FIELDS, "multipart": 2**63}
 _MARKS: Mapping[str, tuple[bytes, ...]] = {"json": (b",", b"[", b"{"), "form": (b"&",), "multipart": ()}
@@ -136,7 +137,7 @@ def check_fields(
     said = [*((*pair, same_text) for pair in query), *((*pair, in_body) for pair in fields)]
     if content is not None and content.fields is None and looks_at(rule):
         raise refuse("field", "the body must be an object, since its fields are held to values")
-    check_closed(rule, [name for name, _ in fields])
+    check_closed(rule, [name for name, _ in fields], typed=typed)
     free = () if typed else _free_parts(rule)
     other = next(
         (name for name, _ in fields if rule.only and name not in rule.fields and not name.startswith(free)), ""
@@ -160,6 +161,8 @@ def check_fields(
         if there[name] > 1:
             raise refuse("field", f"{name} stands twice")
     _check_parts([name for name in fixed if "[" in name], there)
+    unknown = [name for name, _, is_same in said if is_same is same_text and not _knows(rule, name, free)]
+    _check_within(fixed, unknown)
     for group in (query, () if typed else fields):
         if last := next((name for name, _ in group[MAX_BEFORE:] if name in rule.must), ""):
             reason = f"a server may leave out {last}, which comes after {MAX_BEFORE} parameters or fields"
@@ -194,6 +197,27 @@ def _check_parts(names: Collection[str], there: Iterable[str]) -> None:
             raise refuse("field", f"the name {one} could be taken for {other}")
 
 
+def _knows(rule: MethodRule, name: str, free: tuple[str, ...]) -> bool:
+    return name in rule.fields or name in rule.query or name.startswith(free)
+
+
+def _check_within(names: Iterable[str], unknown: Iterable[str]) -> None:
+    """Raise Refused for a field, of which nothing is known, that could be one of the `names` behind a prefix or without
+    it: to ASP.NET `user.id`, `user[id]` and `model.user.id` are one, and `id` is where no other name has the prefix."""
+    whole = {_parts(name): name for name in names}
+    ends = {parts[at:]: name for parts, name in whole.items() for at in range(1, len(parts))}
+    lengths: defaultdict[str, set[int]] = defaultdict(set)  # by how they begin
+    for parts in filter(None, whole):
+        lengths[parts[0]].add(len(parts))
+    deepest = max(map(len, whole), default=0)
+    for one in unknown if deepest else ():
+        mine = _parts(one, _PREFIX + deepest)
+        starts = [at for at, part in enumerate(mine) if part in lengths]
+        within = (whole.get(mine[at : at + length]) for at in starts for length in lengths[mine[at]])
+        if other := ends.get(mine) or next(filter(None, within), ""):
+            raise refuse("field", f"the name {one[:60]} could be taken for {other}")
+
+
 def _parts(name: str, most: int = 0) -> tuple[str, ...]:
     return tuple(_plain(part) for part in re.split(r"[\[\].]+", name, maxsplit=most) if part)
 
@@ -203,8 +227,9 @@ def looks_at(rule: MethodRule) -> bool:
     return bool(held(rule.fields) or held(rule.query) or rule.closed or rule.only)
 
 
-def check_closed(rule: MethodRule, names: Iterable[str]) -> None:
-    """Raise Refused for a field that may not stand in a body, under any name that it could be taken for."""
+def check_closed(rule: MethodRule, names: Iterable[str], *, typed: bool) -> None:
+    """Raise Refused for a field that may not stand in a body, under any name that it could be taken for. `typed`: of
+    JSON, whose names have no parts."""
     closed = {_plain(name): name for name in rule.closed}
     free = _free_parts(rule)
     for name in names:
@@ -214,6 +239,8 @@ def check_closed(rule: MethodRule, names: Iterable[str]) -> None:
             and (alias := next((closed[one] for one in _plains(name) if one in closed), ""))
         ):
             raise refuse("field", f"the field {alias} isn't part of what was allowed", hint="Leave it out.")
+    if not typed:
+        _check_within(rule.closed, [name for name in names if not _knows(rule, name, free)])
 
 
 def check_graphql(names: Iterable[str]) -> None:
@@ -319,7 +346,7 @@ class Watch:
         if names is not None:
             self._first = None
             check_names(self._rule, names, typed=True)
-            check_closed(self._rule, names)
+            check_closed(self._rule, names, typed=True)
 
     def finish(self) -> None:
         """The body has ended. Raises Refused where it ended early."""
@@ -333,9 +360,11 @@ class Watch:
 
     def _part(self, part: Part) -> None:
         check_names(self._rule, (part.name,), typed=False)
-        check_closed(self._rule, (part.name,))
+        check_closed(self._rule, (part.name,), typed=False)
         if _plains(part.name) & {_plain(name) for name in held(self._rule.query)}:
             raise refuse("field", f"the field {part.name} could be taken for the parameter of that name")
+        if not _knows(self._rule, part.name, _free_parts(self._rule)):
+            _check_within(held(self._rule.query), (part.name,))
 
 
 def misplaced(where: str) -> Refused:

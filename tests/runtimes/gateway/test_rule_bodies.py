@@ -246,6 +246,55 @@ def test_a_body_that_reads_in_one_way_alone_passes(body: bytes, kind: str) -> No
     assert said(body, kind) == ""
 
 
+def read_as(held: str, sent: str, kind: str = FORM, **more: Any) -> str:
+    """ "" where a field beside one that is held to a value passes, else why it is refused."""
+    plan = replace(PLAN, rules=(rule(0, "POST", "messages", **{"fields": {held: ("5",)}, **more}),))
+    body = f"{held}=5&{quote(sent)}=6".encode() if kind == FORM else parts(f"{held}=5", f"{sent}=6")
+    found = judge("POST /api/messages", W, body=body, kind=kind, plan=plan)
+    return found.reason if isinstance(found, No) else ""
+
+
+@pytest.mark.promise(51)
+@pytest.mark.parametrize("kind", [FORM, PARTS])
+@pytest.mark.parametrize(
+    ("held", "sent"),
+    [("user[id]", sent) for sent in ("user.id", "User.ID", "user[.id]", "model.user.id", "model.user[id]", "id")]
+    + [("user[id]", sent) for sent in ("model[0].user.id", "a[b].user.id.x")]
+    + [("user.id", sent) for sent in ("user[id]", "user[.id]", "[user]id", "model.user.id", "model[user][id]", "Id")]
+    + [("user_id", sent) for sent in ("model.user_id", "model[user_id]", "model.UserId", "[0].user_id", "m.user_id[0]")]
+    + [("user_id", sent) for sent in ("[]user_id", "[].user_id", "[]user_id[]")]
+    + [("model.user_id", sent) for sent in ("user_id", "model[user_id]", "UserId", "x.model.user_id")],
+)  # fmt: skip
+def test_a_field_with_dots_or_a_prefix_passes_for_no_other(held: str, sent: str, kind: str) -> None:
+    assert read_as(held, sent, kind) == f"the name {sent} could be taken for {held}"
+
+
+@pytest.mark.promise(51)
+@pytest.mark.parametrize(
+    ("held", "sent"),
+    [("user[id]", "user[name]"), ("user[id]", "user.name"), ("user[id]", "user_id"), ("user.id", "order.name"),
+     ("user_id", "metadata[user]"), ("user_id", "model.user"), ("user_id", "a.b.c"), ("user[id]", "name")],
+)  # fmt: skip
+def test_another_field_with_dots_passes(held: str, sent: str) -> None:
+    assert read_as(held, sent) == read_as(held, sent, PARTS) == ""
+
+
+def test_parts_that_the_program_is_known_to_send_pass_and_those_left_out_do_not() -> None:
+    known = {"user_id": ("5",), "metadata": (), "a.user_id": (), "b[user_id]": ()}
+    for sent in ("metadata[user_id]", "a.user_id", "b[user_id]"):
+        assert read_as("user_id", sent, fields=known) == ""
+    assert read_as("user_id", "c.user_id", fields=known) != ""
+    for kind in (FORM, PARTS):
+        assert read_as("x", "model.as_user", kind, fields={}, closed=("as_user",)) != ""
+        assert read_as("x", "model.as_other", kind, fields={}, closed=("as_user",)) == ""
+        assert read_as("x", "model.mode", kind, fields={}, query={"mode": ("safe",)}) != ""
+        free = read_as("x", "metadata[mode]", kind, fields={"x": (), "metadata": ()}, query={"mode": ("safe",)})
+        assert free == "", "a part of a free field, in a body that is watched, too"
+    plan = replace(PLAN, rules=(rule(0, "POST", "messages", body_format="json", fields={"user_id": ("5",)}),))
+    body = b'{"user_id":"5","model.user_id":"6"}'
+    assert isinstance(judge("POST /api/messages", W, body=body, plan=plan), Ready), "names in JSON have no parts"
+
+
 @pytest.mark.promise(51)
 @pytest.mark.parametrize(
     "header",
