@@ -151,10 +151,12 @@ pylint: ^--init-h.*
 mypy pyright: ^--python(?:-e|path).*
 clang-format: ^--?files(?:=.*)?
 java javac: ^-m|--module.*|(?:-J)?-XX:(?:Flags|VMOptionsFile|On).*|(?:jdk|sun|com[./]sun)[./].*
-mvn: -pl= --projects= ^(?!-)(?:.*:)?(?:site-)?deploy(?:[@:\[].*)?|(?:[^=]*=)?(?:-D)?(?:(?i:expression=.*(?:settings|session|request|repositor))|showPass).*
+mvn: -pl= --projects= ^(?!-)(?:.*:)?(?:site-)?deploy(?:[@:\[].*)?|(?:[^=]*=)?(?:-D)?showPass.*
+mvn: ^(?i:(?:[^=]*=)?(?:-D)?expression=.*(?:settings|session|request|repositor).*)
 mvn: ^dependency:purge.*|[^:-][^:]*:[^:]*:.*|spring-boot:run[^@].*
 mvn: ^(?!-|(?:dependency|help|surefire|failsafe|spotless|checkstyle|jacoco|versions|compiler|fmt):|spring-boot:run).+:.*
-gradle gradlew: --tests# -p= --project-dir= -x= --exclude-task= ^--publ.*|(?:--scan|(?:-D|--system-prop=)?scan)(?:=.*)?|(?:.*:)?(?i:ji?b?)
+gradle gradlew: --tests# -p= --project-dir= -x= --exclude-task=
+gradle gradlew: ^--publ.*|(?:--scan|(?:-D|--system-prop=)?scan)(?:=.*)?|(?:.*:)?(?i:ji?b?)
 gradle gradlew: ^(?:.*:)?(?!publishToMavenLocal$)(?i:p|pub?l?i?s?h?|push?|u|upl?o?a?d?)(?:[A-Z\d_-].*)?
 gradle gradlew: ^(?:.*:)?(?i:d|dep?l?o?y?|r|rel?e?a?s?e?)(?:[A-Z\d_-].*)?
 gradle gradlew: ^(?:.*:)?[a-z][\w-]*?(?:Pub?l?i?s?h?|Push?|Upl?o?a?d?|Dep?l?o?y?|AndRel?e?a?s?e?)(?:[A-Z\d_-].*)?

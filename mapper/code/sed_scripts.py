@@ -80,6 +80,13 @@ def read_sed(words: list[str]) -> SedScript:
     )
 
 
+def is_plain(words: list[str]) -> bool:
+    """Whether sed, given these words, runs nothing and names no file in its script, which isn't a file's."""
+    read = read_sed(words)
+    from_file = any(re.match(r"-[nrEsuz]*f|--fi", each) for each in words)
+    return not (read.unknown or read.runs or read.opens or from_file)
+
+
 def _scripts(words: list[str]) -> Iterator[str]:
     """The scripts that are given: by options, or else the first word that is none. Raises _Odd."""
     left, plain, given = list(words), list[str](), False

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from mapper.code.command_table import Takes, groups, known
-from mapper.code.sed_scripts import read_sed
+from mapper.code.sed_scripts import is_plain
 
 READING = frozenset({
     "basename", "cat", "cmp", "comm", "cut", "date", "diff", "dirname", "du", "echo", "egrep", "expr", "false",
@@ -151,7 +151,7 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
     if base == "command" and texts[:1] in (["-v"], ["-V"]):
         return frozenset()
     if not base or base == "sed" or base in _AWKS:
-        plain = _plain_sed(texts) if base == "sed" else base in _AWKS and _plain_awk(texts)
+        plain = is_plain(texts) if base == "sed" else base in _AWKS and _plain_awk(texts)
         return frozenset() if plain else None
     if texts in (["--help"], ["--version"]) and (base in known() or base in groups()):
         return frozenset()
@@ -277,12 +277,6 @@ def _calls(texts: list[str], needed: Needed | None) -> bool:
         ends = (".py", "/__init__.py")
         needed.append(tuple(f"{root}{each}{end}" for each in names for root in ("", "src/") for end in ends))
     return False
-
-
-def _plain_sed(texts: list[str]) -> bool:
-    read = read_sed(texts)
-    from_file = any(re.match(r"-[nrEsuz]*f|--fi", each) for each in texts)
-    return not (read.unknown or read.runs or read.opens or from_file)
 
 
 def _plain_awk(texts: list[str]) -> bool:

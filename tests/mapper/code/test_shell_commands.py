@@ -132,7 +132,8 @@ USUAL = [
     "python setup.py build_ext --inplace",
     "python .venv/bin/pytest -q", "node node_modules/.bin/jest -t a", "node node_modules/jest/bin/jest.js src",
     "ruby bin/rails test", "bash scripts/test --x", "bash bin/install --foo", "php vendor/bin/phpunit",
-    "python .venv/bin/pip3.11 install x", "gradle -p deploy build", "gradle build -x publish", "node node_modules/.bin/tsx src/x.ts", "mvn help:evaluate -Dexpression=revision",
+    "python .venv/bin/pip3.11 install x", "gradle -p deploy build", "gradle build -x publish",
+    "node node_modules/.bin/tsx src/x.ts", "mvn help:evaluate -Dexpression=revision",
     "mypy --python-version 3.12 src", "terraform init", "mvn -q verify", "mix do compile, test", "swift run app",
 ]  # fmt: skip
 # Ordinary too, but nobody can tell from their words what they reach.
@@ -398,8 +399,10 @@ HIDING = [
     "gradle bootBuildImage --publishImage", "./gradlew publish", "gradle test --tests --init-script=x",
     "sh gradlew publish", "bash ./gradlew :app:publishReleaseBundle", "sh mvnw deploy", "bash ./mvnw release:perform",
     "mvn before:deploy", "mvn deploy[1]", "mvn help:evaluate -Dexpression=settings",
-    "mvn help:evaluate", "sh mvnw -q help:evaluate -DforceStdout", "mvn help:evaluate -Dexpression=session.request.servers",
-    "mvn help:evaluate -Dexpression=project.remoteArtifactRepositories", "gradle -p x publish", "gradle -x=publish publish",
+    "mvn help:evaluate", "sh mvnw -q help:evaluate -DforceStdout",
+    "mvn help:evaluate -Dexpression=session.request.servers",
+    "mvn help:evaluate -Dexpression=project.remoteArtifactRepositories", "gradle -p x publish",
+    "gradle -x=publish publish",
     "python .venv/bin/pip3.11 install --break-system-packages x", "python3 .venv/bin/twine3 upload x",
     "node node_modules/npm/bin/npm-cli.js publish", "node node_modules/npm/bin/npx-cli.js x",
     "node node_modules/.bin/ts-node -pe process.env",
