@@ -13,9 +13,10 @@ from collections.abc import Iterable
 
 from policies.jsonvalue import JsonValue
 from runtimes.sql.contract import Schema
+from runtimes.sql.mariadb.errors import NAME, QUOTED
 from runtimes.sql.mariadb.wire import Wire
 
-_NAMES = re.compile(r"`((?:[^`]|``)*)`|([\w$]+)")
+_PLAIN, _QUOTED = re.compile(rf"{NAME}++"), re.compile(QUOTED)
 
 
 def standing(
@@ -51,7 +52,7 @@ def named(schema: Schema, tables: Iterable[str]) -> set[str]:
     waiting = [name for name in tables if name in schema.tables]
     while waiting:
         texts = [str(trigger[3]) for trigger in schema.tables[waiting.pop()].facts["triggers"]]
-        held = set().union(*map(_names, texts))
+        held = set().union(*map(names, texts))
         new = {name for name in schema.tables if name not in found and name.lower() in held}
         found |= new
         waiting += new
@@ -69,12 +70,15 @@ def _rows(wire: Wire, query: str) -> list[tuple[str, str, str]]:
     return [(str(name), str(table), str(text or "")) for name, table, text in wire.rows(query)]
 
 
-def _has(text: str, names: tuple[str, ...]) -> bool:
-    return not text or not names or not _names(text).isdisjoint(name.lower() for name in names)
+def _has(text: str, wanted: tuple[str, ...]) -> bool:
+    return not text or not wanted or not names(text).isdisjoint(name.lower() for name in wanted)
 
 
-def _names(text: str) -> set[str]:
-    return {(quoted.replace("``", "`") or plain).lower() for quoted, plain in _NAMES.findall(text)}
+def names(text: str) -> set[str]:
+    """All that may be a name there, in small letters; also in strings and comments, where a quote may stand alone."""
+    text = text.lower()
+    quoted = (one[1:-1].replace("``", "`") for one in _QUOTED.findall(text))
+    return {*_PLAIN.findall(text), *text.split("`"), *quoted}
 
 
 def _digest(text: str) -> str:

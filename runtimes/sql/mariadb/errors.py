@@ -122,6 +122,11 @@ class Unexplained(Conflict):
     """The server's error is none of those that there are words for."""
 
 
+# A character of a name that stands in no quotes; and a name in quotes, none of which is longer.
+NAME = r"[0-9A-Za-z$_\x80-\U0010ffff]"
+QUOTED = r"`(?:[^`]|``){1,64}`"
+
+
 def quoted(name: str) -> str:
     """A name as SQL."""
     return "`" + name.replace("`", "``") + "`"

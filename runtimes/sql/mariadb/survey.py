@@ -8,102 +8,22 @@ still be held, as long as every table is one that rolls back.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
-from runtimes.sql.checking.functions import FUNCTIONS, MARIADB_GEOMETRIES, MARIADB_SINCE
-from runtimes.sql.checking.nodes import names
-from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
+from runtimes.sql.contract import Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
 from runtimes.sql.mariadb import built_on, definitions, privileges, routines, several
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
 from runtimes.sql.mariadb.definitions_reversed import Definition, needed, planned
 from runtimes.sql.mariadb.errors import quoted
 from runtimes.sql.mariadb.rows import Form
 from runtimes.sql.mariadb.steps import Step, explains_write, steps
+from runtimes.sql.mariadb.trigger_text import named, rolls_back, stays_in_row
 from runtimes.sql.mariadb.wire import ServerError, Wire
 
 _HOLD = "Use --policy versioning: it is held until you commit or undo it."
-# Strings and comments; a name in quotes first, which may hold what looks like one. `1--2` is no comment.
-_BOUND = re.compile(
-    r"(`(?:[^`]|``)*`)|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|--(?=[\x00-\x20]|\Z)[^\n]*|#[^\n]*|/\*.*?\*/",
-    re.DOTALL,
-)
-_WORD = re.compile(r"`(?:[^`]|``)+`|[A-Za-z_@$][\w$]*")
-_CALL = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w$]*)\s*\(")
-_AWAY = re.compile(r"\.\s*(?:`(?:[^`]|``)+`|[A-Za-z_$][\w$]*)\s*\(")  # a call in another database
-_APART = re.compile(r"(?i)(?<![\w$`])([a-z_]+)\s+\(")
-# Functions that are the server's only where the bracket follows at once; else a stored one of that name is called.
-_TIGHT = names(
-    """ADDDATE BIT_AND BIT_OR BIT_XOR CAST COUNT CURDATE CURTIME DATE_ADD DATE_SUB EXTRACT GROUP_CONCAT JSON_ARRAYAGG
-    JSON_OBJECTAGG MAX MID MIN NOW POSITION SESSION_USER STD STDDEV STDDEV_POP STDDEV_SAMP SUBDATE SUBSTR SUBSTRING SUM
-    SYSDATE SYSTEM_USER TRIM VARIANCE VAR_POP VAR_SAMP"""
-)
-_TARGET = re.compile(r"(?i)\binto\s+[`\w.$]+\s*\(")  # a table and its columns, which is no call
-_OTHER_QUOTES = ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ORACLE")  # modes in which a trigger's text reads otherwise
-_QUALIFIED = re.compile(r"(`(?:[^`]|``)+`|[A-Za-z_][\w$]*)\s*\.\s*(?:`(?:[^`]|``)+`|[A-Za-z_][\w$]*)")
-_ASSIGNS = re.compile(r"(?i)\s*(NEW\s*\.|(MESSAGE_TEXT|MYSQL_ERRNO)\s*=)")
-_WRITES = {"INSERT", "UPDATE", "DELETE", "REPLACE", "TRUNCATE", "LOAD", "MERGE"}
-_OUT = {"CALL", "EXECUTE", "PREPARE", "GLOBAL", "SESSION", "HANDLER", "LOCK", "NEXTVAL", "SETVAL"}
-_NOT_CALLS = frozenset(
-    [
-        "IF",
-        "ELSEIF",
-        "IN",
-        "AND",
-        "OR",
-        "NOT",
-        "XOR",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "VALUES",
-        "WHERE",
-        "ON",
-        "BETWEEN",
-        "RETURN",
-        "UNTIL",
-        "WHILE",
-        "SELECT",
-        "EXISTS",
-        "ANY",
-        "ALL",
-        "CASE",
-        "VARCHAR",
-        "CHAR",
-        "DECIMAL",
-        "INT",
-        "DATETIME",
-        "TIMESTAMP",
-        "TIME",
-        "BINARY",
-        "VARBINARY",
-        "SET",
-        "FROM",
-        "JOIN",
-        "BY",
-        "HAVING",
-        "LIKE",
-        "IS",
-        "INTERVAL",
-        "DIV",
-        "MOD",
-        "DEFAULT",
-        "INTO",
-        "AS",
-        "RETURNS",
-    ]
-)
-
-
-# The server's own too, on each version: they tell of the session. Undo would write another one's, so none of them stays
-# in its row; held they do no harm.
-_SESSION = names(
-    """CONNECTION_ID CURRENT_ROLE CURRENT_USER FOUND_ROWS LAST_INSERT_ID ROW_COUNT SCHEMA SESSION_USER SYSTEM_USER USER
-    VERSION"""
-)
 _ROW_BYTES = 19  # that a row takes of InnoDB's pages at least
 _EITHER: tuple[Verb, ...] = ("delete", "update")
 
@@ -140,18 +60,18 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
                 raise privileges.no_trigger_right(wire.place, step.table.name)
             fired = step.table is not None and any(event == "UPDATE" for _, event, *_ in step.table.facts["triggers"])
             if found.definition.fills and fired and step.table is not None:  # they are rehearsed, and rolled back
-                _refuse_triggers_held(wire, schema, step.table, Looked([]))
+                _refuse_triggers_held(wire, rights, schema, step.table, Looked([]))
             found.tables[step.statement.table] = None
             return found
         assert step.table is not None
         for table, _ in _closure(schema, step):
             found.tables[table.name] = None
-            read |= {word.strip("`") for trigger in table.facts["triggers"] for word in _WORD.findall(str(trigger[3]))}
+            read |= {name for trigger in table.facts["triggers"] for name in built_on.names(str(trigger[3]))}
             _refuse_engine(table)
             if not rights.may(table.name, "TRIGGER"):
                 raise privileges.no_trigger_right(wire.place, table.name)
             if policy == "versioning":
-                _refuse_triggers_held(wire, schema, table, found)
+                _refuse_triggers_held(wire, rights, schema, table, found)
         try:
             _refuse_reversal(wire, schema, step, len(writing))
         except Unsupported as error:
@@ -285,80 +205,28 @@ def expected(schema: Schema, name: str) -> int:
     return len(found) + (10_000 if triggers else 0)  # what triggers open can't be told; they are judged by their text
 
 
-def stays_in_row(body: str, mode: str = "") -> bool:
-    """Whether a trigger only looks, refuses, and sets columns of its own row. What isn't known doesn't. `mode`: the
-    sql_mode that it was made in."""
-    if not _plainly_read(body, mode) or "@@" in body:
-        return False
-    text = _unbound(body)
-    words = [word.upper() for word in _WORD.findall(text)]
-    if set(words) & (_WRITES | _OUT):
-        return False
-    return all(_ASSIGNS.match(one) for one in _assignments(text)) and _known_calls(text)
-
-
-def _plainly_read(body: str, mode: str) -> bool:
-    return "/*!" not in body and "/*M!" not in body and not any(word in mode for word in _OTHER_QUOTES)
-
-
-def _unbound(body: str) -> str:
-    """A trigger's text without its strings and comments."""
-    return _BOUND.sub(lambda found: found[1] or " ", body)
-
-
-def _assignments(text: str) -> list[str]:
-    """What stands between SET, its commas and its end: `SET NEW.a = 1, foreign_key_checks = 0` has two."""
-    found = []
-    for start in re.finditer(r"(?i)(?<![\w$`@])SET(?![\w$`])", text):
-        depth, at = 0, start.end()
-        for position in range(start.end(), len(text)):
-            one = text[position]
-            depth += (one == "(") - (one == ")")
-            if one == ";":
-                break
-            if one == "," and not depth:
-                found.append(text[at:position])
-                at = position + 1
-        else:
-            position = len(text)
-        found.append(text[at:position])
-    return found
-
-
-# With two arguments it is the server's own.
-_POINT = re.compile(r"(?i)(?<![\w$`.])point\(\s*[^(),]+,\s*[^(),]+\)")
-
-
-def _known_calls(text: str, more: frozenset[str] = frozenset()) -> bool:
-    """Whether all that it calls are the server's own functions, on each version."""
-    text = _POINT.sub(" ", text)
-    allowed = {name.upper() for name in FUNCTIONS[Dialect.MARIADB] - MARIADB_SINCE.keys() - MARIADB_GEOMETRIES.keys()}
-    if _AWAY.search(text) or any(name.upper() in _TIGHT for name in _APART.findall(text)):
-        return False
-    return all(name.upper() in allowed | _NOT_CALLS | more for name in _CALL.findall(text))
-
-
-def _refuse_triggers_held(wire: Wire, schema: Schema, table: Table, found: Looked) -> None:
-    """A held transaction rolls back what its triggers write, where all of those tables roll back."""
-    for _, _, name, body, mode in table.facts["triggers"]:
-        if stays_in_row(str(body), str(mode)):
-            continue
-        text = _unbound(str(body))
-        words = {word.strip("`").lower() for word in _WORD.findall(text)}
-        others = {
-            table.name.lower() for table in schema.tables.values() if str(table.facts["engine"]).lower() != "innodb"
-        }
-        homes = {"new", "old", wire.place.database.lower()} | {one.lower() for one in schema.tables}
-        away = {one.strip("`").lower() for one in _QUALIFIED.findall(text)} - homes
-        calls = not _plainly_read(str(body), str(mode)) or bool({word.upper() for word in words} & _OUT)
-        if calls or not _known_calls(_TARGET.sub("into (", text), _SESSION) or away or words & others:
-            raise Unsupported(
-                f"The trigger {name} of {table.name} does more than can be rolled back for sure.",
-                next_step="Leave this to somebody with a backup.",
-            )
-        note = f"The trigger {name} of {table.name} writes to other tables; that is held with it."
-        if note not in found.notes:
-            found.notes.append(note)
+def _refuse_triggers_held(wire: Wire, rights: privileges.Grants, schema: Schema, table: Table, found: Looked) -> None:
+    """A held transaction rolls back what its triggers write, and those of what they write, where all of those tables
+    roll back."""
+    waiting, seen = [table], {table.name}
+    while waiting:
+        table = waiting.pop()
+        if not rights.may(table.name, "TRIGGER"):
+            raise privileges.no_trigger_right(wire.place, table.name)
+        for _, _, name, body, mode in table.facts["triggers"]:
+            if stays_in_row(str(body), str(mode)):
+                continue
+            if not rolls_back(str(body), str(mode), schema, wire.place.database):
+                raise Unsupported(
+                    f"The trigger {name} of {table.name} does more than can be rolled back for sure.",
+                    next_step="Leave this to somebody with a backup.",
+                )
+            note = f"The trigger {name} of {table.name} writes to other tables; that is held with it."
+            if note not in found.notes:
+                found.notes.append(note)
+            words = named(str(body))
+            waiting += [one for one in schema.tables.values() if one.name.lower() in words and one.name not in seen]
+            seen |= {one.name for one in waiting}
 
 
 # ---- how many
