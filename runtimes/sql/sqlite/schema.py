@@ -17,8 +17,12 @@ from runtimes.sql.sqlite.errors import quoted
 
 _ROWID = ("_rowid_", "rowid", "oid")
 _HIDDEN, _VIRTUAL, _STORED = 1, 2, 3  # `hidden` of PRAGMA table_xinfo
-_GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)+"
-_CONFLICT = re.compile(rf"\bon{_GAP}conflict{_GAP}(replace|ignore)\b", re.IGNORECASE | re.DOTALL)
+# What is in quotes, and comments.
+_BOUND = re.compile(
+    r"""('[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?)|--[^\n]*|/\*.*?(?:\*/|\Z)""",
+    re.DOTALL,
+)
+_CONFLICT = re.compile(r"\bon\s++conflict\s++(replace|ignore)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,8 @@ def read_schema(db: apsw.Connection) -> Schema:
     )
 
 
-_CONTENT = re.compile(r"\bcontent\s*=\s*(\"[^\"]*\"|'[^']*'|`[^`]*`|\[[^\]]*\]|[^\s,)]*)", re.IGNORECASE)
+# What each option says: FTS5 also takes the beginning of `content` for it.
+_OPTION = re.compile(r"""=\s*+("(?:[^"]|"")*+"?|'(?:[^']|'')*+'?|`(?:[^`]|``)*+`?|\[[^\]]*+\]?|[^\s,)]*)""")
 
 
 def _beneath(db: apsw.Connection, table: Table, sql: str, tables: Mapping[str, Table]) -> tuple[str, ...]:
@@ -91,9 +96,14 @@ def _beneath(db: apsw.Connection, table: Table, sql: str, tables: Mapping[str, T
     if module.startswith(("rtree", "geopoly")):
         return ()
     if module in ("fts3", "fts4", "fts5"):
-        shown = {one.strip("\"'`[]").casefold() for one in _CONTENT.findall(sql)}
+        shown = {one for text in _OPTION.findall(sql) for one in _said(text.casefold())}
         return tuple(one for one in tables if one.casefold() in shown)
     return (ANY,)
+
+
+def _said(text: str) -> tuple[str, str]:
+    """A value that may stand in quotes."""
+    return text.strip("\"'`[]"), text[1:-1].replace(text[:1] * 2, text[:1])
 
 
 def _read_by(db: apsw.Connection, view: str) -> tuple[str, ...]:
@@ -149,7 +159,8 @@ def _table(db: apsw.Connection, name: str, kind: str, triggers: tuple[str, ...],
         for row in (db.execute(f"PRAGMA main.index_list({quoted(name)})") if kind == "table" else ())
         if row[3] == "c"
     )
-    conflicts = {word.lower() for word in _CONFLICT.findall(sql)}
+    bare = _BOUND.sub(lambda found: found[1] or " ", sql)
+    conflicts = {word.lower() for word in _CONFLICT.findall(bare)}
     facts["replaces"], facts["ignores"] = "replace" in conflicts, "ignore" in conflicts
     facts["autoincrement"] = alias and "autoincrement" in sql.casefold()
     return Table(
