@@ -23,6 +23,7 @@ from runtimes.sql.postgres.rows import Gathered, Sample, escaped
 from runtimes.sql.postgres.strategy import Strategy, catching
 
 _CAUGHT = "pg_temp.goex_caught"
+_UNSEEN = "A table that GoEx's user can't see was written on the way. Nothing was touched."
 
 _MAKE = f"""
 CREATE TEMPORARY TABLE goex_caught (k pg_catalog.int4, side pg_catalog.text, image pg_catalog.text) ON COMMIT DROP;
@@ -85,12 +86,12 @@ class Books:
             delta = inserted - before[0], updated - before[1], deleted - before[2]
             relation = catalog.by_oid.get(oid)
             if self.files.get(oid) != file and _held_alone(link, oid):
-                name = relation.name if relation else "a table"
+                name = relation.name if relation and relation.usable else "a table"
                 raise Conflict(f"Something emptied, rewrote or made {name} on the way. Nothing was touched.")
             if not any(delta):
                 continue
             if relation is None:
-                raise Conflict("A table that GoEx's user can't see was written on the way. Nothing was touched.")
+                raise Conflict(_UNSEEN)
             counts = made.setdefault(catalog.root(relation).name, Counts())
             counts.inserted += delta[0]
             counts.updated += delta[1]
@@ -263,11 +264,13 @@ class Running:
         if self.strategy.definitions:
             return
         self.counts = self.books.since(self.link, self.catalog)
+        stray = sorted(set(self.counts) - set(self.strategy.tables))
+        if not all(self.catalog.relations[name].usable for name in stray):
+            raise Conflict(_UNSEEN)
         total = sum(each.inserted + each.updated + each.deleted for each in self.counts.values())
         total += sum(self.truncated.values())
         if total > self.job.rows:
             raise beyond(self.job.rows)
-        stray = sorted(set(self.counts) - set(self.strategy.tables))
         if stray:
             raise Conflict(
                 f"A trigger or a default wrote to {', '.join(stray[:5])}, which wasn't foreseen. Nothing was touched.",

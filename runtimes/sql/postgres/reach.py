@@ -166,8 +166,14 @@ def _opaque(function: Function) -> bool:
 def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:
     for text in trigger.texts:
         for relation in catalog.relations.values():
+            if not relation.usable and catalog.relations[table].usable and not _holds(text, relation.schema):
+                continue  # another table of that name
             for verb in writes(text, relation.plain):
                 yield Reach(relation.name, verb, "trigger", frozenset(), table)
+
+
+def _holds(text: str, name: str) -> bool:
+    return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", text, re.IGNORECASE) is not None
 
 
 def writes(source: str, plain: str) -> Iterator[Verb]:

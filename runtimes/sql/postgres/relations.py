@@ -88,6 +88,7 @@ class Relation:
     judges: tuple[Function, ...]  # that these call, and they call
     recast: bool  # somebody made a cast between its row type and text
     typed: bool  # a column's type isn't the server's own, or somebody made a cast that its columns may meet
+    usable: bool  # GoEx's user may use its schema; else it is known since a view leads to it
     owned: bool
     privileges: frozenset[str]
     seen: bool

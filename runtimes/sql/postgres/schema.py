@@ -16,15 +16,32 @@ from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.relations import Catalog, Check, Foreign, Relation, Trigger, called
 from runtimes.sql.reads_through import ANY, closure
 
-_SEEN = """rel AS (
+# Every relation of a schema that the user may use; and what views there reach in others, where writing them may end.
+_SEEN = """made AS (
   SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence, c.relispartition, c.relowner,
-    c.relhasrules, c.reltoastrelid, c.relacl, c.reloptions, c.relrowsecurity
+    c.relhasrules, c.reltoastrelid, c.relacl, c.reloptions, c.relrowsecurity,
+    pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS usable
   FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
-    AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
+), hidden AS (
+  SELECT oid FROM made WHERE NOT usable
+), leads AS (
+  SELECT w.ev_class AS of, d.refobjid AS oid FROM made JOIN pg_catalog.pg_rewrite w ON w.ev_class = made.oid
+    JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid
+    WHERE made.relkind = 'v' AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+    AND d.refobjid IN (SELECT oid FROM hidden)
+  UNION SELECT inhparent, inhrelid FROM pg_catalog.pg_inherits WHERE inhparent IN (SELECT oid FROM hidden)
+  UNION SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits WHERE inhrelid IN (SELECT oid FROM hidden)
+  UNION SELECT confrelid, conrelid FROM pg_catalog.pg_constraint
+    WHERE contype = 'f' AND confrelid IN (SELECT oid FROM hidden)
+), led (oid) AS (
+  SELECT oid FROM made WHERE usable
+  UNION SELECT leads.oid FROM led JOIN leads ON leads.of = led.oid
+), rel AS (
+  SELECT made.* FROM made WHERE made.oid IN (SELECT oid FROM led)
 )"""
 _QUERY = f"""
-WITH {_SEEN}, calls AS (  -- functions, also behind operators
+WITH RECURSIVE {_SEEN}, calls AS (  -- functions, also behind operators
   SELECT d.classid, d.objid, coalesce(o.oprcode::pg_catalog.oid, d.refobjid)::pg_catalog.int8 AS function
   FROM pg_catalog.pg_depend d LEFT JOIN pg_catalog.pg_operator o
     ON d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass AND o.oid = d.refobjid
@@ -46,11 +63,11 @@ SELECT pg_catalog.json_build_object(
  'relations', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     rel.oid::pg_catalog.int8, rel.nspname, rel.relname, rel.relkind, rel.relpersistence, rel.relispartition,
     EXISTS (SELECT 1 FROM pg_catalog.pg_inherits i WHERE i.inhparent = rel.oid),  -- relhassubclass lags behind
-    pg_catalog.row_security_active(rel.oid), pg_catalog.pg_has_role(rel.relowner, 'MEMBER'),
+    pg_catalog.row_security_active(rel.oid), rel.usable AND pg_catalog.pg_has_role(rel.relowner, 'MEMBER'),
     (SELECT pg_catalog.string_agg(p, ',') FROM pg_catalog.unnest(
       ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRIGGER', 'TRUNCATE']::pg_catalog.text[]) AS p
-      WHERE pg_catalog.has_table_privilege(rel.oid, p)),
-    pg_catalog.has_any_column_privilege(rel.oid, 'SELECT, INSERT, UPDATE'),
+      WHERE rel.usable AND pg_catalog.has_table_privilege(rel.oid, p)),
+    rel.usable AND pg_catalog.has_any_column_privilege(rel.oid, 'SELECT, INSERT, UPDATE'),
     (SELECT i.inhparent::pg_catalog.int8 FROM pg_catalog.pg_inherits i WHERE i.inhrelid = rel.oid LIMIT 1),
     CASE WHEN rel.relkind = 'v' THEN (SELECT pg_catalog.json_agg(DISTINCT d.refobjid::pg_catalog.int8)
       FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_rewrite w ON w.oid = d.objid
@@ -61,12 +78,15 @@ SELECT pg_catalog.json_build_object(
     (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
       a.attnotnull, a.attgenerated, a.attidentity, pg_catalog.pg_get_expr(d.adbin, d.adrelid),
       a.attcollation::pg_catalog.int8,
-      pg_catalog.pg_get_serial_sequence(
-        pg_catalog.quote_ident(rel.nspname) || '.' || pg_catalog.quote_ident(rel.relname), a.attname))
+      (SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(s.relname)
+        FROM pg_catalog.pg_depend o JOIN pg_catalog.pg_class s ON s.oid = o.objid AND s.relkind = 'S'
+        JOIN pg_catalog.pg_namespace n ON n.oid = s.relnamespace
+        WHERE o.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND o.refclassid = o.classid
+        AND o.refobjid = rel.oid AND o.refobjsubid = a.attnum AND o.deptype IN ('a', 'i') LIMIT 1))
       ORDER BY a.attnum)
       FROM pg_catalog.pg_attribute a
       LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-      WHERE a.attrelid = rel.oid AND a.attnum > 0 AND NOT a.attisdropped))
+      WHERE a.attrelid = rel.oid AND a.attnum > 0 AND NOT a.attisdropped), rel.usable)
     ORDER BY rel.nspname, rel.relname) FROM rel),
  'indexes', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     x.indrelid::pg_catalog.int8, x.indisprimary, x.indisunique, x.indimmediate, x.indpred IS NOT NULL,
@@ -226,6 +246,7 @@ def load(link: Link) -> Catalog:
     found = json.loads(link.ask_again("goex_schema", _QUERY)[0][0])
     relations = found["relations"] or []
     names = {row[0]: called(row[1], row[2]) for row in relations}
+    usable = {row[0] for row in relations if row[-1]}
     parts = {oid: _Parts() for oid in names}
     for oid, primary, unique, immediate, partial, expressions, exclusion, valid, text, index, columns in (
         found["indexes"] or []
@@ -257,16 +278,17 @@ def load(link: Link) -> Catalog:
             parts[oid].checks.append(Check(name, text, valid, comment or ""))
         if kind != "f" or parent not in names:
             continue
-        parts[oid].keys.append(
-            ForeignKey(
-                name=name,
-                columns=tuple(columns),
-                parent=names[parent],
-                parent_columns=tuple(parents),
-                on_delete=_ACTIONS.get(on_delete, "NO ACTION"),
-                on_update=_ACTIONS.get(on_update, "NO ACTION"),
+        if parent in usable:
+            parts[oid].keys.append(
+                ForeignKey(
+                    name=name,
+                    columns=tuple(columns),
+                    parent=names[parent],
+                    parent_columns=tuple(parents),
+                    on_delete=_ACTIONS.get(on_delete, "NO ACTION"),
+                    on_update=_ACTIONS.get(on_update, "NO ACTION"),
+                )
             )
-        )
         if not inherited:
             foreign.append(
                 Foreign(name, names[oid], tuple(columns), names[parent], tuple(parents), on_delete, on_update, valid)
@@ -392,8 +414,10 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         parent,
         stands_on,
         rules,
-    ) = row[:14]
-    raw = row[14] or []
+        raw,
+        usable,
+    ) = row
+    raw = raw or []
     columns = tuple(
         Column(
             name=column,
@@ -424,6 +448,7 @@ def _relation(row: list[Any], name: str, parts: _Parts) -> Relation:
         judges=parts.judges,
         recast=parts.recast,
         typed=parts.typed,
+        usable=usable,
         owned=owned,
         privileges=frozenset((privileges or "").split(",")) - {""},
         seen=bool(privileges) or some or owned,

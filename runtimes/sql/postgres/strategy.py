@@ -36,6 +36,7 @@ _DEFINES = re.compile(
 )
 _NOTIFIES = re.compile(r"\b(pg_notify|notify|listen)\b", re.I)
 _VOLATILE = re.compile(r"\b(random|clock_timestamp|timeofday|gen_random_uuid|statement_timestamp)\b", re.I)
+_CALLED = re.compile(r"(?<![a-z_0-9])[0-9]*+([a-z_][a-z_0-9]*+)(?=\s*+\()")
 _HOLD = "Ask for it with --policy versioning: its transaction is then held, and undo rolls it back."
 _LEAVE = "Leave it to somebody with a backup."
 _REVERSE = "Ask for it with --policy reversal."
@@ -68,6 +69,8 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     """Raises Unsupported with the reason, and the policy that would do."""
     _not_shadowed(catalog, program)
     reaches = tuple(closure(catalog, program))
+    if policy != "versioning":  # no row is set back there: what is written there all the same is counted, and refused
+        reaches = tuple(each for each in reaches if _usable(catalog, each.table))
     tables = tuple(sorted({each.table for each in reaches if each.verb in DATA and each.table in catalog.relations}))
     definitions = any(each.verb not in DATA for each in reaches)
     firing = [
@@ -107,6 +110,10 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     return Strategy(method, reaches, tables, False, bool(firing), tuple(notes), counters)
 
 
+def _usable(catalog: Catalog, name: str) -> bool:
+    return name not in catalog.relations or catalog.relations[name].usable
+
+
 def _not_shadowed(catalog: Catalog, program: Program) -> None:
     """A function or an operator that somebody made may stand in for the server's own of the same name."""
     if not catalog.shadows and not catalog.operators:
@@ -114,7 +121,7 @@ def _not_shadowed(catalog: Catalog, program: Program) -> None:
     for statement in program.statements:
         tree = tree_of(statement)
         names = {str(node.this).lower() for node in tree.find_all(exp.Anonymous)} if tree is not None else set()
-        words = set(re.findall(r"[a-z_][a-z_0-9]*(?=\s*\()", statement.sql.lower()))
+        words = set(_CALLED.findall(statement.sql.lower()))
         found = sorted((names | words) & catalog.shadows)
         if found:
             raise Unsupported(
@@ -217,11 +224,6 @@ def _held(
                 f"{table} is kept by another server: nothing holds what is written there.",
                 next_step=_LEAVE,
             )
-        if any(oid not in catalog.by_oid for oid in catalog.relations[table].stands_on):
-            raise Unsupported(
-                f"{table} stands on a table that GoEx's user can't see.",
-                next_step="Write to the tables that it stands on.",
-            )
     for table, trigger in firing:
         if _notifies(trigger):
             raise Unsupported(
@@ -240,7 +242,7 @@ def _held(
 def _refuse_unrestorable(
     catalog: Catalog, program: Program, reaches: tuple[Reach, ...], tables: tuple[str, ...]
 ) -> None:
-    for table in tables:
+    for table in sorted(tables, key=lambda name: catalog.relations[name].kind in "rp"):  # no GRANT makes a view one
         _restorable(catalog, catalog.relations[table], {each.verb for each in reaches if each.table == table})
     for statement in program.statements:
         if statement.verb == "truncate":
@@ -252,8 +254,10 @@ def _restorable(catalog: Catalog, relation: Relation, verbs: set[Verb]) -> None:
     if relation.kind not in "rp":
         raise Unsupported(f"{name} isn't a table of this database: its rows can't be set back.", next_step=_HOLD)
     if relation.partition:
-        root = catalog.root(relation).name
-        raise Unsupported(f"{name} is a partition of {root}.", next_step=f"Name {root} itself, or: {_HOLD}")
+        root = catalog.root(relation)
+        if root is relation or not root.usable:
+            raise Unsupported(f"{name} is a partition of a table that GoEx's user can't see.", next_step=_HOLD)
+        raise Unsupported(f"{name} is a partition of {root.name}.", next_step=f"Name {root.name} itself, or: {_HOLD}")
     if relation.inherited and relation.kind == "r":
         raise Unsupported(f"Other tables inherit from {name}; their rows can't be caught exactly.", next_step=_HOLD)
     if relation.row_security:

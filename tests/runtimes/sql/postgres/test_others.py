@@ -21,12 +21,14 @@ from tests.support.databases import PostgresGround
 LONG = """
 from runtimes.sql.postgres.helpers import _called
 from runtimes.sql.postgres.reach import _bare, writes
+from runtimes.sql.postgres.strategy import _CALLED, _DEFINES, _OUTSIDE
 wanted = {"far", 'o"k', "a$b", "near"}
 called = 'far (1) + "o""k"(2) + $$a$b(3)$$ + 12near(4)'
 for odd in ("a" * 300_000, '"' * 300_001, "$a" * 150_000, "/* " * 100_000, "into t " * 50_000):
     assert wanted <= _called(f"{odd} {called}") and "secret" in _bare(f"{odd} secret")
     upsert = f"{odd}; INSERT INTO t SELECT 1 ON CONFLICT DO UPDATE SET n = 2; INTO u; DO UPDATE"
     assert (list(writes(upsert, "t")), list(writes(upsert, "u"))) == (["insert", "update"], [])
+    assert "near" in _CALLED.findall(f"{odd} 12near (1)") and not _DEFINES.search(odd) and not _OUTSIDE.search(odd)
     print("read")
 """
 CREATE = "CREATE TABLE made (id int PRIMARY KEY, n serial, t text CHECK (t <> ''))"
