@@ -129,14 +129,22 @@ BREAKER = Breaker()
 
 
 def unproven(plan: Plan) -> str:
-    """Why strict undo refuses this plan, and what to do; "" when it has a proven way back, or only reads."""
+    """Why strict undo refuses this plan, and what to do; "" when it has an exact or a proven way back, or only reads.
+    Statements of SQL have an exact one: where a pair fails, the rows that were kept take it back."""
     if isinstance(plan.action, Revert) and plan.action.verb != "redo":
         return ""
     if plan.undo_class is UndoClass.IRREVERSIBLE:
         return "Undo is strict, and this can't be taken back, so it isn't run. Without [undo] strict it is asked for."
-    steps, undos = plan.resolved.get("steps"), plan.undo.get("calls")
-    if not isinstance(steps, list | tuple) or plan.action.kind in _SQL_KINDS or plan.undo_class is UndoClass.EXACT:
+    if plan.action.kind == "sql" or plan.undo_class is UndoClass.EXACT:
         return ""
+    steps, undos = plan.resolved.get("steps"), plan.undo.get("calls")
+    if not isinstance(steps, list | tuple):
+        if plan.undo_class is UndoClass.NOTHING:
+            return ""
+        return (
+            "Undo is strict, and this can't be undone exactly (on MongoDB only a replica set can), so it isn't run."
+            " Without [undo] strict it is asked for."
+        )
     proven = {undo["call"] for undo in undos or () if undo.get("standing") == Standing.PROVEN}
     for step in steps:
         if step["role"] == "call" and not step["read"] and step["call"] not in proven:

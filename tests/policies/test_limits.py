@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mapper.catalog import Catalog
-from policies.actions import ApiCalls, Files, Plan, Revert, UndoClass
+from policies.actions import ApiCalls, Files, Mongo, Plan, Revert, Sql, UndoClass
 from policies.grants import PERSON
 from policies.limits import NOT_CONFINED, Confinement, described
 from policies.rules.cases import read
@@ -221,6 +221,8 @@ def asks(standing: str = "unproven", *, undo_class: UndoClass = UndoClass.COMPEN
 
 STRICT = Confinement(strict=True)
 FILES = Files(folder="/x", language="shell", program="true")
+MONGO = Mongo(database="shop", operations=('{"deleteMany": "orders", "filter": {}}',))
+SQL = Sql(database="shop", statements="DELETE FROM orders")
 REVERT: dict[str, Any] = {"resolved": {"verb": "undo", "steps": []}, "undo": {}}
 
 
@@ -239,6 +241,14 @@ REVERT: dict[str, Any] = {"resolved": {"verb": "undo", "steps": []}, "undo": {}}
         (STRICT, "bot", asks("", action=Revert(verb="undo", target="a"), **REVERT), ""),
         (STRICT, "bot", asks(action=Revert(verb="redo", target="a")), "isn't proven here"),
         (STRICT, "bot", asks(undo_class=UndoClass.EXACT, action=FILES, resolved={}, undo={}), ""),
+        (STRICT, "bot", asks(action=MONGO, resolved={}, undo={}), "can't be undone exactly"),
+        (STRICT, "bot", asks(action=Revert(verb="redo", target="a"), resolved={}, undo={}), "can't be undone exactly"),
+        (STRICT, "bot", asks(action=Revert(verb="undo", target="a"), resolved={}, undo={}), ""),
+        (STRICT, "bot", asks(undo_class=UndoClass.EXACT, action=MONGO, resolved={}, undo={}), ""),
+        (STRICT, "bot", asks(undo_class=UndoClass.NOTHING, action=MONGO, resolved={}, undo={}), ""),
+        (STRICT, "bot", asks(action=SQL, resolved={"policy": "pairs"}, undo={"policy": "pairs"}), ""),
+        (Confinement(strict_agents=("bot*",)), "bot-1", asks(action=MONGO, resolved={}, undo={}), "can't be undone"),
+        (Confinement(strict_agents=("bot*",)), "helper", asks(action=MONGO, resolved={}, undo={}), ""),
         (Confinement(strict_agents=("bot*",)), "bot-1", asks(), "isn't proven here"),
         (Confinement(strict_agents=("bot*",)), "helper", asks(), ""),
         (Confinement(strict_agents=("bot*",)), PERSON, asks(), ""),
