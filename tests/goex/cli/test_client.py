@@ -175,7 +175,7 @@ def test_the_daemon_is_started_detached(paths: Paths, monkeypatch: pytest.Monkey
     said: list[str] = []
     pid = start_daemon(paths, progress=said.append, seconds=60)
     try:
-        until(paths.log_file.read_text, "a line")
+        until(lambda: paths.log_file.read_text().endswith("\n"), "a line")
         assert paths.log_file.read_text() == "True / 0o77 False\n"
         assert stat.S_IMODE(paths.log_file.stat().st_mode) == 0o600
         assert said[0] == "Starting the daemon."
