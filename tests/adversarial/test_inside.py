@@ -126,6 +126,8 @@ def listeners() -> Iterator[dict[str, str]]:
         while True:
             try:
                 _, sender = udp.recvfrom(512)
+                if sender is None:  # it was closed meanwhile
+                    return
                 udp.sendto(b"the host", sender)
             except OSError:
                 return
