@@ -132,6 +132,3 @@ def _spoken(catalog: Catalog, method_id: str) -> frozenset[str]:
 @cache
 def _verbs() -> frozenset[str]:
     return frozenset(stem(word) for words in lexicon.kin().deeds.values() for word in words)
-
-
-__all__ = ("left_out",)

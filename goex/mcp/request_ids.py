@@ -51,8 +51,7 @@ class RequestIds:
 
     def _cancelled(self, id: object) -> int:
         """The own id of a request that its client cancelled, which isn't answered from now on; 0 when there is none."""
-        known = isinstance(id, int | str) and not isinstance(id, bool)
-        own = self._own.pop(id, 0) if known else 0  # type: ignore[call-overload]
+        own = self._own.pop(id, 0) if isinstance(id, int | str) and not isinstance(id, bool) else 0
         self._client.pop(own, None)
         return own
 

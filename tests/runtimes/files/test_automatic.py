@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,8 +39,8 @@ def entry(kind: str = "f", oid: str = "1", mode: int = 0o644, mtime: int = 0, ta
     return Entry(kind, mode, 0, 0, mtime, oid=oid, target=target)
 
 
-def tree(*paths: str, **said: object) -> dict[bytes, Entry]:
-    return {path.encode(): entry(**said) for path in paths}  # type: ignore[arg-type]
+def tree(*paths: str, **said: Any) -> dict[bytes, Entry]:
+    return {path.encode(): entry(**said) for path in paths}
 
 
 @pytest.mark.parametrize("path", RUN)
