@@ -55,6 +55,8 @@ _OWNS = re.compile(
     re.IGNORECASE,
 )
 _SEGMENT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)/\[\^/\]\+")
+# What `[^/]+` is among words: it ends before a blank, and before what only ends a sentence or closes a bracket.
+_SAID_SEGMENT = r"[^/\s]*[^/\s.,;:!?()\[\]{}<>\"'`“”‘’]"
 _NOT_NAMES = """
 the a an this that my our your slack public private new each every which some any to in of for on from general-purpose
 what no is are was has have with and or it its called named id number please now by at all be will can should so if
@@ -186,7 +188,8 @@ class Filler:
         segments = _SEGMENT.findall(pattern)
         if not segments or not pattern.startswith("^"):
             return None
-        whole = re.search(rf"(?<![\w/])(?:{pattern.strip('^$')})(?![\w/])", self._phrase)
+        written = pattern.strip("^$").replace("[^/]+", _SAID_SEGMENT)
+        whole = re.search(rf"(?<![\w/])(?:{written})(?![\w/])", self._phrase)
         if whole:
             return self._claim(whole[0])
         if _SEGMENT.sub("", pattern).strip("^$/"):
