@@ -58,8 +58,8 @@ class Prefilter:
     """The quick look, for some secrets."""
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
-        # One matcher each: one for several takes as many times as long to build, for every action.
-        self._matchers = [Matcher(_expressions(secret)) for secret in secrets if secret]
+        # A matcher for each expression: one for several takes longer to build, for every action, than all of these.
+        self._matchers = [Matcher([each]) for secret in secrets if secret for each in _expressions(secret)]
 
     @property
     def works(self) -> bool:

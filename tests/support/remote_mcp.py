@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,10 @@ class RemoteServer:
     def remove_note(self, id: str) -> dict[str, bool]:
         return {"gone": self.notes.pop(id, None) is not None}
 
+    @cached_property
+    def _keys(self) -> KeySet:  # of which each takes a while to be read
+        return KeySet.import_key_set(self.oidc.keys)
+
     def credential(self) -> dict[str, str]:
         return {"credential": self.tokens[-1]}
 
@@ -73,7 +78,7 @@ class RemoteServer:
         """What the SDK asks: whether a token is good, and what it is for."""
         self.tokens.append(token)
         try:
-            claims = jwt.decode(token, KeySet.import_key_set(self.oidc.keys)).claims
+            claims = jwt.decode(token, self._keys).claims
         except (JoseError, ValueError):
             return None
         if claims.get("aud") != self.url or claims.get("iss") != self.oidc.issuer:
