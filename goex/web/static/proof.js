@@ -81,12 +81,13 @@ export async function confirmedElsewhere(attempt, compare, tell) {
 
 // Makes `attempt(proof)` until it is taken or the person leaves; `proof` is {passphrase} or {assertion_json}.
 // `what` says it: a text, or several, a line each. `subject` names what a passkey signs, in the terms of
-// Passkeys/Challenge. Returns what the call returned, or null.
-export function prove(title, what, subject, attempt) {
-  return alone(() => ask(title, what, subject, attempt));
+// Passkeys/Challenge. Returns what the call returned, or null; this as well where `gone` says that there is nothing to
+// prove any more, before a call was made.
+export function prove(title, what, subject, attempt, gone) {
+  return alone(() => ask(title, what, subject, attempt, gone));
 }
 
-function ask(title, what, subject, attempt) {
+function ask(title, what, subject, attempt, gone) {
   const dialog = field("proof"), passphrase = field("passphrase"), problem = field("proof-problem");
   field("proof-title").textContent = title;
   put(field("proof-what"), [what].flat().map((each) => line(each)));
@@ -130,6 +131,7 @@ function ask(title, what, subject, attempt) {
     });
     on(field("proof-passkey"), "click", () => attemptWith(async () => ({ assertion_json: await sign(subject) })));
     on(field("proof-no"), "click", () => end(null));
+    if (gone) on(gone, "abort", () => { if (!making) end(null); });
     on(dialog, "cancel", (event) => { if (making) event.preventDefault(); });
     // A browser closes it at the second Escape whatever is said to the first: what became of the call is still shown.
     on(dialog, "close", () => { if (!dialog.open) making ? dialog.showModal() : end(null); });

@@ -14,6 +14,7 @@ const MOST_GONE = 100;
 let order = []; // ids as the list has them: a new one comes last, one that is settled keeps its place
 const nodes = new Map(); // id -> its line of the list
 let open = "", listening = null, drawn = false, unlisted = 0, known = false;
+let proving = null; // the question whose answer is being proven: {id, gone}
 let tell = () => {};
 
 const count = () => [...waiting.values()].reduce((sum, one) => sum + Math.max(one.count, 1), 0);
@@ -44,7 +45,9 @@ async function takeAll() {
   for (const one of approvals) waiting.set(one.id, one);
   unlisted = left_out;
   known = true;
-  if (root && open && !waiting.has(open)) question(open); // it may have been settled while the daemon was away
+  // They may have been settled while the daemon was away.
+  if (root && open && !waiting.has(open)) question(open);
+  if (proving && !waiting.has(proving.id)) proving.gone.abort();
   changed();
 }
 
@@ -55,6 +58,7 @@ function take(one) {
     seen.delete(one.id);
     ticked.delete(one.id);
     if (one.id === open) settled(one);
+    if (one.id === proving?.id) proving.gone.abort();
   }
   for (const id of one.same_as || []) {
     waiting.delete(id);
@@ -258,12 +262,14 @@ async function choose(one, answer, less) {
   const request = { approval_id: one.id, approve: true, width: answer.name, digest: one.digest, ...narrowed.request };
   const attempt = (proof) => call("Person/Decide", { ...request, ...proof });
   const words = less ? narrowed.words : choice ? [...choice.words, choice.warning].filter(Boolean) : "This very action, a single time.";
+  const gone = new AbortController(), proven = one.presence || answer.name !== "once";
   try {
-    const done = one.presence || answer.name !== "once"
-      ? await prove(one.task ? "Allow the task" : answer.name === "once" ? "Allow once" : `Allow: ${answer.label}`, words, { decide: request }, attempt)
+    if (proven) proving ||= { id: one.id, gone };
+    const done = proven
+      ? await prove(one.task ? "Allow the task" : answer.name === "once" ? "Allow once" : `Allow: ${answer.label}`, words, { decide: request }, attempt, gone.signal)
       : await attempt({});
     if (done) say(done.settled?.length ? `Allowed; it settled ${done.settled.length} more.` : "Allowed.");
-  } catch (error) { say(error.text || error.message); }
+  } catch (error) { say(error.text || error.message); } finally { if (proving?.gone === gone) proving = null; }
 }
 
 function more(one) {

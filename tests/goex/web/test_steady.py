@@ -237,6 +237,32 @@ def test_a_question_that_was_settled_while_the_daemon_was_away_is_open_no_more(
     expect(tab.locator("article")).to_have_count(0)
 
 
+@pytest.mark.parametrize("away", [False, True])
+def test_no_passphrase_is_asked_for_once_its_question_is_settled(
+    daemon: Daemon, token: str, tab: Any, three: list[tuple[str, str]], away: bool
+) -> None:
+    tab.click("li.item button.open >> nth=1")
+    tab.click("article button[data-width]:not([disabled]):has-text('session')")
+    expect(tab.locator("#passphrase")).to_be_focused()
+    tab.keyboard.type("half of")
+    daemon.actions("Cancel", pb.ActionId(id=three[0][0]), token=token)
+    expect(tab.locator("li.item")).to_have_count(2)
+    expect(tab.locator("#passphrase")).to_have_value("half of")  # the control: another question's goes on
+    if away:
+        tab.route("**/call/Person/WatchApprovals", lambda route: route.abort())
+        daemon.restart()
+        expect(tab.locator("#connection")).not_to_be_empty()
+    daemon.actions("Cancel", pb.ActionId(id=three[1][0]), token=token)
+    if away:
+        tab.unroute("**/call/Person/WatchApprovals")
+    expect(tab.locator("#proof")).to_be_hidden()
+    expect(tab.locator("main")).to_contain_text("This question is settled")
+    assert tab.input_value("#passphrase") == ""
+    tab.click("li.item button.open >> nth=0")
+    tab.click("article button[data-width]:not([disabled]):has-text('session')")
+    expect(tab.locator("#proof")).to_be_visible()  # the control: the next one is asked for
+
+
 @pytest.mark.promise(87)
 def test_a_passkey_that_is_cancelled_says_that_nothing_was_done(daemon: Daemon, tab: Any) -> None:
     tab.evaluate("""() => {
