@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 
 from goex.cli import mcp_servers
 from goex.cli.help_text import App
+from goex.cli.input_text import read_file
 from policies.errors import InvalidInput, Unavailable
 
 app = App(
@@ -25,6 +27,8 @@ app.command("review", short_help="What a server says now, beside what you agreed
 app.command("remove")(mcp_servers.remove)
 TOKEN = "GOEX_AGENT_TOKEN"  # noqa: S105  # the name of a variable
 SOCKET = "GOEX_AGENT_SOCKET"
+_MOST_TOKEN = 1000  # bytes
+_TOKEN = re.compile(r"[!-~]+")
 _BY_HAND = """\
 This speaks MCP on standard input and output, for an agent that starts it; Ctrl-D ends it.
 See how a coding agent is configured for it: goex connect --help (claude, codex and others; --json only prints it)
@@ -81,6 +85,9 @@ def agent_token(file: Path | None) -> str:
     if file is None:
         return os.environ.get(TOKEN, "")
     try:
-        return file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file} can't be read.", next_step="Name a file that holds the agent's token.") from error
+        token = read_file(file, _MOST_TOKEN).decode("ascii").strip()
+    except UnicodeDecodeError:
+        token = ""
+    if not _TOKEN.fullmatch(token):
+        raise InvalidInput(f"{file} holds no agent's token.", next_step="Name the file that goex agents add made.")
+    return token

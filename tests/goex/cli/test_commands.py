@@ -256,6 +256,7 @@ def test_a_file_that_is_no_credential_is_refused_before_anything_is_asked(
         ("images", "add", "mine", "--requirements", "pipe"),
         ("undo-pairs", "add", "pipe"),
         ("exec", "--proposal", "pipe"),
+        ("mcp", "--token-file", "pipe"),
     ],
 )
 def test_no_other_file_that_is_named_keeps_a_command_waiting(
@@ -264,6 +265,14 @@ def test_no_other_file_that_is_named_keeps_a_command_waiting(
     os.mkfifo(tmp_path / "pipe")
     ran = inside(*command)
     assert ran.code == 2 and "pipe is a pipe, and nothing was written to it" in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize("holds", [b"", b" \n", b"goex_a goex_b", "goex_\u00e9".encode(), b"\xff\xfe", b"\0" * 4])
+def test_a_file_without_an_agents_token_is_refused(inside: Inside, tmp_path: Path, holds: bytes) -> None:
+    """It isn't served as `anonymous` instead."""
+    (tmp_path / "token").write_bytes(holds)
+    ran = inside("mcp", "--token-file", "token")
+    assert ran.code == 2 and "token holds no agent's token" in " ".join(ran.err.split())
 
 
 def test_everything_about_an_account_arrives(inside: Inside, fake: Fake, tmp_path: Path) -> None:
