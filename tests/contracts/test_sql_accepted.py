@@ -107,6 +107,7 @@ ACCEPTED = {
         "INSERT INTO boxes VALUES (2, 5, 6)",
         "UPDATE boxes SET maxx = 9 WHERE minx >= 0",
         "UPDATE OR IGNORE places SET place = 2 WHERE id = 1",
+        "UPDATE OR REPLACE places SET id = 2 WHERE id = 1",
         "UPDATE odd SET b = zeroblob(3)",
         "UPDATE odd SET b = randomblob(3)",
         "WITH d(a, b) AS (VALUES (1, 'w')) UPDATE orders SET status = (SELECT b FROM d) WHERE id IN (SELECT a FROM d)",
@@ -127,6 +128,9 @@ HELD = (  # of PostgreSQL: what can't be set back row by row; the tables that th
     ("TRUNCATE customers CASCADE", {"customers", "orders", "items", "notes"}),
     ("CREATE MATERIALIZED VIEW seen AS SELECT id FROM orders", {"seen"}),
     ("ALTER TABLE orders ADD COLUMN more int; UPDATE orders SET more = 1", {"orders"}),
+    ("ALTER TABLE orders ADD COLUMN more int, ADD CONSTRAINT many CHECK (more > 0)", {"orders"}),
+    ("ALTER TABLE orders ADD CONSTRAINT few CHECK (id < 3) NOT VALID", {"orders"}),
+    ("COMMENT ON TABLE orders IS 'x'; COMMENT ON COLUMN orders.status IS 'y'", {"orders"}),
     ("CREATE TABLE fresh (id int, t text); INSERT INTO fresh VALUES (1, 'a')", {"fresh"}),
 )
 READS = {

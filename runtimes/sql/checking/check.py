@@ -99,6 +99,8 @@ def _statement_of(tree: exp.Expr, reads: Reads) -> Found:
         return definitions.create(tree, reads)
     if isinstance(tree, exp.Alter):
         return definitions.alter(tree, reads)
+    if isinstance(tree, exp.Comment) and reads.dialect is Dialect.POSTGRESQL:
+        return definitions.comment(tree, reads)
     if isinstance(tree, exp.Select | exp.SetOperation | exp.Subquery | exp.Values):
         return statements.select(tree, reads)
     raise refused(type(tree).__name__.upper())

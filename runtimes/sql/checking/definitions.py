@@ -137,10 +137,13 @@ def _new(node: exp.Expr, reads: Reads) -> str:
     return name
 
 
-def _definitions(nodes: list[exp.Expr], table: Table | None, name: str, reads: Reads) -> None:
-    """Columns and constraints: what they refer to has to be there, and expressions name their own table's columns."""
+def _definitions(
+    nodes: list[exp.Expr], table: Table | None, name: str, reads: Reads, beside: list[exp.Expr] | None = None
+) -> None:
+    """Columns and constraints: what they refer to has to be there, and expressions name their own table's columns.
+    `beside`: what the same statement defines besides."""
     columns = [column.name for column in table.columns] if table is not None else []
-    columns += [str(node.this.name) for node in nodes if isinstance(node, exp.ColumnDef)]
+    columns += [str(node.this.name) for node in (*nodes, *(beside or ())) if isinstance(node, exp.ColumnDef)]
     own = Source(tuple(reads.fold_column(column) if table else column.lower() for column in columns))
     own = Source(tuple({*own.columns, *columns} if own.columns else columns))  # as written, and folded
     scope = Scope({name: own})
@@ -187,7 +190,10 @@ def alter(tree: exp.Alter, reads: Reads) -> Found:
     known = all(isinstance(one, exp.SchemaCommentProperty | exp.AutoIncrementProperty) for one in options)
     if options and (reads.dialect is not Dialect.MARIADB or not known):
         raise refused("ALTER with options")
-    for action in tree.args.get("actions") or []:
+    if tree.args.get("not_valid") and reads.dialect is not Dialect.POSTGRESQL:
+        raise refused("ALTER with NOT VALID")
+    actions = tree.args.get("actions") or []
+    for action in actions:
         if isinstance(action, exp.Drop):
             if str(action.args.get("kind")).upper() not in (
                 "COLUMN",
@@ -214,13 +220,34 @@ def alter(tree: exp.Alter, reads: Reads) -> Found:
             written.append(reads.target_column(table, old.this if isinstance(old, exp.Column) else old))
             _definitions([action.this], table, table.name, reads)
         elif isinstance(action, exp.ColumnDef):
-            _definitions([action], table, table.name, reads)
+            _definitions([action], table, table.name, reads, actions)
         elif isinstance(action, exp.AddConstraint):
-            _definitions(action.expressions, table, table.name, reads)
+            _definitions(action.expressions, table, table.name, reads, actions)
         else:
             raise refused(f"ALTER TABLE with {type(action).__name__}")
     use = Use(table=table.name, verb="alter", columns=tuple(dict.fromkeys(written)))
     return Found(verb="alter", table=table.name, uses=(use, *read_uses(reads)))
+
+
+def comment(tree: exp.Comment, reads: Reads) -> Found:
+    """PostgreSQL's COMMENT ON of a table, a view or a column."""
+    kind, node = str(tree.args.get("kind") or "").upper(), tree.this
+    column = node if kind == "COLUMN" and isinstance(node, exp.Column) and node.args.get("table") else None
+    if column is not None:
+        node = exp.Table(this=column.args["table"].copy(), db=column.args.get("db"))
+    if kind not in ("TABLE", "VIEW", "COLUMN") or not isinstance(node, exp.Table):
+        raise refused(f"COMMENT ON {kind}")
+    table = reads.table(node)
+    if table.name not in reads.schema.tables:
+        raise refused(f"Writing to {table.name}")
+    if column is None and (table.kind == "view") != (kind == "VIEW"):
+        raise InvalidInput(f"{table.name} is a {table.kind}.", next_step=_LOOK)
+    columns: tuple[str, ...] = ()
+    if column is not None:
+        columns = (reads.target_column(table, column.this),)
+        column.set("table", node.this)
+        column.set("db", node.args["db"])
+    return Found(verb="alter", table=table.name, uses=(Use(table=table.name, verb="alter", columns=columns),))
 
 
 # ---- SQLite's ANALYZE and REINDEX, and the numbers of its file

@@ -29,7 +29,7 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)  # it logs what it can't
 # Parts of a CREATE TABLE that sqlglot doesn't read, and INSERT's other spelling: kept beside the tree.
 TAIL = "goex_tail"
 HEAD = "goex_head"  # EXPLAIN, which stands before the tree
-OR_IGNORE = "goex_or_ignore"  # of SQLite's UPDATE
+OR = "goex_or"  # what SQLite's UPDATE OR, and MariaDB's UPDATE IGNORE, says
 SET = "SET"  # of MariaDB's variables: their names
 INTO = "INTO"
 UPKEEP = "goex_upkeep"  # SQLite's ANALYZE and the like, in place of a tree
@@ -124,6 +124,11 @@ class GoexMariaDB(MySQL):
             *("CAST", "CONVERT", "EXTRACT", "POSITION", "SUBSTRING", "TRIM", "GROUP_CONCAT", "VALUES", "MATCH"),
             "JSON_TABLE",
         )
+        TYPE_LITERAL_PARSERS: ClassVar[dict[Any, Any]] = {
+            **MySQLParser.TYPE_LITERAL_PARSERS,
+            # A cast to TIME would cut the fraction of its second.
+            exp.DType.TIME: lambda self, text, _: self.expression(exp.Anonymous(this="TIME", expressions=[text])),
+        }
         COLUMN_OPERATORS: ClassVar[dict[TokenType, Any]] = {
             **MySQLParser.COLUMN_OPERATORS,
             TokenType.ARROW: _operator(exp.JSONExtract),
@@ -139,6 +144,13 @@ class GoexMariaDB(MySQL):
                     return self.expression(exp.Anonymous(this="INTERVAL", expressions=values))
             self._retreat(start)
             return super()._parse_interval(*args, **named)
+
+        def _parse_interval_span(self, this: Any, parse_function_unit: bool = True) -> exp.Interval:
+            """A number stays one: MariaDB rounds 1.5 DAY, and cuts '1.5' DAY."""
+            found = super()._parse_interval_span(this, parse_function_unit)
+            if this is not None and this.is_number:
+                found.set("this", this)
+            return found
 
     class Generator(MySQLGenerator):
         TRANSFORMS: ClassVar[dict[Any, Any]] = {

@@ -45,6 +45,8 @@ _POSTGRES = """
     bound_box diagonal int4multirange int8multirange nummultirange tsmultirange tstzmultirange datemultirange
     multirange range_merge range_intersect_agg array_to_tsvector ts_delete strip numnode querytree tsvector_to_array
     text array json_to_record jsonb_to_record json_to_recordset jsonb_to_recordset
+    bit_count convert_from convert_to set_byte set_bit hostmask inet_merge inet_same_family set_masklen
+    sinh cosh tanh asinh acosh atanh tsquery_phrase ts_filter
 """
 _MARIADB = """
     char_length character_length octet_length bit_length lcase ucase left right mid substring substring_index locate
@@ -168,6 +170,7 @@ TYPES: frozenset[str] = names(
     INT INT4RANGE INT8RANGE INTERVAL JSON JSONB LONGBLOB LONGTEXT MEDIUMBLOB MEDIUMINT MEDIUMTEXT MONEY NCHAR NUMRANGE
     NVARCHAR SERIAL SET SMALLINT SMALLSERIAL TEXT TIME TIMETZ TIMESTAMP TIMESTAMPNTZ TIMESTAMPTZ TINYBLOB TINYINT
     TINYTEXT TSRANGE TSTZRANGE UBIGINT UINT UMEDIUMINT USMALLINT UTINYINT UDECIMAL UDOUBLE UUID VARBINARY VARCHAR
-    YEAR ARRAY CIDR MACADDR POINT TSVECTOR TSQUERY HSTORE VARBIT
+    YEAR ARRAY CIDR MACADDR POINT TSVECTOR TSQUERY HSTORE VARBIT INT4MULTIRANGE INT8MULTIRANGE NUMMULTIRANGE
+    TSMULTIRANGE TSTZMULTIRANGE DATEMULTIRANGE
     """
 )

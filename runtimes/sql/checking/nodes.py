@@ -134,7 +134,8 @@ NODES: Mapping[str, frozenset[str]] = {
             "TruncateTable": "expressions identity option",
             "Drop": "kind tables exists cascade restrict cluster",
             "Create": "this kind expression exists replace unique properties",
-            "Alter": "this kind exists actions options",
+            "Alter": "this kind exists actions options not_valid",
+            "Comment": "this kind expression",
             "OnProperty": "this",
             "ColumnDef": "this kind constraints exists position",
             "ColumnPosition": "this position",
@@ -191,7 +192,7 @@ WORDS: frozenset[str] = (
     | names(
         """
     LEFT RIGHT FULL INNER OUTER CROSS NATURAL ROWS RANGE GROUPS UNBOUNDED PRECEDING FOLLOWING OVER
-    BOTH LEADING TRAILING TABLE VIEW INDEX COLUMN CONSTRAINT CASCADE RESTRICT REPLACE IGNORE ABORT
+    BOTH LEADING TRAILING TABLE VIEW INDEX COLUMN CONSTRAINT CASCADE RESTRICT REPLACE IGNORE ABORT FAIL ROLLBACK
     DEFAULT UPDATE NOTHING RESTART CONTINUE FIRST LAST NEXT AFTER BTREE HASH GIN GIST BRIN SPGIST INNODB ARIA MYISAM
     UTF8 UTF8MB3 UTF8MB4 LATIN1 ASCII BINARY _UTF8MB4 _UTF8 _BINARY NOCASE RTRIM KEY UNIQUE PRIMARY FULLTEXT
     FOREIGN

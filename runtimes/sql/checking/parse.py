@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking import upkeep, variables
 from runtimes.sql.checking.catalog_tables import instead
-from runtimes.sql.checking.dialects import GRAMMARS, HEAD, INTO, OR_IGNORE, OVERRIDING, SET, TAIL, UPKEEP
+from runtimes.sql.checking.dialects import GRAMMARS, HEAD, INTO, OR, OVERRIDING, SET, TAIL, UPKEEP
 from runtimes.sql.checking.nodes import names
 from runtimes.sql.checking.round_trip import compare_brackets, compare_grouping, compare_tree, compare_words
 from runtimes.sql.contract import Dialect
@@ -26,7 +26,7 @@ MAX_TOKENS = 40_000
 MAX_DEPTH = 60  # brackets and CASEs within each other
 MAX_CHAIN = 2_000  # operators and set operations of one statement: their tree is that deep
 MAX_STATEMENTS = 50
-_BESIDE = (HEAD, TAIL, OR_IGNORE, OVERRIDING, SET, INTO, UPKEEP)  # of a tree's meta
+_BESIDE = (HEAD, TAIL, OR, OVERRIDING, SET, INTO, UPKEEP)  # of a tree's meta
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _OPEN = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSE = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
@@ -51,7 +51,7 @@ def read(text: str, dialect: Dialect) -> list[exp.Expr]:
             raise InvalidInput("There is no SQL statement.", next_step=_EMPTY)
         if len(statements) > MAX_STATEMENTS:
             raise InvalidInput(f"There are more than {MAX_STATEMENTS} statements.", next_step=_LESS)
-        return [_settled(_queried(tokens, dialect), dialect) for tokens in statements]
+        return [_settled(_queried(_joined(tokens, dialect), dialect), dialect) for tokens in statements]
     except _FAULTS as error:
         raise InvalidInput(f"The SQL can't be read: {_why(error)}", next_step=_PLAINER) from None
 
@@ -118,6 +118,39 @@ def _queried(tokens: list[Token], dialect: Dialect) -> list[Token]:
     quoted = bool(tokens) and tokens[-1].token_type is TokenType.STRING
     query = instead([token.text for token in tokens], dialect, quoted=quoted) if len(tokens) <= 5 else ""
     return _tokens(query, dialect) if query else variables.spelled(tokens, dialect)
+
+
+# What a value begins behind, in MariaDB's queries and writes; behind anything else 'a' may be a name, or a DATE.
+_BEFORE_TEXT = names("SELECT ( , = <=> <> != < > <= >= LIKE RLIKE REGEXP BETWEEN AND OR WHEN THEN ELSE")
+_WRITTEN = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH")
+
+
+def _joined(tokens: list[Token], dialect: Dialect) -> list[Token]:
+    """'a' 'b' is one text in MariaDB, as 'ab' is, and so is N'a' 'b'. Where it isn't a value, it stays as it was
+    sent."""
+    if dialect is not Dialect.MARIADB or _shape(tokens[0]) not in _WRITTEN:
+        return tokens
+    found: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        first, end = tokens[at], at + 1
+        if _takes_more(tokens, at):
+            while end < len(tokens) and tokens[end].token_type is TokenType.STRING:
+                end += 1
+        if end > at + 1:
+            text, last = "".join(token.text for token in tokens[at:end]), tokens[end - 1].end
+            first = Token(first.token_type, text, line=first.line, col=first.col, start=first.start, end=last)
+        found.append(first)
+        at = end
+    return found
+
+
+def _takes_more(tokens: list[Token], at: int) -> bool:
+    """Whether it is a text to which the texts that follow it belong."""
+    if tokens[at].token_type is not TokenType.STRING or not at:
+        return tokens[at].token_type is TokenType.NATIONAL_STRING
+    before = tokens[at - 1]
+    return before.token_type is TokenType.INTRODUCER or _shape(before) in _BEFORE_TEXT
 
 
 _TABLE = re.compile(r"TABLE [^\s']+(?: \. [^\s']+)?")
@@ -262,7 +295,7 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
     if kept is not None:
         return kept
     tokens, head = _explain(tokens, dialect)
-    tokens, ignore = _or_ignore(_of_insert(tokens, dialect), dialect)
+    tokens, otherwise = _update_or(_of_insert(tokens, dialect), dialect)
     tokens, overriding = _overriding(tokens, dialect)
     tokens, replace = _replace(tokens, dialect)
     tokens, tail = _table_options(tokens, dialect)
@@ -286,8 +319,8 @@ def _parsed(tokens: list[Token], dialect: Dialect) -> exp.Expr:
         if not isinstance(tree, exp.Create):
             raise _otherwise()
         tree.meta[TAIL] = tail
-    if ignore:
-        tree.meta[OR_IGNORE] = True
+    if otherwise:
+        tree.meta[OR] = otherwise
     if overriding:
         if not isinstance(tree, exp.Insert):
             raise _otherwise()
@@ -320,15 +353,18 @@ def _of_insert(tokens: list[Token], dialect: Dialect) -> list[Token]:
 _CONFLICTS = (["CONFLICT", "("], ["CONFLICT", "DO"], ["CONFLICT", "ON"])
 
 
-def _or_ignore(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], bool]:
-    """SQLite's UPDATE OR IGNORE and MariaDB's UPDATE IGNORE, which leave a row that a constraint stands against."""
+_ORS = ("ABORT", "FAIL", "IGNORE", "REPLACE", "ROLLBACK")  # all but two end the request, with nothing changed
+
+
+def _update_or(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], str]:
+    """What SQLite's UPDATE OR …, and MariaDB's UPDATE IGNORE, does about a row that a constraint stands against."""
     words = [token.text.upper() for token in tokens[:3]]
     plain = len(tokens) > 1 and tokens[1].token_type is not TokenType.IDENTIFIER
     if dialect is Dialect.MARIADB and words[:2] == ["UPDATE", "IGNORE"] and plain:
-        return [tokens[0], *tokens[2:]], True
-    if dialect is Dialect.SQLITE and words == ["UPDATE", "OR", "IGNORE"]:
-        return [tokens[0], *tokens[3:]], True
-    return tokens, False
+        return [tokens[0], *tokens[2:]], "IGNORE"
+    if dialect is Dialect.SQLITE and words[:2] == ["UPDATE", "OR"] and words[2:] and words[2] in _ORS:
+        return [tokens[0], *tokens[3:]], words[2]
+    return tokens, ""
 
 
 def _overriding(tokens: list[Token], dialect: Dialect) -> tuple[list[Token], str]:
@@ -440,8 +476,8 @@ def _made(tree: exp.Expr, dialect: Dialect) -> str:
         if named := tree.meta.get(how):
             values = [_text(one, dialect) for one in tree.expressions] if how == SET else []
             made = variables.written(made, values, how, named)
-    if tree.meta.get(OR_IGNORE):
-        made = str(made).replace("UPDATE ", f"UPDATE {'OR ' if dialect is Dialect.SQLITE else ''}IGNORE ", 1)
+    if word := tree.meta.get(OR):
+        made = str(made).replace("UPDATE ", f"UPDATE {'OR ' if dialect is Dialect.SQLITE else ''}{word} ", 1)
     head, tail = tree.meta.get(HEAD), tree.meta.get(TAIL)
     return f"{head + ' ' if head else ''}{made}{' ' + tail if tail else ''}"
 

@@ -101,8 +101,6 @@ def _is_sign(tokens: list[Token], at: int) -> bool:
 def _interval(text: str, following: str, dialect: Dialect) -> list[str]:
     """The number and the unit of an interval: '1 day' is '1' DAY. In PostgreSQL a unit behind the string cuts it: of
     '1.5' DAY it takes 1, of '1.5 DAY' all."""
-    if dialect is Dialect.MARIADB and re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", text):
-        return [text]
     if dialect is not Dialect.POSTGRESQL:
         return []
     if re.fullmatch("[-+]?[0-9]+", text):

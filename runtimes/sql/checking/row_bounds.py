@@ -227,13 +227,16 @@ def named_row(statement: Statement, schema: Schema) -> str:
     """Return `id=5`, or `order=5,line=2`, where the text names one row by the whole primary key; else "".
 
     Only whole numbers name a row: of texts and decimals it depends on the column and its collation which of them are
-    one. A statement that looks into another table, asks a question within, or changes the key itself names none.
+    one. A statement that looks into another table, asks a question within, changes the key itself, or replaces rows
+    names none.
     """
     table = schema.tables.get(statement.table)
     if table is None or not table.key or table.triggers or statement.verb not in ("update", "delete"):
         return ""
     if any(use.table != statement.table for use in statement.uses):
         return ""
+    if table.facts.get("replaces") or len({use.verb for use in statement.uses} - {"select"}) > 1:
+        return ""  # other rows may go with it
     kinds = [column.type for name in table.key if (column := table.column(name)) is not None]
     if not all("int" in kind.lower() or "serial" in kind.lower() for kind in kinds):
         return ""

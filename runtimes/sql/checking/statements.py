@@ -11,6 +11,7 @@ from sqlglot import exp
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking import row_bounds
 from runtimes.sql.checking.allowlist import refused
+from runtimes.sql.checking.dialects import OR
 from runtimes.sql.checking.row_bounds import Bound
 from runtimes.sql.checking.usage import Reads, Scope, Source, lower
 from runtimes.sql.contract import Dialect, Table, Use, Verb
@@ -234,7 +235,7 @@ def insert(tree: exp.Insert, reads: Reads, outer: dict[str, Source] | None = Non
     if isinstance(tree.this, exp.Schema) and _commands(tree, table, reads):
         columns = ()
     elif isinstance(tree.this, exp.Schema):
-        columns = tuple(reads.target_column(table, column) for column in tree.this.expressions)
+        columns = reads.inserted(table, tree.this.expressions)
         if len(set(columns)) != len(columns):
             raise InvalidInput("A column is written twice.", next_step="Name each once.")
     source = tree.expression
@@ -279,6 +280,9 @@ def _own_sequences(tree: exp.Insert, table: Table, reads: Reads) -> None:
             raise refused(f"nextval of {name[:60]}, which numbers another table,")
 
 
+_COMMANDS = ("rebuild", "optimize", "integrity-check")
+
+
 def _commands(tree: exp.Insert, table: Table, reads: Reads) -> bool:
     """Whether it is INSERT INTO index (index) VALUES ('rebuild'), which changes no document of a full-text index."""
     if not str(table.facts.get("module", "")).startswith("fts"):
@@ -289,7 +293,7 @@ def _commands(tree: exp.Insert, table: Table, reads: Reads) -> bool:
     if named != [lower(table.name)] or len(values) != 1 or len(values[0]) != 1:
         return False
     (value,) = values[0]
-    return isinstance(value, exp.Literal) and value.is_string and value.this in ("rebuild", "optimize")
+    return isinstance(value, exp.Literal) and value.is_string and value.this in _COMMANDS
 
 
 def _also(query: exp.Select, reads: Reads, scope: Scope, ctes: dict[str, Source]) -> None:
@@ -362,10 +366,11 @@ def update(tree: exp.Update, reads: Reads, outer: dict[str, Source] | None = Non
     returns = _returning(tree, reads, scope, ctes)
     others = [tree.args["from_"].this] if tree.args.get("from_") else []
     bound = row_bounds.of_rows(tree, node, others, table, name, reads)
+    replaced = (Use(table=table.name, verb="delete"),) if tree.meta.get(OR) == "REPLACE" else ()
     return Found(
         verb="update",
         table=table.name,
-        uses=(*uses.values(), *read_uses(reads)),
+        uses=(*uses.values(), *replaced, *read_uses(reads)),
         others=tuple(uses)[1:],
         everywhere=tree.args.get("where") is None,
         bound=bound if len(uses) == 1 else Bound(),

@@ -433,8 +433,7 @@ class Reads:
         if self.dialect is Dialect.POSTGRESQL and name == "ctid" and source.table.kind == "table":
             self.everything(source.table)  # where a row is, which the server gives to who may read all of it
             return True
-        rows = source.table.kind == "table" or source.table.facts.get("module")
-        if self.dialect is not Dialect.SQLITE or name not in _ROWID or not rows:
+        if self.dialect is not Dialect.SQLITE or name not in _rowids(source.table):
             return False
         # The key goes by that name too, where it is a whole number.
         self.columns.setdefault(source.table.name, set()).update(source.table.key if len(source.table.key) == 1 else ())
@@ -448,6 +447,19 @@ class Reads:
             raise refused(f"All of {table.name}, which also counts rows,", "Name the columns that you need.")
         self.columns.setdefault(table.name, set()).update(column.name for column in table.columns)
 
+    def inserted(self, table: Table, nodes: list[exp.Expr]) -> tuple[str, ...]:
+        """The schema's names of the columns that an INSERT names; the rowid is one of them only where it is the key."""
+        found = []
+        for node in nodes:
+            columns = {self.fold_column(column.name) for column in table.columns}
+            name = self.fold(node)
+            if self.dialect is Dialect.SQLITE and name in _rowids(table) - columns:
+                plain(node)
+                found += [column.name for column in table.columns if column.counter]
+            else:
+                found.append(self.target_column(table, node))
+        return tuple(found)
+
     def target_column(self, table: Table, node: exp.Expr) -> str:
         """The schema's name of a column that is written. Raises InvalidInput."""
         name = self.fold(node)
@@ -460,6 +472,14 @@ class Reads:
 
 def _too_wide() -> InvalidInput:
     return InvalidInput(f"A query has more than {MOST_OUTPUTS} columns.", next_step="Name those that you want.")
+
+
+def _rowids(table: Table) -> set[str]:
+    """The names that SQLite knows the rowid of a table by, where no column has them."""
+    module = table.facts.get("module")
+    if not (table.kind == "table" or module) or table.facts.get("without_rowid"):
+        return set()
+    return _ROWID | {"docid"} if module in ("fts3", "fts4") else _ROWID
 
 
 def _hidden(table: Table) -> tuple[str, ...]:

@@ -135,7 +135,7 @@ def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Itera
                 waiting += [(guard, True) for guard in relation.guards]
                 hidden += relation.judges
         bodies |= dict.fromkeys(each.source for each in hidden)
-        texts = [_bare(body) for body in bodies]
+        texts = [without_comments(body) for body in bodies]
         named = _named(catalog, "\n".join((*heads, *texts)))
         waiting += {(name, True) for name in named} - seen
         if not waiting:
@@ -146,7 +146,7 @@ def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Itera
     yield from sorted(found)
 
 
-def _bare(body: str) -> str:
+def without_comments(body: str) -> str:
     """A function's text without its comments, where they can be told: one within another can't."""
     bare = _COMMENT.sub(r"\1 ", body)
     return body if _QUOTED_ELSE.search(body) or "/*" in bare else bare

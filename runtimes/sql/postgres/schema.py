@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policies.jsonvalue import JsonValue, canonical
+from runtimes.sql.checking.functions import FUNCTIONS
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
 from runtimes.sql.postgres import helpers
 from runtimes.sql.postgres.helpers import Function
@@ -115,8 +116,9 @@ SELECT pg_catalog.json_build_object(
     WHERE a.attnum > 0 AND NOT a.attisdropped AND (t.typtype IN ('c', 'd', 'r') OR e.typtype IN ('c', 'd', 'r'))),
  'shadows', (SELECT pg_catalog.json_agg(DISTINCT p.proname) FROM pg_catalog.pg_proc p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public'
-    AND EXISTS (SELECT 1 FROM pg_catalog.pg_proc o WHERE o.proname = p.proname
-      AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace)
+    AND (p.proname = ANY('{{{",".join(sorted(FUNCTIONS[Dialect.POSTGRESQL]))}}}')  -- also what newer servers alone have
+      OR EXISTS (SELECT 1 FROM pg_catalog.pg_proc o WHERE o.proname = p.proname
+        AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace))
     AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'
       AND d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass)),
  'operators', (SELECT pg_catalog.json_agg(DISTINCT p.oprname) FROM pg_catalog.pg_operator p

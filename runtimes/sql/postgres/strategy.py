@@ -15,7 +15,7 @@ from policies.jsonvalue import JsonObject
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Policy, Program, Statement, Verb
 from runtimes.sql.postgres.helpers import Function
-from runtimes.sql.postgres.reach import DATA, EVENTS, Reach, Why, closure, writes
+from runtimes.sql.postgres.reach import DATA, EVENTS, Reach, Why, closure, without_comments, writes
 from runtimes.sql.postgres.relations import TRUNCATE, Catalog, Relation, Trigger, literal, quoted
 
 Method = Literal["none", "returning", "triggers"]
@@ -27,7 +27,8 @@ _COMPUTING = ("uuid-ossp", "pgcrypto", "citext", "hstore", "ltree", "intarray", 
               "cube", "earthdistance", "seg", "isn", "tablefunc", "btree_gin", "btree_gist", "postgis", "vector",
               "pg_uuidv7")  # fmt: skip
 _OUTSIDE = re.compile(
-    r"\b(dblink\w*|lo_\w+|pg_read_\w+|pg_write_\w+|pg_file_\w+|copy|program|http\w*|pg_terminate_backend)\b", re.I
+    r"\b(dblink\w*|lo_\w+|pg_read_\w+|pg_write_\w+|pg_file_\w+|copy|program|http(?!s?://)\w*|pg_terminate_backend)\b",
+    re.I,
 )
 _DEFINES = re.compile(
     r"\b(?:create|alter|drop)\s+(?:or\s+replace\s+)?(?:\w+\s+)?(?:table|function|procedure|view|sequence|index|schema|"
@@ -194,7 +195,8 @@ def _unseen(said: str) -> Unsupported:
 
 
 def _reaches_out(catalog: Catalog, source: str) -> bool:
-    if _OUTSIDE.search(source) or _DEFINES.search(source):
+    said = without_comments(source)
+    if _OUTSIDE.search(said) or _DEFINES.search(said):
         return True
     return any(True for name in catalog.far for _ in writes(source, name))  # nothing counts what is written there
 

@@ -203,8 +203,11 @@ class Connection:
                 return (second or "").casefold() not in _NO_FUNCTIONS
             if code in _WRITING and explained:
                 return True
-            if analyzes and (first or "").startswith("sqlite_stat") and code in (*_WRITING, apsw.SQLITE_CREATE_TABLE):
-                return True
+            if (first or "").startswith("sqlite_stat"):  # statistics, of what is analyzed or goes away
+                if code in _WRITING and statement.verb in ("alter", "drop"):
+                    return True
+                if code == apsw.SQLITE_CREATE_TABLE and analyzes:
+                    return True
             if code == apsw.SQLITE_ANALYZE:
                 return analyzes
             if code == apsw.SQLITE_PRAGMA and first in FILE_NUMBERS and second is not None:

@@ -154,14 +154,12 @@ def _table(db: apsw.Connection, name: str, kind: str, triggers: tuple[str, ...],
         module = re.match(r"create\s+virtual\s+table\s.*?\susing\s+(\w+)", sql, re.IGNORECASE | re.DOTALL)
         facts["module"] = module[1].lower() if module else ""
     facts["virtual_columns"] = any(row[6] == _VIRTUAL for row in info)
-    facts["indexes"] = sorted(
-        str(row[1])
-        for row in (db.execute(f"PRAGMA main.index_list({quoted(name)})") if kind == "table" else ())
-        if row[3] == "c"
-    )
     bare = _BOUND.sub(lambda found: found[1] or " ", sql)
     conflicts = {word.lower() for word in _CONFLICT.findall(bare)}
     facts["replaces"], facts["ignores"] = "replace" in conflicts, "ignore" in conflicts
+    indexes = db.execute(f"PRAGMA main.index_list({quoted(name)})").fetchall() if kind == "table" else []
+    facts["indexes"] = sorted(str(row[1]) for row in indexes if row[3] == "c")
+    facts["uniques"] = sum(bool(row[2]) for row in indexes) + alias  # what a row can be in the way of others by
     facts["autoincrement"] = alias and "autoincrement" in sql.casefold()
     return Table(
         name=name,

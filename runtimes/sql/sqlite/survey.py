@@ -61,12 +61,7 @@ def reach(connection: Connection, program: Program, schema: Schema) -> Reach:
             continue
         if statement.verb == "select" and found:
             raise Unsupported("This statement writes, and its text didn't say so.", next_step="Write it plainly.")
-        # OR REPLACE holds for what triggers write, too; without it their tables' own ON CONFLICT does.
-        everywhere = statement.verb == "insert" and any(use.verb == "delete" for use in statement.uses)
-        for verb, table, inside in list(found):
-            if inside and (replaced(schema, {(verb, table)}) or (everywhere and verb != "delete")):
-                found.add(("delete", table, inside))
-        writes |= found
+        writes |= found | _replacing(schema, statement, found)
     # What foreign keys do is told without the name of a trigger, and follows from the schema.
     pairs = {(verb, table) for verb, table, inside in writes if inside}
     for statement in program.statements:
@@ -77,6 +72,17 @@ def reach(connection: Connection, program: Program, schema: Schema) -> Reach:
     follow = cascades(schema, pairs) | _inner(schema, {table for _, table in pairs})
     why = _why_pages(connection, schema, pairs)
     return Reach(frozenset(writes), follow, why, frozenset(pairs | follow), replaces=bool(more), reads=frozenset(reads))
+
+
+def _replacing(schema: Schema, statement: Statement, found: set[Write]) -> set[Write]:
+    """The deletes within triggers: OR REPLACE holds for what these write, too; without it their tables' own ON CONFLICT
+    does."""
+    everywhere = statement.verb != "delete" and any(use.verb == "delete" for use in statement.uses)
+    return {
+        ("delete", table, inside)
+        for verb, table, inside in found
+        if inside and verb != "delete" and (everywhere or replaced(schema, {(verb, table)}))
+    }
 
 
 def _inner(schema: Schema, names: set[str]) -> set[tuple[str, str]]:
@@ -146,9 +152,11 @@ def _reach_of_definitions(connection: Connection, program: Program, schema: Sche
     for statement in program.statements:
         if statement.verb in ("insert", "update", "delete"):
             with suppress(GoexError):  # it writes what an earlier one makes: in a new table, which has no triggers
-                fired |= {write for write in _explained(connection.db, connection, statement, reads) if write[2]}
+                found = _explained(connection.db, connection, statement, reads)
+                fired |= {write for write in found | _replacing(schema, statement, found) if write[2]}
     pairs |= {(verb, table) for verb, table, _ in fired}
-    return Reach(frozenset(fired), cascades(schema, pairs), "definitions change", reads=frozenset(reads))
+    follow = cascades(schema, pairs) | _inner(schema, {table for _, table in pairs})
+    return Reach(frozenset(fired), follow, "definitions change", reads=frozenset(reads))
 
 
 def _fills(statement: Statement) -> bool:
@@ -267,8 +275,8 @@ def _reached(
                 continue
             direct.add((use.verb, use.table.casefold()))
             number = 0 if use.verb in ("create", "alter") else rows
-            if use.verb == "delete" and statement.verb == "insert":  # REPLACE: each new row can take away several
-                number = min(rows * max(1, _uniques(schema, use.table)), sizes.of(use.table))
+            if use.verb == "delete" and statement.verb != "delete":  # REPLACE: each new row can take away several
+                number = min(rows * max(1, _uniques(schema, use.table)), sizes.of(use.table) + inserted[use.table])
             upper += number
             reached.append(Reached(table=use.table, verb=use.verb, rows=number, columns=use.columns))
             written = schema.tables.get(use.table)
@@ -321,7 +329,7 @@ class _Sizes(Sizes):
 
 def _uniques(schema: Schema, name: str) -> int:
     table = schema.tables.get(name)
-    return 1 if table is None else len(table.unique) + bool(table.key)
+    return 1 if table is None else cast(int, table.facts["uniques"])
 
 
 def _counters(program: Program, schema: Schema, kind: str) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from runtimes.sql.bounds import stepped
@@ -60,6 +62,21 @@ SCHEMA = Schema(dialect=Dialect.POSTGRESQL, version="15", tables={table.name: ta
 def test_a_row_is_named_by_its_whole_key_in_whole_numbers(sql: str, row: str) -> None:
     (statement,) = check(sql, SCHEMA, database="shop").statements
     assert named_row(statement, SCHEMA) == row
+
+
+@pytest.mark.parametrize(
+    ("sql", "replaces", "row"),
+    [
+        ("UPDATE OR IGNORE orders SET total = 1 WHERE id = 5", False, "id=5"),
+        ("UPDATE OR REPLACE orders SET total = 1 WHERE id = 5", False, ""),
+        ("UPDATE orders SET total = 1 WHERE id = 5", True, ""),
+    ],
+)
+def test_where_other_rows_may_go_with_it_none_is_named(sql: str, replaces: bool, row: str) -> None:
+    orders = replace(TABLES[0], facts={"replaces": replaces})
+    schema = replace(SCHEMA, dialect=Dialect.SQLITE, tables={"orders": orders})
+    (statement,) = check(sql, schema, database="main").statements
+    assert named_row(statement, schema) == row
 
 
 def test_rows_are_bounded_in_steps_that_say_no_count() -> None:

@@ -172,6 +172,14 @@ ALTER TABLE orders ADD CONSTRAINT uniq UNIQUE (user_id, placed)
 ALTER TABLE orders ADD CONSTRAINT f FOREIGN KEY (user_id) REFERENCES users (id)
 ALTER TABLE orders DROP CONSTRAINT orders_user
 ALTER TABLE orders ADD COLUMN IF NOT EXISTS note text, DROP COLUMN IF EXISTS extra
+ALTER TABLE orders ADD COLUMN note text, ADD CONSTRAINT said CHECK (note <> '')
+ALTER TABLE orders ADD COLUMN low int, ADD COLUMN high int CHECK (high > low)
+ALTER TABLE orders ADD CONSTRAINT positive CHECK (total >= 0) NOT VALID
+ALTER TABLE orders ADD CONSTRAINT f FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE NOT VALID
+COMMENT ON TABLE orders IS 'What was bought; it''s paid'
+COMMENT ON COLUMN orders.total IS ''
+COMMENT ON COLUMN public.orders."total" IS 'in cents'
+SELECT '{[1,3),[5,9)}'::int4multirange, convert_from(convert_to('x', 'UTF8'), 'UTF8'), set_masklen('10.0.0.1'::inet, 8)
 SELECT * FROM orders FOR UPDATE
 SELECT * FROM orders FOR SHARE
 SELECT * FROM ONLY orders
@@ -221,6 +229,17 @@ SELECT 'a\\'b', 'c\\\\d', "double \\"quoted\\"", 'tab\\there', '100\\%', 0x41, x
 SELECT 0x31, 0x31 + 0, x'31' + 0, 0b11 + 0, id < 0x10 FROM orders
 SELECT POSITION('a' IN name), INTERVAL(id, 1, 2, 3) + 1, INTERVAL(5, 1, 2) FROM users
 SELECT placed + INTERVAL (id + 1) DAY, placed + INTERVAL id DAY FROM orders
+SELECT placed + INTERVAL 1.5 DAY, placed + INTERVAL '1.5' DAY, placed - INTERVAL .5 HOUR, placed - INTERVAL 2.5 MONTH FROM orders
+SELECT DATE_ADD(placed, INTERVAL -1.5 DAY), DATE_ADD(placed, INTERVAL 1e1 DAY), placed + INTERVAL 1.30 MINUTE_SECOND FROM orders
+SELECT placed + INTERVAL 99999999999999999999 DAY, DATE_SUB(placed, INTERVAL -1 DAY), placed + INTERVAL 01 DAY FROM orders
+UPDATE orders SET placed = placed + INTERVAL 2.5 YEAR
+SELECT 'a' 'b', N'a' 'b' 'c', CONCAT('it''s' "x", N'c' 'd', '\\\\' '%'), _utf8mb4'a' 'b' FROM users
+SELECT id FROM users WHERE name = 'A' 'nn' OR name LIKE 'B' '%' OR name BETWEEN 'x' 'y' AND 'z' 'z' OR name IN ('', 'B' 'ob')
+SELECT CASE WHEN name > 'A' 'a' THEN 'x' 'y' ELSE 'z' /* and */ 'w' END, x'41' 'b', id 'i' FROM users
+INSERT INTO archive (id, status) SELECT id, N'a' 'b' FROM users
+INSERT INTO archive (id, status) VALUES (32, TIME '1:2:3.5'), (33, TIME '-10:00'), (34, TIMESTAMP '2024-01-01 10:00:00.10'), (35, DATE '2024-1-2')
+INSERT INTO archive (id, status) VALUES (30, 'a' 'b' "c"), (31, N'd' 'e')
+UPDATE users SET name = 'x' 'y', email = CONCAT(name, '-' '-') WHERE id = 1
 UPDATE orders SET total = 0x31 WHERE id < 0x3
 CREATE INDEX by_name ON users (name(10), `email`(5) DESC)
 CREATE TABLE notes (id int, n real, d double precision)
@@ -361,4 +380,11 @@ PRAGMA foreign_key_check(orders)
 PRAGMA user_version
 PRAGMA table_list
 UPDATE OR IGNORE orders SET id = 2 WHERE id = 1
+UPDATE OR REPLACE orders SET id = 98 WHERE id = 1
+UPDATE OR ABORT orders SET id = 98 WHERE id = 1
+UPDATE OR FAIL orders SET id = 98 WHERE id = 1
+UPDATE OR ROLLBACK orders SET id = 98 WHERE id = 1
+INSERT OR FAIL INTO users (id, name) VALUES (98, 'x')
+INSERT OR ROLLBACK INTO users (id, name) VALUES (98, 'x')
+INSERT INTO users (rowid, name) VALUES (98, 'x')
 """

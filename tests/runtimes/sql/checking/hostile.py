@@ -295,7 +295,18 @@ DROP OWNED BY goex
 DROP EXTENSION x
 DROP TRIGGER t ON orders
 REASSIGN OWNED BY goex TO eve
-COMMENT ON TABLE orders IS 'x'
+COMMENT ON TABLE pg_class IS 'x'
+COMMENT ON TABLE nowhere IS 'x'
+COMMENT ON VIEW orders IS 'x'
+COMMENT ON COLUMN orders.nothing IS 'x'
+COMMENT ON COLUMN total IS 'x'
+COMMENT ON COLUMN other.public.orders.total IS 'x'
+COMMENT ON CONSTRAINT orders_user ON orders IS 'x'
+COMMENT ON DATABASE shop IS 'x'
+COMMENT ON FUNCTION lower(text) IS 'x'
+COMMENT ON TABLE orders IS 'x' || 'y'
+ALTER TABLE orders ADD COLUMN low int CHECK (high > low) NOT VALID
+ALTER TABLE orders ADD COLUMN low int CHECK (low > (SELECT max(id) FROM users)), ADD COLUMN high int
 SECURITY LABEL ON TABLE orders IS 'x'
 DECLARE c CURSOR FOR SELECT 1
 FETCH ALL FROM c
@@ -472,7 +483,8 @@ SELECT SQL_CALC_FOUND_ROWS * FROM orders
 SELECT STRAIGHT_JOIN * FROM orders
 SELECT _gbk 0xbf27
 SELECT _latin1'x'
-SELECT 'a' 'b'
+SELECT id 'a' 'b' FROM orders
+SELECT DATE '2024-01-01' 'a'
 SELECT REPEAT('x', 1000000000)
 SELECT SPACE(1000000000)
 SELECT REPEAT('x', id) FROM orders
@@ -664,10 +676,9 @@ ALTER TABLE sqlite_master RENAME TO x
 BEGIN IMMEDIATE
 END
 END TRANSACTION
-INSERT OR ROLLBACK INTO orders (id) VALUES (1)
-UPDATE OR ROLLBACK orders SET id = 1
+INSERT OR NOTHING INTO orders (id) VALUES (1)
+UPDATE OR ROLLBACK nowhere SET id = 1
 UPDATE orders SET rowid = 5
-INSERT INTO orders (rowid) VALUES (5)
 SELECT RAISE(ABORT, 'x')
 SELECT "no_such_column" FROM orders
 SELECT `no_such_column` FROM orders
@@ -685,8 +696,11 @@ CREATE TABLE t (x GENERATED ALWAYS AS (readfile('x')))
 SELECT unistr_x('x')
 SELECT x'zz'
 DELETE FROM sqlite_master
-UPDATE OR REPLACE orders SET id = 1
+UPDATE OR REPLACE nowhere SET id = 1
 UPDATE OR IGNORE nowhere SET id = 1
+UPDATE OR NOTHING orders SET id = 1
+UPDATE OR orders SET id = 1
+INSERT INTO orders (docid) VALUES (5)
 SHOW TABLES
 DESCRIBE orders
 SELECT * FROM orders FOR UPDATE

@@ -229,6 +229,10 @@ def test_any_expression_gives_the_same_or_is_refused(db: apsw.Connection, seed: 
          "SELECT POSITION('a' IN name), LOCATE('a', name) FROM `users`"),
         (M, "SELECT INTERVAL(5, id, 2) + 1 FROM users", "SELECT INTERVAL(5, id, 2) + 1 FROM `users`"),
         (M, "SELECT placed + INTERVAL (id + 1) DAY FROM orders", "SELECT placed + INTERVAL (id + 1) DAY FROM `orders`"),
+        (M, "SELECT placed + INTERVAL 1.5 DAY, placed - INTERVAL -2 HOUR, placed + INTERVAL '1.5' DAY FROM orders",
+         "SELECT placed + INTERVAL 1.5 DAY, placed - INTERVAL -2 HOUR, placed + INTERVAL '1.5' DAY FROM `orders`"),
+        (M, "SELECT 'a' \"b\" 'c', N'a' 'b' FROM users WHERE name = 'it''s' 'x'",
+         "SELECT 'abc', N'ab' FROM `users` WHERE name = 'it''sx'"),
         (M, "SELECT DATE '2024-01-01', TIMESTAMP '2024-01-01'",
          "SELECT CAST('2024-01-01' AS DATE), TIMESTAMP('2024-01-01')"),
         (M, "CREATE INDEX i ON users (name(10), `email`(3) DESC)",
@@ -266,6 +270,12 @@ def test_another_spelling_is_of_the_same(dialect: Dialect, sent: str, made: str)
         (M, "CREATE INDEX i ON users (nowhere(10))"),
         (M, "CREATE INDEX i ON users (sleep(id))"),
         (M, "SELECT INTERVAL(1, SLEEP(5))"),
+        (M, "SELECT DATE '2024-01-01' 'x'"),  # a name for it
+        (M, "SELECT id 'a' 'b' FROM users"),
+        (M, "SELECT id AS 'a' 'b' FROM users"),
+        (M, "SELECT GROUP_CONCAT(name SEPARATOR 'a' 'b') FROM users"),
+        (M, "CREATE TABLE t (a ENUM('a' 'b'))"),
+        (M, "CREATE TABLE t (a INT COMMENT 'a' 'b')"),
     ],
 )
 def test_no_other_type_number_or_unit_is_made(dialect: Dialect, text: str) -> None:

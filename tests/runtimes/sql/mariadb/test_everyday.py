@@ -55,6 +55,8 @@ FORMS = {
     " CONCAT(p.name, '!') WHERE i.state = 'open' AND p.owner IS NOT NULL",
     "two tables among others": "DELETE FROM comments WHERE id = 3; DELETE i, p FROM issues i JOIN projects p ON p.id ="
     " i.project WHERE p.name = 'web'; INSERT INTO projects (id, name) VALUES (2, 'web again')",
+    "texts in parts, and times": "UPDATE issues SET title = CONCAT('Bug ' \"in \", N'the ' 'core'), changed = changed +"
+    " INTERVAL 1.5 DAY WHERE title = 'Old ' 'bug' OR changed < DATE '2024-01-02' + INTERVAL -1 HOUR",
     "a view": "UPDATE open_issues SET priority = priority + 1 WHERE assignee IS NULL",
     "a view by another name": "UPDATE open_issues AS o SET o.title = CONCAT('[', o.id, '] ', o.title)",
     "rows of a view": "DELETE FROM open_issues WHERE priority = 0",

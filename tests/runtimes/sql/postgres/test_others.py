@@ -11,7 +11,7 @@ import pytest
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.checking.check import check
-from runtimes.sql.postgres.reach import _bare
+from runtimes.sql.postgres.reach import without_comments
 from runtimes.sql.reads_through import ANY
 from tests.policies.test_http_heads import said
 from tests.runtimes.sql.postgres.support import LIMITS, job, session
@@ -20,12 +20,12 @@ from tests.support.databases import PostgresGround
 
 LONG = """
 from runtimes.sql.postgres.helpers import _called
-from runtimes.sql.postgres.reach import _bare, writes
+from runtimes.sql.postgres.reach import without_comments, writes
 from runtimes.sql.postgres.strategy import _CALLED, _DEFINES, _OUTSIDE
 wanted = {"far", 'o"k', "a$b", "near"}
 called = 'far (1) + "o""k"(2) + $$a$b(3)$$ + 12near(4)'
 for odd in ("a" * 300_000, '"' * 300_001, "$a" * 150_000, "/* " * 100_000, "into t " * 50_000):
-    assert wanted <= _called(f"{odd} {called}") and "secret" in _bare(f"{odd} secret")
+    assert wanted <= _called(f"{odd} {called}") and "secret" in without_comments(f"{odd} secret")
     upsert = f"{odd}; INSERT INTO t SELECT 1 ON CONFLICT DO UPDATE SET n = 2; INTO u; DO UPDATE"
     assert (list(writes(upsert, "t")), list(writes(upsert, "u"))) == (["insert", "update"], [])
     assert "near" in _CALLED.findall(f"{odd} 12near (1)") and not _DEFINES.search(odd) and not _OUTSIDE.search(odd)
@@ -395,7 +395,7 @@ def test_what_isnt_read_isnt_found(ground: PostgresGround, statements: tuple[str
     "body", ["-- it's all\rSELECT n FROM secret", "/* /* */ ' */ SELECT 'a', '-- ', (SELECT n FROM secret)"]
 )
 def test_what_only_looks_like_a_comment_is_read(body: str) -> None:
-    assert "secret" in _bare(body)
+    assert "secret" in without_comments(body)
 
 
 def test_long_texts_of_functions_are_read_in_a_time_in_proportion_to_their_length() -> None:

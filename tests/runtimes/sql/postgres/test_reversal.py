@@ -533,6 +533,36 @@ def test_what_reaches_outside_through_a_helper_is_refused(made: Made, does: str,
         admin.execute("DROP EXTENSION file_fdw CASCADE; DROP SCHEMA hidden")
 
 
+@tables(
+    "CREATE SEQUENCE numbers",
+    "CREATE FUNCTION address() RETURNS text LANGUAGE sql AS $$"
+    " SELECT 'https://example.org/' || nextval('numbers') -- a copy goes to http_post(), once\n$$",
+    "CREATE TABLE t (id int PRIMARY KEY, n int, at text UNIQUE DEFAULT address())",
+    _HELPER.format("stamps() RETURNS trigger", "/* no program */ NEW.at := 'http://a/' || NEW.id; RETURN NEW"),
+    "CREATE TRIGGER stamps BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION stamps()",
+    "INSERT INTO t VALUES (1, 1), (2, 2)",
+)
+@pytest.mark.parametrize("sql", ["UPDATE t SET n = 5", "INSERT INTO t VALUES (7, 7)", "DELETE FROM t WHERE id = 1"])
+def test_an_address_or_a_comment_in_a_functions_text_reaches_nothing(shop: Shop, sql: str) -> None:
+    shop.there_and_back(sql)
+
+
+@tables("CREATE TABLE t (id int PRIMARY KEY, what text)", "INSERT INTO t VALUES (1, 'x')")
+def test_a_listed_function_that_an_older_server_hasnt_is_nobody_elses(shop: Shop) -> None:
+    sql = "UPDATE t SET what = unistr(what)"
+    with shop.made.admin() as admin:
+        admin.execute("ALTER FUNCTION pg_catalog.unistr(text) RENAME TO newer")  # as before PostgreSQL 14
+        try:
+            with pytest.raises(InvalidInput, match="unistr"):
+                job(shop.on, sql)
+            with shop.made.connect() as owner:
+                owner.execute("CREATE FUNCTION unistr(text) RETURNS text LANGUAGE sql AS 'SELECT $1'")
+            with pytest.raises(Unsupported, match="a function unistr of its own"):
+                job(shop.on, sql)
+        finally:
+            admin.execute("ALTER FUNCTION pg_catalog.newer(text) RENAME TO unistr")
+
+
 @tables(*_AUDITED, *_DEEPER, _HELPER.format(_DEEP, "PERFORM pg_notify('a', 'b')"))
 def test_what_a_helper_tells_listeners_is_said(shop: Shop) -> None:
     work = job(shop.on, "UPDATE t SET n = 5")
