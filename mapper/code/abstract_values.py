@@ -21,9 +21,11 @@ PIECE = 250  # characters of a text that weigh as much as a value
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nothing is known. `hint` says, for a message, where it comes from."""
+    """Nothing is known. `hint` says, for a message, where it comes from. `unset`: it is a variable of the environment
+    that a program isn't given, for which it has what it falls back to."""
 
     hint: str = ""
+    unset: bool = False
 
 
 class Member(str):

@@ -203,7 +203,8 @@ class Expressions(Following):
                 known = self.truth(one)
                 if known is wanted:  # `or` ends with what is true, `and` with what isn't
                     return self.either([*found, one])
-                if known is None or node is values[-1]:
+                absent = wanted and isinstance(one, Unknown) and one.unset
+                if (known is None and not absent) or node is values[-1]:
                     found.append(one)
         return self.either(found)
 

@@ -115,7 +115,8 @@ class _JavaScript(Reader):
                 return self._taken(inner, defaults, scope)
             case ast.Call(func=ast.Name(id="js:else"), args=[left, right]):
                 first = self.value(left, scope)
-                left_over = [one for one in choices(first) if one != Lit(None)]
+                absent = isinstance(first, Unknown) and first.unset
+                left_over = [] if absent else [one for one in choices(first) if one != Lit(None)]
                 if left_over and all(map(_is_there, left_over)) and len(left_over) == len(choices(first)):
                     return first
                 return self.either([*left_over, *self._maybe(right, scope)])

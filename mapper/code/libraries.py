@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mapper.code import http, sdks, texts
+from mapper.code import command_line, http, sdks, texts
 from mapper.code.abstract_values import (
     ANSWER,
     UNKNOWN,
@@ -142,9 +142,8 @@ def environment(name: str, default: Value | None = None) -> Value:
     if name.startswith("GOEX_URL_"):
         return Lit(f"goex-url://{name[9:].lower()}")
     secretive = any(word in name.upper() for word in ("TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL"))
-    if default is None or secretive or name.startswith("GOEX_"):
-        return Unknown(f"the variable {name}")
-    return default
+    given = secretive or name.startswith("GOEX_")
+    return Unknown(f"the variable {name}", unset=not given) if default is None or given else default
 
 
 def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Value:
@@ -243,6 +242,8 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
         case "types.SimpleNamespace" | "argparse.Namespace" if not args:
             of = Class(ast.ClassDef("SimpleNamespace", [], [], [], []), None, Names())
             return reader.objects.born(Made(of, dict(given.items)))
+        case "argparse.ArgumentParser":
+            return command_line.PARSER
         case "string.Template":
             return Thing("template", (("text", first),))
         case "contextlib.ExitStack" | "contextlib.AsyncExitStack":
@@ -362,6 +363,8 @@ def _method(reader: Following, function: Method, args: list[Value], given: Field
         return fresh(owner)
     if isinstance(owner, Thing) and owner.kind == "exits" and name in ("enter_context", "enter_async_context") and args:
         return reader.entered(args[0])
+    if owner == command_line.PARSER:
+        return command_line.called(reader, name, args, given)
     if isinstance(owner, Thing) and owner.kind == "template" and name in ("substitute", "safe_substitute"):
         mapping = args[0] if args else Fields()
         reader.seen.spend(weight(owner["text"]) + str(plain(owner["text"])[1]).count("$"))

@@ -80,9 +80,9 @@ def octokit_routes() -> Mapping[str, str]:
 
 
 @cache
-def slack_json() -> frozenset[str]:
-    """The names of slack_sdk's functions that send JSON; the others send a form."""
-    return frozenset(_table("slack_sdk")["json"])
+def slack_names(how: str) -> frozenset[str]:
+    """The names of slack_sdk's functions that send `json`, a form as `data`, or ask by `get`."""
+    return frozenset(_table("slack_sdk")[how])
 
 
 def made(reader: Following, name: str, args: Sequence[Value], given: Fields) -> Value | None:

@@ -190,8 +190,9 @@ class Matching:
                 parts[-1] = parts[-1].rstrip("/")
             self._request(
                 Request(
-                    line=spoken.line, verb=spoken.verb, url=text((*parts, path.value)), body=spoken.given,
-                    kind=spoken.kind,
+                    line=spoken.line, verb=spoken.verb, url=text((*parts, path.value)), kind=spoken.kind,
+                    query=spoken.given if spoken.kind == "none" else Fields(),
+                    body=Fields() if spoken.kind == "none" else spoken.given,
                 ),
                 "sdk",
             )  # fmt: skip

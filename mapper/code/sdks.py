@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mapper.code import library_methods, texts
 from mapper.code.abstract_values import UNKNOWN, Fields, Json, Lit, Method, Named, Thing, Value, each, plain
-from mapper.code.sent_requests import Request, Spoken
+from mapper.code.sent_requests import Kind, Request, Spoken
 
 if TYPE_CHECKING:
     from mapper.code.interpreter import Following
@@ -16,6 +16,9 @@ _SLACK_CLIENTS = frozenset({"WebClient", "AsyncWebClient", "LegacyWebClient", "S
 _SLACK_HOOKS = frozenset({"WebhookClient", "AsyncWebhookClient"})
 _SLACK_APPS = frozenset({"App", "AsyncApp"})
 _NOT_CALLED = frozenset({"api_test", "close", "issue_new_token_if_necessary"})
+_DOWNLOAD = "_media"
+_POST = Lit("POST")
+_BODIES: dict[str, Kind] = {"json": "json", "data": "form"}
 _MEDIA = frozenset({"media_body", "media_mime_type"})
 # What google-api-python-client's resources have beside the API's own methods.
 _GOOGLE_OWN = frozenset({"execute", "new_batch_http_request", "close", "with_raw_response"})
@@ -72,16 +75,19 @@ def _slack_made(leaf: str, args: list[Value], given: Fields) -> Value | None:
 
 def _slack(reader: Following, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
     given = given.without("token")
+    # The asynchronous client sends the verb that it is told, and `params` in the query; the other one a form.
+    waits: bool = owner["waits"]
+    params: Kind = "none" if waits else "form"
 
-    def say(method: str, sent: Fields, kind: str, verb: str = "POST") -> None:
+    def say(method: str, sent: Fields, kind: Kind, verb: Value) -> None:
         reader.seen.spoken.append(
             Spoken(
                 line=reader.line,
                 sdk="slack",
                 name=method,
                 given=sent,
-                kind="json" if kind == "json" else "form",
-                verb=Lit(verb),
+                kind=kind,
+                verb=verb if waits else _POST,
                 base=owner["base"],
             )
         )
@@ -89,30 +95,32 @@ def _slack(reader: Following, owner: Thing, name: str, args: list[Value], given:
     if name == "api_call":
         wanted = given.get("api_method") or (args[0] if args else UNKNOWN)
         sent = Fields()
-        kind = "form"
-        for place in ("json", "params", "data"):
+        kind = params
+        places: dict[str, Kind] = {"params": params, "data": "form", "json": "json"}
+        for place, how in places.items():
             found = given.get(place)
             if found is not None and found != Lit(None):
                 sent = sent.merged(texts.fields_of(found.value if isinstance(found, Json) else found) or Fields())
-                kind = "json" if place == "json" else kind
+                kind = how
         if given.more or given.get("files") is not None:
             sent = Fields(sent.items, True)
-        for (one,) in each(wanted):
-            known, method = plain(one)
+        for (wanted_one,) in each(wanted):
+            known, method = plain(wanted_one)
             if known and isinstance(method, str):
-                say(method, sent, kind)
+                say(method, sent, kind, given.get("http_verb") or _POST)
             else:
                 reader.seen.unread.append((reader.line, "api_call of a method that isn't written there"))
         return UNKNOWN
     if name.startswith("_") or name in _NOT_CALLED:
         return UNKNOWN
     if name in ("files_upload_v2", "files_uploadV2"):
-        say("files.getUploadURLExternal", Fields(more=True), "form")
-        say("files.completeUploadExternal", Fields(more=True), "form")
-        return UNKNOWN
-    if args:
-        given = Fields(given.items, True)
-    say(name.replace("_", "."), given, "json" if name in library_methods.slack_json() else "form")
+        names, given = ["files_getUploadURLExternal", "files_completeUploadExternal"], Fields(more=True)
+    else:
+        names, given = [name], Fields(given.items, given.more or bool(args))
+    for one in names:
+        kind = next((how for named, how in _BODIES.items() if one in library_methods.slack_names(named)), params)
+        verb = Lit("GET") if one in library_methods.slack_names("get") else _POST
+        say(one.replace("_", "."), given, kind, verb)
     return UNKNOWN
 
 
@@ -145,6 +153,8 @@ def _google(reader: Following, owner: Thing, name: str, args: list[Value], given
         if name == "execute" and owner["chain"]:
             _google_say(reader, owner, owner["chain"], Fields())
         return UNKNOWN
+    if name.endswith(_DOWNLOAD):  # the library's own name of a method that is asked for a file's content
+        name, given = name.removesuffix(_DOWNLOAD), given.merged(Fields((("alt", Lit("media")),)))
     chain = (*owner["chain"], name)
     if name.endswith("_next") and len(args) + len(given.items) >= 1:
         return Thing("google.request")  # the next page, by the method that was asked before

@@ -42,8 +42,8 @@ class Request:
 class Spoken:
     """A call by a library's own name for a method.
 
-    `sdk` says whose naming: "slack" (`name` is the API's), "google" (`api` is like `gmail:v1`, `name` like
-    `users.messages.send`; `given` are its arguments, and `upload` whether it sends media).
+    `sdk` says whose naming: "slack" (`name` is the API's; `given` is the query where it has no body), "google" (`api`
+    is like `gmail:v1`, `name` like `users.messages.send`; `given` are its arguments, `upload` whether it sends media).
     """
 
     line: int

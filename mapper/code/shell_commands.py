@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import pairwise
 
 from mapper.code.command_table import Takes, groups, known
+from mapper.code.command_words import CUT, IS_PROGRAM, Words, read_words
 from mapper.code.sed_scripts import is_plain
 
 READING = frozenset({
@@ -47,10 +48,6 @@ SUBSCRIPT = re.compile(r"\[.*(?:\$[({]|`)", re.DOTALL)  # with what bash runs fo
 
 # Options of git's commands for reading that run, write or read by name something else.
 _GIT_RUNS = re.compile(r"--(?:ext|te(?!xt$)|out|op|fil|batch|std)|-O")
-_CUT = re.compile(r"[\s;&|<>()$`\\'\"]")  # by which a shell parts words, or makes others of them
-_IS_PROGRAM = re.compile(r"(?:data|javascript):", re.IGNORECASE)  # an address that is one itself
-_INPUT = re.compile(r"-\w+-|--[\w-]+=-")  # an option of which the value is that
-_OPTION = re.compile(r"-(?!\d+$|\s|$)")  # and not a number, the input or a list's mark
 # Of curl: addresses of other kinds, or made of parts, and names that it makes of those.
 _CURL_HIDES = re.compile(
     r"(?:--[\w-]+=)?+(?:.*#\d|@|(?:ftp|dict|ldap|imap|smtp|pop3)\.|[^/]*[\[{]|(?!https?://|file://)[^/?]*:/)", re.I
@@ -85,10 +82,6 @@ _FETCH = frozenset({"npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn"})  # a p
 # What a shell reads between double quotes, where some versions of them put their words, or ends these.
 # pdm and pipenv fill in variables by themselves.
 _IN_QUOTES = re.compile(r"`|\$(?![\s|)]|\Z)|\\(?=[\"\\]|\Z)")
-_PROMPTS = frozenset({  # words of such tools with which they read a program, or are given a command
-    "shell", "console", "repl", "dbshell", "shell_plus", "exec", "dlx", "tinker", "ghci", "iex", "fsi", "eval",
-    "runner", "inspect", "debug", "--pd", "--pdb", "--repl", "--trace", "--interactive",
-})  # fmt: skip
 _PYTHONS = sys.stdlib_module_names | {"test"}  # modules that are always there
 # What those are told to import, of which they call a part, unless it is a file.
 _CALLING = frozenset({
@@ -108,8 +101,9 @@ _SCRIPT = re.compile(
     r"(?:dev|start|serve|preview|build|clean|test|unit|e2e|lint|fix|format|fmt|check|type-?check|types"
     r"|ci|release|generate|codegen|migrate|seed|docs|storybook)(?:[:_-][\w:.-]+)?"
 )
-_RUNS = re.compile(r"-*(?:\S*:|tool)?exec\b")  # of mvn and go: so, too
 _SCRIPT_END = re.compile(r"(?:-cli)?\.[cm]?js$")  # npm-cli.js
+# A file of a package, with the package's name.
+_PACKAGED = re.compile(r"(?:.*/)?(?:node_modules|(?:site|dist)-packages)/+((?:@[^/]+/+)?[^/]+)(?:/.*)?", re.DOTALL)
 _DEEPEST = 8  # commands that run one another
 _MOST_PARTS = 3  # of a module's name, of which the first is to be found
 _TAR_LETTERS = re.compile(r"[cxtvzjJakpmO]*f?")
@@ -167,17 +161,18 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
     if base == "cargo" and re.fullmatch(r"\+[\w.-]+", "".join(texts[:1])):
         texts = ["-q", *texts[1:]]  # a toolchain
     if base == "dotnet" and re.fullmatch(r"[^-].*\.dll", "".join(texts[:1])):
-        return _read(_PROJECT, texts, 0).texts()
+        return read_words(_PROJECT, texts, 0).texts()
     found = _group(base, texts)
     if found is None:
         outside = re.match(r"[/~]|(?:.*/)?\.\./|.*://", name)
         is_own = "/" in name and base not in groups() and outside is None
-        return _read(_PROJECT, texts, 0).texts() if is_own else None
+        inner = _file([name, *texts], 0, needed, depth) if is_own else None
+        return None if inner is None else frozenset(each - 1 for each in inner)
     takes, at = found
     if base == "git" and any(_GIT_RUNS.match(each) for each in texts if "~" in takes.marks):
         return None
     runs = takes.marks & {"!", "+", "+1"}
-    read = _read(takes, texts, at, ends=bool(runs), last="cm" if base.startswith("python") else "")
+    read = read_words(takes, texts, at, ends=bool(runs), last="cm" if base.startswith("python") else "")
     if not runs or not read.known:
         if base == "diff" and "--no-dereference" not in read.seen:
             if needed is None or "-" in texts:
@@ -197,7 +192,8 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
             return None  # which makes a POST of it, where no method is said
         if base == "coverage" and (at := _behind_module(texts)):
             return _module(texts[at], texts[at + 1 :], at + 1, needed)
-        return read.texts()
+        files = _maybe_files(base, texts, read.plain)
+        return read.texts() if all(_file(texts, each, needed, depth) is not None for each in files) else None
     if "!" in runs:
         return _run(base, texts, read, needed, depth)
     at = read.at + ("+1" in runs)
@@ -208,9 +204,11 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
     if base == "yarn" and any(each.fullmatch(said) for each in takes.refused):
         return None
     if base in ("bun", "yarn") and {"dlx", "exec"}.isdisjoint(texts[:at]) and _is_script(base, said):
-        return _read(Takes(marks={"~"}, refused=takes.refused), texts, at).texts()
+        if not _SCRIPT.fullmatch(said) and _file(texts, at, needed, depth) is None:
+            return None
+        return read_words(Takes(marks={"~"}, refused=takes.refused), texts, at).texts()
     if base == "npx" and _PACKAGE.fullmatch(said):
-        return _read(_OF_PACKAGES, texts, at).texts()
+        return read_words(_OF_PACKAGES, texts, at).texts()
     if base == "uv" and said.endswith(".py"):
         inner = understood("python", texts[at:], needed, depth + 1)
         return None if inner is None else frozenset(at + each for each in inner)
@@ -258,7 +256,7 @@ def assigned(name: str, value: str | None) -> bool:
     """Whether a variable with this value is known to make no program run, or be another. None: it is unknown."""
     if value and _LOADS.fullmatch(name) and re.match(r"(?!.*://).*\w:[^\W\d]", value):
         return False  # a part of a module, which is called
-    return not (_STEERS.fullmatch(name) or (value and (_CUT.search(value) or _IS_PROGRAM.search(value))))
+    return not (_STEERS.fullmatch(name) or (value and (CUT.search(value) or IS_PROGRAM.search(value))))
 
 
 def _calls(texts: list[str], needed: Needed | None) -> bool:
@@ -297,7 +295,7 @@ def _group(base: str, texts: list[str]) -> tuple[Takes, int] | None:
     commands, key, at = known(), base, 0
     while key in groups():
         takes = commands.get(key, Takes())
-        read = _read(takes, texts, at, ends=True)
+        read = read_words(takes, texts, at, ends=True)
         if not read.known:
             return None
         if read.at >= len(texts):
@@ -332,91 +330,11 @@ def _is_tool(name: str) -> bool:
     return name in groups() or name in _FETCH or _takes_any(name) or "!" in known().get(name, _NOTHING).marks
 
 
-@dataclass(slots=True)
-class _Words:
-    """`at`: behind the options that were read; `seen`: those; `plain`: the places of the words that are none."""
-
-    at: int
-    known: bool = True
-    seen: set[str] = field(default_factory=set)
-    found: set[int] = field(default_factory=set)
-    plain: list[int] = field(default_factory=list)
-
-    def texts(self) -> frozenset[int] | None:
-        return frozenset(self.found) if self.known else None
-
-
 _PROJECT, _NOTHING = Takes(marks={"~"}), Takes()
 _OF_PACKAGES = Takes(marks={"~"}, refused=[re.compile(r"deploy|publish|analytics|log(?:in|out)")])
 
 
-def _read(takes: Takes, texts: list[str], at: int, *, ends: bool = False, last: str = "") -> _Words:
-    """Which words are texts, from this one on. `ends`: options end with the first other word; `last`: letters behind
-    which they end, too."""
-    read, free = _Words(at), "*" in takes.marks
-    prompts = "~" in takes.marks and not free
-
-    is_sure = not takes.letters and "~" not in takes.marks  # find: its options take what is said, whatever it is
-
-    def refuses(said: str) -> bool:
-        return any(each.fullmatch(said) for each in takes.refused)
-
-    def take(how: str, place: int) -> None:
-        given = texts[place] if place < len(texts) else None
-        if given is None or (place == read.at and how and not is_sure and _OPTION.match(given)):
-            read.known = False  # what takes it for an option, in some version or tool, reads all else otherwise
-        elif how == "#":
-            read.found.add(place)
-        elif how and place == read.at and refuses(f"{texts[place - 1]}={given}"):
-            read.known = False
-        elif not free and (given == "-" or (how and _INPUT.fullmatch(given))):
-            read.known = False  # it may take its input for a program
-        elif not free and (_CUT.search(given) or _IS_PROGRAM.search(given)):
-            read.known = False
-
-    while read.known and read.at < len(texts):
-        said, here = texts[read.at], read.at
-        read.known = not (prompts and (said in _PROMPTS or _RUNS.match(said))) and not refuses(said)
-        if said == "-" or not said.startswith("-"):
-            if ends:
-                return read
-            read.plain.append(here)
-            take("", here)
-            read.at += 1
-            continue
-        read.at += 1
-        if said == "--" and "~" not in takes.marks:
-            if ends:
-                return read
-            for each in range(read.at, len(texts)):
-                read.plain.append(each)
-                read.known = read.known and not refuses(texts[each])
-                take("", each)
-            return read
-        option, equals, _ = said.partition("=")
-        if "~" in takes.marks or option in takes.words:
-            read.seen.add(option)
-            how = takes.words.get(option, "")
-            is_here = bool(equals) or how in ("", "?")
-            take(how, here if is_here else read.at)
-            read.at += not is_here
-        elif not (takes.letters and re.fullmatch(r"-\d+", said)):
-            read.known = read.known and not said.startswith("--") and bool(takes.letters)
-            for place, letter in enumerate(said[1:], 2):
-                kind = takes.letters.get(letter)
-                read.known = read.known and kind is not None
-                read.seen.add(letter)
-                if kind:
-                    is_here = kind == "?" or bool(said[place:])
-                    take(kind, here if is_here else read.at)
-                    read.at += not is_here
-                    break
-            if read.seen & {*last}:
-                return read
-    return read
-
-
-def _sends_elsewhere(texts: list[str], read: _Words) -> bool:
+def _sends_elsewhere(texts: list[str], read: Words) -> bool:
     """Whether a curl may change something, or send what a file holds, on another machine."""
     others = [each for each in _CURL_METHOD.findall(" ".join(texts)) if each not in ("GET", "HEAD", "OPTIONS")]
     sends = bool(read.seen & _CURL_SENDS) or any(_CURL_HEADERS.match(texts[at]) for at in read.found)
@@ -426,7 +344,7 @@ def _sends_elsewhere(texts: list[str], read: _Words) -> bool:
     return "x" in read.seen or any(each.startswith("--url=") for each in texts) or not all(map(_HERE.fullmatch, to))
 
 
-def _run(base: str, texts: list[str], read: _Words, needed: Needed | None, depth: int) -> frozenset[int] | None:
+def _run(base: str, texts: list[str], read: Words, needed: Needed | None, depth: int) -> frozenset[int] | None:
     """The texts behind an interpreter's options."""
     rest = texts[read.at :]
     if base in SHELLS and any(re.match(r"-\w*o.", each) for each in texts[: read.at]):
@@ -442,13 +360,38 @@ def _run(base: str, texts: list[str], read: _Words, needed: Needed | None, depth
         return None
     if rest and (rest[0] == "-" or "://" in rest[0]):
         return None  # its input is its program, or what is fetched
-    name = _SCRIPT_END.sub("", rest[0].rpartition("/")[2]) if rest else ""
-    if _is_tool(name):  # which lies in the folder, or is found as a command is
-        inner = understood(name, rest[1:], needed, depth + 1)
-        return None if inner is None else frozenset(read.at + 1 + each for each in inner)
-    if name in _CALLING and _calls(rest[1:], needed):
+    return _file(texts, read.at, needed, depth) if rest else read_words(_PROJECT, texts, read.at).texts()
+
+
+def _file(texts: list[str], at: int, needed: Needed | None, depth: int) -> frozenset[int] | None:
+    """The texts behind a file that is run, which stands at this place. One that bears a tool's name is that tool, which
+    lies in the folder or is found as a command is, and so is one of a tool's package; one of another package isn't
+    known."""
+    name, package = _SCRIPT_END.sub("", texts[at].rpartition("/")[2]), _PACKAGED.fullmatch(texts[at])
+    if package is not None and not _is_tool(name):
+        name = package[1]
+        if _PACKAGE.fullmatch(name):
+            return read_words(_OF_PACKAGES, texts, at).texts()
+        if not _is_tool(name):
+            return None
+    if _is_tool(name):
+        inner = understood(name, texts[at + 1 :], needed, depth + 1)
+        return None if inner is None else frozenset(at + 1 + each for each in inner)
+    if name in _CALLING and _calls(texts[at + 1 :], needed):
         return None
-    return _read(_PROJECT, texts, read.at).texts()
+    return read_words(_PROJECT, texts, at).texts()
+
+
+def _maybe_files(base: str, texts: list[str], plain: list[int]) -> Iterator[int]:
+    """Where the file may stand that a coverage or deno runs: a word behind an option may be that option's value."""
+    if base == "coverage" and [texts[at] for at in plain[:1]] == ["run"]:
+        plain = plain[1:]
+    elif base != "deno" or not {"run", "test"} & {*texts[: plain[0] if plain else 0]}:
+        return
+    for at in plain:
+        yield at
+        if not texts[at - 1].startswith("-"):
+            return
 
 
 def _module(name: str, rest: list[str], at: int, needed: Needed | None) -> frozenset[int] | None:
@@ -468,7 +411,7 @@ def _module(name: str, rest: list[str], at: int, needed: Needed | None) -> froze
             return None
         file = name.replace(".", "/")
         needed.append(tuple(f"{root}{file}{end}" for root in ("", "src/") for end in (".py", "/__main__.py")))
-    inner = _read(_PROJECT, rest, 0).texts()
+    inner = read_words(_PROJECT, rest, 0).texts()
     return None if inner is None else frozenset(at + each for each in inner)
 
 

@@ -30,6 +30,11 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else canonical(value).decode("utf-8")
 
 
+def in_query(value: Any) -> str:
+    """A value as it stands in a query: a list's only item stands there by itself."""
+    return as_text(value[0] if isinstance(value, list) and len(value) == 1 else value)
+
+
 def template(method: Method, held: Mapping[str, tuple[JsonValue, ...]]) -> tuple[str | Slot, ...]:
     """The path as a rule has it: its words, and slots with the values that they are held to."""
     made: list[str | Slot] = []

@@ -23,7 +23,7 @@ from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
 from policies.services import Method, Risk, Service, believed_risk
 from policies.typed_json import SPARSE
 from runtimes.code.document_rule import DOCUMENT, document_rule
-from runtimes.code.path_templates import HOLE, as_text, template, without_others
+from runtimes.code.path_templates import HOLE, as_text, in_query, template, without_others
 from runtimes.code.places import Places, base_of
 from runtimes.code.same_address import apart, beyond, known_fields
 from runtimes.code.unlisted_fields import Unlisted
@@ -290,7 +290,7 @@ def _permit(
                 if read or name not in LEAVING_OUT or name in shown or not reads
             },
             **{
-                name: tuple(as_text(value) for value in held.get(name, ()))
+                name: tuple(in_query(value) for value in held.get(name, ()))
                 for name in where.query
                 if name not in closed
             },
@@ -369,6 +369,8 @@ def _held(
             continue  # it is streamed, so nobody reads it
         if {part[0] for part in parts if part[0]} == {"query", "fields"}:
             continue  # written in two places, it would be held in one
+        if any(place == "query" and isinstance(value, list) and len(value) != 1 for place, value in parts):
+            continue  # clients send its name several times, or not at all, which no rule holds
         values = tuple({canonical(value): value for value in known}.values())
         if len(values) > MOST_VALUES or (in_path and len(known) < len(calls)):
             continue

@@ -37,7 +37,8 @@ class Places:
             self.query, self.body, self.format = rest, [], "none"
         else:
             self.query, self.body, self.format = [], rest, "form"
-        said = {name for call in calls for name in call.query}
+        # Of a call without a body, what isn't known by its value is in the query, too.
+        said = {name for call in calls for name in (*call.query, *(call.open if call.body == "none" else ()))}
         self.query += [name for name in rest if name in said and name not in self.query]
         if any(call.body == "any" for call in calls):
             self.format = "any"

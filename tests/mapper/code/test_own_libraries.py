@@ -198,3 +198,37 @@ def test_what_a_program_leaves_open_stays_open() -> None:
     assert [(call.method_id, "*" in call.open) for call in found.calls] == [("slack.chat.postMessage", True)]
     found = find("javascript", f"{STRIPE_JS} s.customers.update(id, fields)", CATALOG, ["stripe"])
     assert [(call.method_id, "*" in call.open) for call in found.calls] == [("stripe.m1", True)]
+
+
+@pytest.mark.parametrize(
+    ("call", "waiting", "other"),
+    [
+        ("conversations_list(limit=5)", "GET none", "POST form"),
+        ("reactions_add(channel=c(), name='eyes')", "POST none", "POST form"),
+        ("chat_postMessage(channel='C', text='x')", "POST json", "POST json"),
+        ("api_call('pins.add', params={'channel': 'C'})", "POST none", "POST form"),
+        ("api_call('pins.list', http_verb='GET', params={'channel': 'C'})", "GET none", "POST form"),
+        ("api_call('pins.add', data={'channel': 'C'})", "POST form", "POST form"),
+    ],
+)
+def test_slacks_asynchronous_client_sends_parameters_in_the_query(call: str, waiting: str, other: str) -> None:
+    for client, sent in (("web.async_client.Async", waiting), ("", other)):
+        program = f"import slack_sdk\nslack_sdk.{client}WebClient(token=t).{call}\n"
+        (found,) = find("python", program, Catalog.bundled(), ("slack",)).calls
+        assert f"{found.http} {found.body}" == sent
+        assert bool(found.query) == (found.body == "none") != bool(found.fields)
+
+
+def test_a_file_that_googles_library_fetches_is_asked_for_by_its_own_method() -> None:
+    program = """
+from googleapiclient.discovery import build
+files = build("drive", "v3").files()
+MediaIoBaseDownload(held, files.get_media(fileId="1a"))
+files.export_media(fileId="1a", mimeType="text/plain").execute()
+"""
+    found = find("python", program, Catalog.bundled(), ("google_drive",))
+    assert [(one.method_id, dict(one.arguments)) for one in found.calls] == [
+        ("google_drive.files.get", {"fileId": "1a", "alt": "media"}),
+        ("google_drive.files.export", {"fileId": "1a", "mimeType": "text/plain", "alt": "media"}),
+    ]
+    assert found.unknown == ()

@@ -26,6 +26,7 @@ from runtimes.code.record import arguments_of, permits_of
 from runtimes.code.run import placeholder
 from runtimes.gateway.plan import GatewayPlan, MethodRule, SentRequest, Slot
 from runtimes.gateway.plan_check import check_opening
+from tests.runtimes.code.sending import sent
 from tests.runtimes.code.support import CATALOG, DRIVE, GITHUB, SECOND, SLACK, plan, rules
 from tests.runtimes.rest.support import account
 from vault.lease import Lease
@@ -59,6 +60,42 @@ def test_a_value_that_every_call_has_written_out_is_held_to() -> None:
     assert set(permit.rule.must) == {"channel", "text"}
     assert {"channel": "#b", "text": "x"} in permit.sets()
     assert len(permit.sets()) == 2
+
+
+GMAIL = account("gmail", "https://gmail.googleapis.com/gmail/v1")
+INBOX = """
+from googleapiclient.discovery import build
+gmail = build("gmail", "v1")
+gmail.users().messages().list(userId="me", labelIds=%s).execute()
+"""
+
+
+@pytest.mark.parametrize(
+    ("labels", "asked", "refusal"),
+    [
+        ("['INBOX']", "labelIds=INBOX", ""), ("['INBOX']", "labelIds=SPAM", "field"), ("['INBOX']", "", "field"),
+        ("['INBOX']", "labelIds=INBOX&labelIds=SPAM", "field"),
+        ("['INBOX', 'UNREAD']", "labelIds=INBOX&labelIds=UNREAD", ""),
+    ],
+)  # fmt: skip
+def test_a_list_in_a_query_is_sent_item_by_item(labels: str, asked: str, refusal: str) -> None:
+    made = plan(INBOX % labels, accounts=(GMAIL,))
+    assert sent(made, GMAIL, f"GET /gmail/v1/users/me/messages?{asked}") == refusal
+    held = permits_of(made)[0].held
+    assert held.get("labelIds") == ((["INBOX"],) if "UNREAD" not in labels else None)
+
+
+ADD = """
+import asyncio
+from slack_sdk.web.async_client import AsyncWebClient
+asyncio.run(AsyncWebClient(token=t).reactions_add(channel=c(), name="eyes", timestamp=s()))
+"""
+
+
+def test_what_is_sent_without_a_body_is_in_the_query_whether_it_is_known_or_not() -> None:
+    made = plan(ADD)
+    asked = "POST /api/reactions.add?channel=C1&name=%s&timestamp=1.2"
+    assert sent(made, SLACK, asked % "eyes") == "" and sent(made, SLACK, asked % "tada") == "field"
 
 
 def test_one_call_with_an_unknown_value_frees_the_argument() -> None:
