@@ -135,8 +135,8 @@ def for_good(op: Op) -> bool:
 
 
 def _kind(path: str) -> set[str]:
-    """The last word of a path: what it is about."""
-    return set(words((fixed_parts(path) or [""])[-1])[-1:])
+    """The last word of a path: what it is about, also of several (`/order/{id}`)."""
+    return {kind for word in words((fixed_parts(path) or [""])[-1])[-1:] for kind in (word, f"{word}s")}
 
 
 def unanswered(op: Op) -> Op:

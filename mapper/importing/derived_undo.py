@@ -32,6 +32,7 @@ from mapper.importing.undo_parts import (
     forms_without,
     gone,
     hidden,
+    hides,
     id_of,
     is_name,
     last_hole,
@@ -61,6 +62,7 @@ _UNDER_WAY = frozenset({"operation", "operations", "operationId", "operation_id"
 _PAGES = re.compile(
     r"(?i)page|limit|offset|cursor|after|before|start|size|count|next|token|skip|take|top|max|first|last|since|total|more|paging|pagination|meta"
 )
+_REFERRED = "What others made since that refers to it may go with it."
 _PLACES = 200  # where things of one kind stand: of more it isn't looked for the one that is meant
 # A DELETE that is called so ends what goes on, and may leave it there.
 _ENDS = frozenset({"cancel", "close", "deactivate", "disable", "archive", "suspend", "expire"})
@@ -146,6 +148,7 @@ def _create(known: Evidence, op: Op) -> UndoTemplate | None:
         guards=empty,
         verify=verify,
         source="derived",
+        note=_REFERRED if known.referred(other) else "",
         unless=op.asked(id) if chosen and not named else "",
         created=201 in op.codes,
     )
@@ -197,6 +200,7 @@ def _create_listed(known: Evidence, op: Op) -> UndoTemplate | None:
         guards=empty,
         verify=replace(looked, expect=(left,)),
         source="derived",
+        note=_REFERRED if known.referred(other) else "",
     )
 
 
@@ -354,6 +358,8 @@ def _made_again(known: Evidence, op: Op, read: Op, make: Op, id: str, anew: str)
     there = {name: f"$request.{name}" for name in sorted(read.needed)}
     again = {name: f"$request.{name}" for name in sorted(make.apart)}
     lost = sorted(set(read.answer.fields) - set(kept) - {id})
+    if make.http == "POST" and hides(lost):
+        return None  # a token that was deleted doesn't work again when another one is made
     note = "It is set again" if make.http == "PUT" else "It comes back as something new"
     if anew:
         note += f", with another {id}: what referred to the old one may not find it"

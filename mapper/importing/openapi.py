@@ -347,6 +347,11 @@ class _Reader:
                 here = (*keys, verb)
                 raw = item[verb] if isinstance(item[verb], dict) else {}
                 lost = None if raw is item[verb] else BadPart("must be an object", *here)
+                if "$ref" in raw:  # a document in several files has its operations in others
+                    try:
+                        raw, here = self._pointers.object(raw, here)
+                    except BadPart as bad:
+                        raw, lost = {}, bad
                 place = _place(verb.upper(), _parts(path)[0])
                 self._there[place] += verb != "head"
                 count += 1

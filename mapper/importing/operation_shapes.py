@@ -280,7 +280,7 @@ def ways_back(
                 optional=frozenset(method.properties) - needed - keys,
                 holes={name: _types(method.properties.get(name, {})) for name in holes},
                 forms={name: str(method.properties.get(name, {}).get("pattern", "")) for name in holes},
-                body=body,
+                body=_given(body),
                 body_around=body_around,
                 spread=not whole,
                 has_body=method.body != "none",
@@ -297,6 +297,14 @@ def ways_back(
     if len(ops) > MAX_OPS:
         return {}
     return {id: undo_to_json(undo) for id, undo in derive(ops).items()}
+
+
+def _given(body: Shape | None) -> Shape | None:
+    """A body's shape: what only the service sets needn't be in it, also where its schema requires that of answers."""
+    if body is None:
+        return None
+    own = {name for name, about in body.fields.items() if about.read_only}
+    return replace(body, needed=body.needed - own)
 
 
 def _only(schema: Mapping[str, Any]) -> Any:

@@ -80,7 +80,7 @@ _OPENERS = re.compile(
     r"used?\s+(?:this\s+)?(?:\w+\s+){0,2}(?=to\s|for\s)|is\s+used\s+|can\s+be\s+used\s+|will\s+|to\s+|for\s+|"
     r"(?:allows?|lets?|enables?)\s+(?:[\w'-]+\s+){0,6}?(?=to\s)|"
     r"(?:allows?|lets?|enables?)\s+(?:you|users?|one)\s+|attempts?\s+|tries\s+|immediately\s+|permanently\s+|"
-    r"automatically\s+|manually\s+|temporarily\s+|bulk\s+|batch\s+|power\s+(?=cycle))",
+    r"automatically\s+|manually\s+|temporarily\s+|one-click\s+|bulk\s+|batch\s+|power\s+(?=cycle))",
     re.IGNORECASE,
 )
 _DETERMINERS = (
@@ -133,6 +133,9 @@ _BEGINS = _set("start stop reset sync reload update upload restore")  # of a nam
 _ASKED = _set("run execute submit accept clean confirm issue")  # a query, or what it is about, where a POST's name asks
 # Before a verb that a path ends with they make it a setting or an event, where the words say that it is read.
 _QUALIFIERS = _set("auto automatic on pre post before after first last soft")
+# What is verified once, and what a link has that does it.
+_PROVED = _set("email mail phone mobile sms otp totp mfa domain domains")
+_CODES = _set("token code otp")
 _ACTIONS = frozenset({"action", "actions", "cmd", "command", "op", "operation", "method", "do", "act", "verb"})
 _MOST = 40  # parameters that are looked at
 
@@ -153,15 +156,24 @@ def risk(
     known = risk_of(http, name, scopes=scopes, path=path)
     if http.upper() in SAFE:
         return max(known, change_in(name, path, said, tags, parameters, named))
+    if _proves(name, path):
+        known = max(known, Risk.WRITE)
     if known is not Risk.READ or risk_of(http, name, path=path) is not Risk.READ:
         return known  # the provider lets a read-only permission make it
     return max((_risk(verb) for text in said for verb in _opening(text)), default=known)
 
 
+def _proves(name: str, path: str) -> bool:
+    """Whether something is verified that counts as verified from then on: an address, a phone, a domain."""
+    said = words(re.split(r"[./]", name)[-1])
+    return "verify" in said[:3] and not _PROVED.isdisjoint((*words(name), *words(path)))
+
+
 def _opening(text: str) -> list[str]:
     """The verb of change that the words about a POST begin with, whose name alone asks: `listUserFollow`."""
     verb, followed = _first_of(text)
-    told = verb in (_CHANGES | _SENTENCES) - _ASKED and (followed or verb not in _NOUNS) and not _READS.match(text)
+    followed = followed or verb not in _NOUNS or verb == "trigger"
+    told = verb in (_CHANGES | _SENTENCES) - _ASKED and followed and not _READS.match(text)
     told = told and not _POSED.match(text)
     return [verb] if told else ["mark"] * bool(_MARKS.search(text[:400]))
 
@@ -190,6 +202,8 @@ def change_in(
     item = path.rstrip("/").endswith("}")
     for wire, schema in list(parameters)[:_MOST]:
         found += _in_parameter(wire, schema, item)
+        if not _CODES.isdisjoint(words(wire)[-1:]) and _proves(name, path):
+            found.append("verify")
     return max((_risk(verb) for verb in found), default=Risk.READ)
 
 

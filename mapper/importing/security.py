@@ -86,6 +86,7 @@ class Ways:
 class _Scheme:
     placement: Placement | None
     why: str = ""
+    http: bool = False  # whether it is one of HTTP's own, of which a request has one
     lists: bool = True  # whether such a scheme could list its scopes; OpenID Connect's is an address alone
 
 
@@ -124,14 +125,15 @@ class Security:
             if not isinstance(alternative, dict):
                 raise BadPart("must be an object", *here)
             found = self._way(alternative, here)
-            if isinstance(found, Way):
-                usable.append(found)
-            else:
+            if isinstance(found, str):
                 why = why or found
+            else:
+                usable += found
         return Ways(tuple(dict.fromkeys(usable)), "" if usable else why)
 
-    def _way(self, alternative: Mapping[str, Any], keys: Keys) -> Way | str:
+    def _way(self, alternative: Mapping[str, Any], keys: Keys) -> tuple[Way, ...] | str:
         placements: list[Placement] = []
+        own: list[Placement] = []
         scopes: set[str] = set()
         for name, wanted in alternative.items():
             scheme = self._schemes.get(name)
@@ -140,7 +142,7 @@ class Security:
                 return "it needs a security scheme that the document doesn't have"
             if scheme.placement is None:
                 return scheme.why
-            placements.append(scheme.placement)
+            (own if scheme.http else placements).append(scheme.placement)
             if not isinstance(wanted, list) or not all(isinstance(one, str) for one in wanted):
                 raise BadPart("must be a list of texts", *keys, name)
             for text in wanted:
@@ -148,12 +150,14 @@ class Security:
                 if new and scheme.lists:
                     self.problems.append(BadPart(f"{new[0][:60]!r} isn't among the scheme's scopes", *keys, name))
                 scopes.update(text.split())
-        together = at_once(placements)
-        if isinstance(together, str):
-            return together
         if len(scopes) > MAX_TOGETHER:
             return f"it needs {len(scopes)} permissions at once; at most {MAX_TOGETHER} are taken"
-        return Way(together, frozenset(scopes))
+        # HTTP's basic and bearer, named together, can only be alternatives.
+        found = [at_once([*placements, *each]) for each in ([one] for one in dict.fromkeys(own))] or [
+            at_once(placements)
+        ]
+        ways = tuple(Way(each, frozenset(scopes)) for each in found if not isinstance(each, str))
+        return ways or next(each for each in found if isinstance(each, str))
 
     def _scheme(self, raw: dict[str, Any], keys: Keys) -> _Scheme:
         kind = raw.get("type")
@@ -166,9 +170,9 @@ class Security:
                 self.logins.append(login)
             return _Scheme(_BEARER, lists=kind == "oauth2")
         if kind == "basic" or (kind == "http" and str(raw.get("scheme", "")).lower() == "basic"):
-            return _Scheme(Placement(format="Basic {secret}"))
+            return _Scheme(Placement(format="Basic {secret}"), http=True)
         if kind == "http" and str(raw.get("scheme", "")).lower() == "bearer":
-            return _Scheme(_BEARER)
+            return _Scheme(_BEARER, http=True)
         if kind == "http":
             return _Scheme(None, f"it needs HTTP's {str(raw.get('scheme'))[:20]!r} scheme, which GoEx doesn't speak")
         if kind == "apiKey":

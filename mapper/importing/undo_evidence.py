@@ -64,6 +64,7 @@ class Evidence:
         self.writers = sorted(plain(op.path) for op in ops if op.http in ("POST", "PUT", "PATCH"))
         self.deletes: dict[str, list[Op]] = {}
         self.of_kind: dict[tuple[str, str], list[Op]] = {}  # deletions by the last word of the path, and what is read
+        self._named: dict[str, set[str]] | None = None  # the places whose bodies have a field, by its name
         # Things that others can put something into, and the collections that it goes to.
         self.holders: dict[str, set[str]] = {}
         self.lists = {plain(op.path): op for op in ops if op.http == "GET" and op.lists and op.risk is Risk.READ}
@@ -104,6 +105,20 @@ class Evidence:
         names = op.body is not None and any(without_signs(name) in own and not about.read_only
                                             for name, about in op.body.fields.items())  # fmt: skip
         return (apart and (names or bool(_JOINS.match(op.said)))) or (names and bool(_JOINS.match(op.said)))
+
+    def referred(self, item: Op) -> bool:
+        """Whether what is made elsewhere may name a thing by its id (`part` or `part_id` for `/parts/{id}`)."""
+        kind = without_signs((fixed_parts(item.path) or [""])[-1])
+        own = {one for one in (kind, kind[:-1], f"{kind[:-3]}y") if len(one) > 2}
+        if self._named is None:
+            self._named = {}
+            for op in self.ops:
+                if op.http in ("POST", "PUT", "PATCH") and op.body is not None:
+                    for name in op.body.fields:
+                        self._named.setdefault(without_signs(name), set()).add(plain(op.path))
+        places = (self._named.get(f"{one}{id}", ()) for one in own for id in ("", "id", "ids", "pk"))
+        return any(parent(place) != parent(plain(item.path)) and place != parent(plain(item.path))
+                   for found in places for place in found)  # fmt: skip
 
     def changes(self, op: Op) -> bool:
         """Whether a PUT changes what is there, and never makes it: things of its kind are made elsewhere, or its

@@ -104,7 +104,9 @@ def id_of(hole: str, make: Op, item: Op) -> str | None:
     one, kind = without_signs(hole), without_signs((fixed_parts(item.path) or [""])[-1])
     things = {kind, kind[:-1], f"{kind[:-3]}y", f"{kind[:-2]}"}
     # A hole that is called like the thing itself (`/customers/{customer}`, `/keys/{id_key}`) takes its id.
-    its = spelled.get("id", "") if re.search(r"(?i)id$|^id_", hole) or one in things or not is_name(hole) else ""
+    # Django calls it `pk` where it isn't shown as `id`.
+    id = spelled.get("id") or spelled.get("pk", "")
+    its = id if re.search(r"(?i)id$|^id_", hole) or one in things or not is_name(hole) else ""
     if not its and one in ("id", "uuid", "guid", "pk"):  # `/users/{id}` of a thing that has its `userId`
         named = [name for text, name in spelled.items() if text in {f"{thing}{one}" for thing in things if thing}]
         its = named[0] if len(named) == 1 else ""
@@ -153,7 +155,12 @@ def writable(shape: Shape, *, odd: bool = False) -> list[str]:
 
 def hidden(shape: Shape) -> bool:
     """Whether one of its fields may be shown only when it is made."""
-    return any(_HIDDEN.search(name) for name in shape.fields)
+    return hides(shape.fields)
+
+
+def hides(names: Iterable[str]) -> bool:
+    """Whether one of these names is of a secret."""
+    return any(_HIDDEN.search(name) for name in names)
 
 
 def locked(shape: Shape, names: Iterable[str]) -> bool:

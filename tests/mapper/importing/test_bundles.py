@@ -18,6 +18,7 @@ from mapper.importing.import_report import Report
 from mapper.importing.install import Nothing
 from policies.actions import Call
 from policies.errors import InvalidInput
+from policies.services import Risk
 from tests.mapper.importing.openapi_documents import document
 
 TEXT = {"type": "string"}
@@ -156,6 +157,20 @@ def test_what_is_read_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "in.yaml: isn't YAML" in why(
         written(tmp_path / "broken", {"openapi.json": document({"/a": {"$ref": "in.yaml"}}), "in.yaml": "a: [\n"})
     )
+
+
+def test_an_operation_in_another_file_is_read_there(tmp_path: Path) -> None:
+    """Not as one that takes nothing and says nothing: what it does, and what it needs, stands in that file."""
+    id = {"name": "id", "in": "path", "required": True, "schema": {"type": "string"}}
+    made = document({"/a/{id}": {"get": {"$ref": "ops/a.json"}}, "/b": {"get": {"$ref": "ops/none.json"}}})
+    there = {"operationId": "wipe", "summary": "Deletes the thing.", "parameters": [{"$ref": "id.json"}]}
+    report, catalog = put(
+        tmp_path, written(tmp_path / "pets", {"openapi.json": made, "ops/a.json": there, "ops/id.json": id})
+    )
+    methods = {method.origin_id: method for method in catalog.methods()}
+    assert (methods["GET /a/{id}"].name, methods["GET /a/{id}"].risk) == ("wipe", Risk.DELETE)
+    assert not methods["GET /a/{id}"].unsupported and methods["GET /b"].unsupported
+    assert any("outside of this document" in one.what for one in report.problems)
 
 
 def test_a_pipe_in_a_folder_holds_nobody_up(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from policies.errors import InvalidInput
 from policies.reversions import undo_from_json, undo_to_json
 from policies.services import Method, Risk, UndoTemplate
 from tests import google
+from tests.mapper.importing.undo_ops import ID, TEXT, op, thing, written
 from tests.mapper.importing.undo_specs import SPECS, document
 
 SAMPLE = 300  # of Google's derived pairs
@@ -55,7 +56,7 @@ def test_the_labelled_set(name: str, tmp_path: Path) -> None:
 
 def test_the_labelled_set_holds_both_kinds() -> None:
     labels = [label for _, ops in SPECS.values() for key, (label, _) in ops.items() if not key.startswith("GET ")]
-    assert (len(labels), sum(map(bool, labels))) == (304, 122)
+    assert (len(labels), sum(map(bool, labels))) == (311, 126)
 
 
 def test_what_is_derived_is_read_back_as_it_was(tmp_path: Path) -> None:
@@ -210,3 +211,21 @@ def test_undo_of_a_bad_form_is_refused() -> None:
             undo_from_json(bad, "derived")
     made = undo_from_json({"calls": [{"method": "x", "arguments": {}}]}, "derived")
     assert isinstance(made, UndoTemplate)
+
+
+@pytest.mark.parametrize(("field", "says"), [("part", True), ("part_id", True), ("partIds", True), ("party", False)])
+def test_it_says_that_what_refers_to_a_thing_may_go_with_it(tmp_path: Path, field: str, says: bool) -> None:
+    """Where things stand side by side, and another one names it in its body."""
+    schemas = {"Part": thing(id=ID, name=TEXT), "Stock": thing(id=ID, amount=TEXT, **{field: TEXT})}
+    ops = {}
+    for kind, place in (("Part", "/parts"), ("Stock", "/stock")):
+        ops[f"POST {place}"] = op(body=kind, answer=kind, codes=[201])
+        ops[f"GET {place}/{{id}}"] = op(answer=kind, codes=[200, 404])
+        ops[f"DELETE {place}/{{id}}"] = op(codes=[204])
+    (tmp_path / "shop.json").write_text(json.dumps(written("shop", schemas, ops)))
+    import_openapi(tmp_path / "catalog.db", tmp_path / "shop.json", "shop", index=False)
+    notes = {
+        one.origin_id: one.undo.note for one in Catalog.open(tmp_path / "catalog.db", alone=True).methods() if one.undo
+    }
+    assert ("may go with it" in notes["POST /parts"]) is says
+    assert not notes["POST /stock"]  # the control: nothing refers to it

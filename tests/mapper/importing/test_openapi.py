@@ -129,6 +129,17 @@ def test_the_list_is_alternatives_and_each_needs_all_it_names(bench: Bench) -> N
     assert described == "All of these at once: a: Words.; b: Words."
 
 
+def test_https_own_schemes_named_together_are_alternatives(bench: Bench) -> None:
+    """As one generator writes them; a key elsewhere is needed with each. OAuth beside basic stays two credentials."""
+    schemes = {"basic": {"type": "http", "scheme": "basic"}, "bearer": {"type": "http", "scheme": "bearer"},
+               "key": {"type": "apiKey", "in": "header", "name": "X-Key"}, "o": oauth("a")}  # fmt: skip
+    assert not scopes(bench, [{"basic": [], "bearer": []}], schemes).unsupported
+    assert scopes(bench, [{"basic": [], "o": ["a"]}], schemes).unsupported
+    made = scopes(bench, [{"basic": [], "bearer": [], "key": []}], schemes)
+    places = bench.catalog.service(made.service).placement.places
+    assert not made.unsupported and [one.header for one in places] == ["Authorization", "X-Key"]
+
+
 def test_one_of_several_that_are_needed_together_never_suffices(bench: Bench) -> None:
     """Over two methods: neither part alone allows the one that needs both; the whole allows what needs a part."""
     raw = document(

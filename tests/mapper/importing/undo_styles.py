@@ -297,6 +297,29 @@ KINDS: tuple[dict[str, Any], Ops] = (
     },
 )
 
+# As Django's generator writes it: the id is `pk`, and one schema for body and answer requires what only answers have.
+_PK = {**WHOLE, "readOnly": True}
+PRIMARY: tuple[dict[str, Any], Ops] = (
+    {
+        "Crate": thing(["pk", "label"], pk=_PK, label=TEXT, full=YES),
+        "Pass": thing(["pk", "label"], pk=_PK, label=TEXT, token={**TEXT, "readOnly": True}),
+    },
+    {
+        "POST /crates": op("DELETE /crates/{id}", body="Crate", answer="Crate", codes=[201]),
+        "GET /crates/{id}": op(answer="Crate", codes=[200, 404]),
+        "PUT /crates/{id}": op("PUT /crates/{id}", body="Crate", answer="Crate", codes=[200, 404]),
+        "DELETE /crates/{id}": op("POST /crates"),
+        # Made again it has another token, and who has the old one stays out.
+        "POST /passes": op("DELETE /passes/{id}", body="Pass", answer="Pass", codes=[201]),
+        "GET /passes/{id}": op(answer="Pass", codes=[200, 404]),
+        "DELETE /passes/{id}": op(),
+        # An order is for good, whether its collection is called one or many.
+        "POST /order": op(body="Crate", answer="Crate", codes=[201]),
+        "GET /order/{id}": op(answer="Crate", codes=[200, 404]),
+        "DELETE /order/{id}": op(),
+    },
+)
+
 STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "forms": FORMS,
     "listed": LISTED,
@@ -306,4 +329,5 @@ STYLES: Mapping[str, tuple[dict[str, Any], Ops]] = {
     "words": WORDS,
     "more": MORE,
     "kinds": KINDS,
+    "primary": PRIMARY,
 }
