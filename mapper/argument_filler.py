@@ -9,12 +9,14 @@ and description ("eventId", "The user's primary email address"). A thing that wa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
 
 from mapper import dates
 from mapper.catalog import Catalog
+from mapper.left_out import verbs
+from mapper.ranking.terms import split_name, stem
 from mapper.slots import Said, Slot, Slots
 from policies.actions import Call
 from policies.errors import InvalidInput, Unsupported
@@ -31,6 +33,11 @@ SAYABLE = {
 }
 _NAMED_TITLE = ("title", "summary", "name", "displayName", "subject")
 _NAMED_BODY = ("text", "body", "content", "description", "notes", "message", "snippet")
+_SEARCHED = frozenset(("keyword", "keywords", "phrase", "q", "query", "search", "searchterm", "search_term", "term"))
+_WRITTEN = frozenset((*map(str.lower, (*_NAMED_TITLE, *_NAMED_BODY)), "word"))
+_SYNTAX = re.compile(
+    r"\b(?:clauses?|expressions?|filter\w*|json|operators?|regex\w*|sql|syntax)\b|[=<>]", re.IGNORECASE
+)
 _BODY_FIELDS = 60  # of a body are looked at
 
 _WORDS = r"[\"'`](me|primary|my_customer|@default|people/me|users/me)[\"'`]"
@@ -41,6 +48,7 @@ _OWN = re.compile(
 )
 _ID = r"(?=[\w.:@~%+-]{0,100}[\d_])[A-Za-z0-9][\w.:@~%+-]{0,100}[A-Za-z0-9_=-]"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.~%+-]{0,80}"
+_NO_MORE = r"(?![\w@~%+/-]|[.:!?&=#$*]\w)"  # of a longer name no beginning is taken
 _COPIES = ("cc", "bcc")
 _LEAD = r"about|bcc|but|by|cc|except|from|not|of|regarding|than|without"
 # Between two addresses of a list, with the second one's name: "<a@b.c>, Bob Ray <".
@@ -54,9 +62,17 @@ _OWNS = re.compile(
     r"[>)]?(?:['’]s\b|\s+(?:as|in|on)\s+(?:the\s+)?b?cc\b|\s*\((?:(?:as|in|on)\s+)?b?cc\b[^()@]{0,40}\))",
     re.IGNORECASE,
 )
+_TOKEN = re.compile(rf"(?<![\w/@.:~%+-]){_ID}(?![\w/@])")
+_TIMES = re.compile(r"(?<![\w/-])\d+(?:st|nd|rd|th)(?![\w/-])", re.IGNORECASE)
+# The word before a token: what it is the id of, or that it's an amount.
+_BEFORE = re.compile(
+    r"\b([A-Za-z][A-Za-z-]{0,40})\s+(?:(?:with\s+)?(?:the\s+)?(?:id|number|no\.)\s+)?[\"'“#(]?\Z", re.IGNORECASE
+)
+_NO_NOUNS = frozenset(("by", "id", "key", "name", "number"))
+_COMPARED = frozenset(("above", "about", "around", "below", "exceeding", "least", "most", "over", "than", "under"))
 _SEGMENT = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)/\[\^/\]\+")
-# What `[^/]+` is among words: it ends before a blank, and before what only ends a sentence or closes a bracket.
-_SAID_SEGMENT = r"[^/\s]*[^/\s.,;:!?()\[\]{}<>\"'`“”‘’]"
+_CLOSING = ".,;:!?()[]{}<>\"'`“”‘’…"  # what ends a sentence or closes a bracket is no part of a resource name
+_POSSESSIVE = re.compile(r"['’]s\Z")
 _NOT_NAMES = """
 the a an this that my our your slack public private new each every which some any to in of for on from general-purpose
 what no is are was has have with and or it its called named id number please now by at all be will can should so if
@@ -80,6 +96,11 @@ class Filler:
         self._said = list(found.said)
         self._left = list(found.slots)
         self._moments = list(moments)
+        for digits in re.findall(r"\d+", " ".join(moment.words for moment in moments)):
+            slot = next((slot for slot in self._left if slot.kind == "number" and slot.value == digits), None)
+            if slot is not None:  # a date's day is no number of something
+                self._left.remove(slot)
+        self._timeless = _TIMES.sub(" ", _without(self._phrase, moments))
         self._before: list[Call] = []
         self._settings = dict(found.settings)
         self._claimed: set[str] = set()
@@ -118,6 +139,9 @@ class Filler:
             if slot.kind not in ("handle", "url") and not any(slot.value in taken for taken in self._claimed)
         ]
         names += [f'"{moment.words}"' for moment in self._moments]
+        taken = "\n".join(_texts((self.arguments, [call.arguments for call in self._before])))
+        known = "\n".join((taken, *(slot.value for slot in self._found.slots)))
+        names += sorted(token[:40] for token in self._tokens() - self._own_names if token not in known)
         return (*names, *(f"{key}={value[:40]}" for key, value in self._settings.items()))
 
     # ---- one argument
@@ -132,10 +156,30 @@ class Filler:
             return self._body(schema)
         if value is None and required and _is_text(schema):
             value = self._by_pattern(schema.get("pattern", "")) or self._by_name(name, schema)
+            value = self._quoted(name, schema) if value is None else value
+        elif value is None and _is_text(schema):
+            value = self._quoted(name, schema) if self._method.risk is Risk.READ and name.lower() in _SEARCHED else None
+        elif value is None and required and _is_count(schema):
+            digits = self._by_name(name, schema) or ""
+            value = _typed(digits, schema) if digits.isdecimal() else None
         if value is not None:
             self.named += 1
             return value
         return self._own(schema) if required and _is_text(schema) else None
+
+    def _quoted(self, name: str, schema: Mapping[str, Any]) -> str | None:
+        """What stands in quotes, as the text that a parameter of this name takes: one that is searched for, checked or
+        written; none that has a syntax of its own."""
+        if (
+            name.lower() not in _SEARCHED | _WRITTEN
+            or [one.quoted for one in self._said] != [True]
+            or schema.get("format") in SAYABLE
+            or "pattern" in schema
+        ):
+            return None
+        if _SYNTAX.search(str(schema.get("description", ""))):
+            return None
+        return self._said.pop().text
 
     def _by_format(self, name: str, schema: Mapping[str, Any], required: bool) -> Any:
         kind = schema.get("format", "")
@@ -188,10 +232,10 @@ class Filler:
         segments = _SEGMENT.findall(pattern)
         if not segments or not pattern.startswith("^"):
             return None
-        written = pattern.strip("^$").replace("[^/]+", _SAID_SEGMENT)
-        whole = re.search(rf"(?<![\w/])(?:{written})(?![\w/])", self._phrase)
-        if whole:
-            return self._claim(whole[0])
+        written = re.compile(rf"(?<![\w/])(?:{pattern.strip('^$')})\Z")
+        for word in self._phrase.split():  # whole: of a longer name no beginning is taken
+            if whole := written.search(_POSSESSIVE.sub("", word.rstrip(_CLOSING))):
+                return self._claim(whole[0])
         if _SEGMENT.sub("", pattern).strip("^$/"):
             return None
         parts = []
@@ -210,6 +254,8 @@ class Filler:
             if email is not None:
                 return email
         noun = " ".join(word for word in words if word not in ("id", "key", "name", "number"))
+        if not noun and (place := re.search(rf"([A-Za-z][\w-]*)/\{{{re.escape(name)}\}}", self._method.path)):
+            noun = _singular(place[1])
         value = self._beside(noun) if noun else None
         if value is None and noun.count(" "):
             value = self._beside(noun.rpartition(" ")[2])
@@ -221,7 +267,7 @@ class Filler:
 
     def _beside(self, noun: str) -> str | None:
         """The name or id right after a noun ("topic orders", "event 2rb8"), or right before it ("the orders topic")."""
-        text = self._phrase
+        text = self._timeless
         after_noun, before_noun = _around(noun)
         after = after_noun.search(text)
         if after and after[1].lower() not in _NO_NAMES and (_looks_named(after[1]) or _called(text, after)):
@@ -232,13 +278,39 @@ class Filler:
         return None
 
     def _only_token(self) -> str | None:
-        """The one id in the request, if there is exactly one that nothing else took."""
-        text = self._phrase
-        for moment in self._moments:
-            text = text.replace(moment.words, " ")
-        tokens = {token.rstrip(".") for token in re.findall(rf"(?<![\w/@]){_ID}(?![\w/@])", text)}
-        tokens = {token for token in tokens if _looks_made(token)} - self._claimed
-        return self._claim(next(iter(tokens))) if len(tokens) == 1 else None
+        """The one id in the request, if there is exactly one that nothing else took and that isn't another thing's."""
+        tokens = self._tokens() - self._claimed - self._own_names
+        if len(tokens) != 1:
+            return None
+        (token,) = tokens
+        before = _BEFORE.search(self._timeless[: self._timeless.index(token)][-80:])
+        lead = before[1].lower() if before else ""
+        if (token.isdigit() and lead in _COMPARED) or self._of_another(stem(lead)):
+            return None
+        return self._claim(token)
+
+    def _tokens(self) -> set[str]:
+        """The ids in the request."""
+        tokens = {token.rstrip(".") for token in _TOKEN.findall(self._timeless)}
+        return {token for token in tokens if _looks_made(token)}
+
+    @cached_property
+    def _own_names(self) -> set[str]:
+        """Names of the service itself, as tokens: "s3", "art19"."""
+        tokens = self._tokens()
+        if not tokens:
+            return tokens
+        service = self._catalog.service(self._method.service)
+        names = (service.name, service.title, service.provider, service.provider_name)
+        return {token for token in tokens if any(token.lower() in name.lower() for name in names)}
+
+    def _of_another(self, noun: str) -> bool:
+        """Whether a word is what other methods of the service are about, and not this one."""
+        if not noun or noun in verbs():
+            return False
+        own = (*self._method.path.split("/"), *self._method.parameters.get("properties", {}))
+        others = self._catalog.service(self._method.service).methods
+        return noun not in _nouns((self._method.name, *own)) and noun in _nouns(others)
 
     def _claim(self, value: str) -> str:
         self._claimed.add(value)
@@ -369,8 +441,8 @@ def _around(noun: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     plain = re.escape(noun).replace(r"\ ", r"[\s_-]+")
     lead = r"(?:\s+(?:with\s+)?(?:the\s+)?(?:id|number|name|called|named|key))?\s*[:#]?\s*[\"'“]?"
     return (
-        re.compile(rf"\b{plain}s?{lead}({_ID}|{_NAME})", re.IGNORECASE),
-        re.compile(rf"({_ID}|{_NAME})[\"'”]?\s+{plain}\b", re.IGNORECASE),
+        re.compile(rf"\b{plain}s?{lead}({_ID}|{_NAME}){_NO_MORE}", re.IGNORECASE),
+        re.compile(rf"(?<![\w.:@~%+/!&=$*-])({_ID}|{_NAME})[\"'”]?\s+{plain}\b", re.IGNORECASE),
     )
 
 
@@ -393,6 +465,30 @@ def _is_count(schema: Mapping[str, Any]) -> bool:
 
 def _writes(method: Method) -> bool:
     return re.search(r"(?:insert|create|update|patch|import|append|add)\w*$", method.name, re.IGNORECASE) is not None
+
+
+def _without(phrase: str, moments: Sequence[dates.Moment]) -> str:
+    for moment in moments:
+        phrase = phrase.replace(moment.words, " ")
+    return phrase
+
+
+def _nouns(names: Iterable[str]) -> set[str]:
+    """What each part of these names is about: of "users.channelSections" the user and the section."""
+    parts = (re.findall(r"[a-z]+", split_name(part).lower()) for name in names for part in name.split("."))
+    kept = ([word for word in part if word not in _NO_NOUNS] for part in parts)
+    return {stem(part[-1]) for part in kept if part}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a value, at any depth."""
+    if isinstance(value, Mapping):
+        value = tuple(value.values())
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _texts(each)
+    elif value is not None:
+        yield str(value)
 
 
 def _words(name: str) -> list[str]:

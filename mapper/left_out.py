@@ -74,7 +74,7 @@ def _is_value(lead: str, words: Sequence[str], held: frozenset[str], own: frozen
     first = words[0].lower() if words else ""
     if not words or first in _SUBJECTS:
         return False
-    if lead == "to" and _is_plain(words[0]) and stem(first) not in own and (len(words) > 1 or stem(first) in _verbs()):
+    if lead == "to" and _is_plain(words[0]) and stem(first) not in own and (len(words) > 1 or stem(first) in verbs()):
         return False  # what is to be done
     new = [
         word for word, following in zip(words, (*words[1:], ""), strict=True)
@@ -130,5 +130,6 @@ def _spoken(catalog: Catalog, method_id: str) -> frozenset[str]:
 
 
 @cache
-def _verbs() -> frozenset[str]:
+def verbs() -> frozenset[str]:
+    """The stems of words for what is done."""
     return frozenset(stem(word) for words in lexicon.kin().deeds.values() for word in words)

@@ -31,6 +31,7 @@ class Said:
 
     text: str
     role: str = "any"
+    quoted: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("repo-owner repo-name number", r"https?://github\.com/([\w-]+)/([\w.-]+)/(?:issues|pull)/(\d+)\b/?"),
     ("repo-owner repo-name", r"https?://github\.com/([\w-]+)/([\w.-]+?)(?:\.git)?/?(?=[\s,;]|$)"),
     ("url", r"(https?://[^\s<>\"]+)"),
-    ("matrix-room", r"(![^\s:,]+:[A-Za-z0-9.\-]*[A-Za-z0-9](?::\d+)?|![A-Za-z0-9_-]{43}(?![\w-]))"),
+    ("matrix-room", r"((?<!\w)![^\s:,]+:[A-Za-z0-9.\-]*[A-Za-z0-9](?::\d+)?|(?<!\w)![A-Za-z0-9_-]{43}(?![\w-]))"),
     ("matrix-alias", r"(#[^\s:#]+:[A-Za-z0-9.\-]*[A-Za-z0-9](?::\d+)?)"),
     ("matrix-user", r"(@[^\s:@]+:[A-Za-z0-9.\-]*[A-Za-z0-9](?::\d+)?)"),
     ("matrix-event", r"(?<!\S)(\$[A-Za-z0-9_\-+/:.]{10,})"),
@@ -79,7 +80,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("comment-id", r"\bcomment\s+(?:with\s+(?:the\s+)?id\s+|number\s+|id\s+)?(\d{1,12})\b"),
     ("limit", rf"\b{_AGE}\s+(\d{{1,3}})\b"),
     ("limit", rf"\b(\d{{1,3}})\s+(?:(?:most\s+)?(?:{_AGE}|open|closed|public)\s+)?{_THINGS}\b"),
-    ("number", rf"(?<![\w.:])(\d{{1,9}})(?![\w.:]|\s*{_TIME}\b)"),
+    ("number", rf"(?<![\w.:])(?<![A-Za-z_]-)(\d{{1,9}})(?![\w.:]|\s*{_TIME}\b)"),
 )
 _COMPILED = [(tuple(kinds.split()), re.compile(pattern, re.IGNORECASE)) for kinds, pattern in _PATTERNS]
 _NOT_REPOSITORIES = {("and", "or"), ("he", "she"), ("his", "her"), ("yes", "no"), ("on", "off"), ("either", "or")}
@@ -159,7 +160,7 @@ class _Extraction:
             if value.strip():
                 before = match.string[max(0, match.start() - 60) : match.start()]
                 role = next((role for role, pattern in _ROLE_BEFORE if pattern.search(before)), "any")
-                self.said.append(Said(value, role))
+                self.said.append(Said(value, role, quoted=True))
             mark = self._place(match[0])
             self._said_at.add(mark)
             return mark
@@ -218,7 +219,7 @@ def _leads(services: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
         ("title", rf"\b(?:titled|entitled|called|named|with\s+(?:the\s+)?(?:title|name))\s+(.+?){stop}"),
         ("topic", rf"\bwith\s+(?:the\s+)?topic\s+(.+?){stop}"),
         ("body", rf"\bwith\s+(?:the\s+)?(?:body|description)\s+(.+?){stop}"),
-        ("label", r"\b(?:labell?ed|tagged|labels?|tag)\s+(?:as\s+|with\s+)?([\w-]+)(?=\s|$)"),
+        ("label", r"\b(?:labell?ed|tagged|labels?|tag)\s+(?:as\s+|with\s+)?(?!(?:called|named)\b)([\w-]+)(?=\s|$)"),
         ("any", rf"\b{says}\s+(?:that\s+)?(.+?){stop}"),
         ("any", rf"\b(?:rename|change|set|update|switch|make)\b.*?\s+to\s+(?!{_PLACE})(.+?)\s*$"),
         (
