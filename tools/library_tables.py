@@ -33,14 +33,18 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def slack_sdk(folder: Path) -> dict[str, Any]:
-    """The names of slack_sdk's functions that hand `json` to its api_call."""
+    """The names of slack_sdk's functions: those that hand `json` to its api_call, those that hand it `data`, and those
+    that ask by GET, as its asynchronous client then does."""
     tree = ast.parse((folder / "web" / "client.py").read_text(encoding="utf-8"))
-    names = []
+    made: dict[str, set[str]] = {"json": set(), "data": set(), "get": set()}
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):  # noqa: SIM102
-            if any(keyword.arg == "json" for call in _calls(node, {"api_call"}) for keyword in call.keywords):
-                names.append(node.name)
-    return {"json": sorted(names)}
+        if isinstance(node, ast.FunctionDef):
+            for keyword in (keyword for call in _calls(node, {"api_call"}) for keyword in call.keywords):
+                if keyword.arg in ("json", "data"):
+                    made[keyword.arg].add(node.name)
+                elif keyword.arg == "http_verb" and ast.literal_eval(keyword.value) == "GET":
+                    made["get"].add(node.name)
+    return {name: sorted(names) for name, names in made.items()}
 
 
 def github(folder: Path) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from vault.errors import (
 )
 from vault.secret import Secret
 
-_OTHERWISE = "or key the vault with a passphrase: goex vault init --passphrase"
+_OTHERWISE = "or key the vault with a passphrase: goex vault init --passphrase, or goex vault rotate --passphrase"
 _UNLOCK = "Log in to the desktop or unlock its keyring there, then run: goex vault unlock."
 
 

@@ -122,7 +122,7 @@ def status(as_json: Json = False) -> None:
             ("vault", _vault(reply)),
             ("seals itself", reply.sealing or "never by itself"),
             ("docker", reply.docker or "answers"),
-            ("image", reply.image or "built"),
+            ("image", reply.image or ("not known" if reply.docker else "built")),
             ("model", reply.model or "none: the embedded proposer"),
             ("waiting", str(reply.pending)),
             ("for you", reply.user_socket),

@@ -71,12 +71,13 @@ def checks(env: Mapping[str, str], *, quick: bool = False) -> list[Check]:
     except GoexError as error:
         return [*found, Check(name="folders", ok=False, says=error.message, mend=error.next_step)]
     found += [_guard("folders", lambda: _folders(paths)), _guard("config", lambda: _config(paths))]
-    if not quick and found[-1].ok and any(one.name == "docker" and one.ok for one in found):
+    docker = any(one.name == "docker" and one.ok for one in found)
+    if found[-1].ok and docker:
         found += _guarded("profiles", lambda: _profiles(paths))
     if paths.snapshots.is_dir():
         found.append(_guard("snapshots", lambda: _snapshots(paths)))
     status: list[pb.StatusReply] = []
-    found.append(_guard("daemon", lambda: _daemon(paths, status)))
+    found.append(_guard("daemon", lambda: _daemon(paths, status, docker=docker)))
     found.append(_guard("vault", lambda: _vault(paths, status[0] if status else None)))
     if status and status[0].sealing:
         found.append(_guard("sealing", lambda: _sealing(status[0])))
@@ -134,7 +135,7 @@ def _python() -> Check:
             name="python",
             ok=False,
             says=f"{version}, without {', '.join(missing)}",
-            mend="Install GoEx again, from its wheel or its folder: docs/guides/operation.md",
+            mend="Install GoEx again, from its wheel or its folder: pipx reinstall goex, or make setup",
         )
     good = (3, 11) <= sys.version_info < (3, 14)
     return Check(name="python", ok=good, says=version, mend="" if good else "Install Python 3.11, 3.12 or 3.13.")
@@ -198,7 +199,8 @@ def _mend_docker() -> str:
     if shutil.which("dockerd") is None and not socket.exists():
         return _install("docker.io")
     if socket.exists() and not os.access(socket, os.W_OK):
-        return "sudo usermod -aG docker $USER   (then log in anew; that group is as powerful as root)"
+        then = "then log in anew, and run goex daemon stop; that group is as powerful as root"
+        return f"sudo usermod -aG docker $USER   ({then})"
     return f"{_sudo()}systemctl start docker   (without systemd: {_sudo()}service docker start)"
 
 
@@ -277,7 +279,8 @@ def _snapshots(paths: Paths) -> Check:
     return Check(name="snapshots", ok=not tight, says=says, mend=mend, needed=False)
 
 
-def _daemon(paths: Paths, status: list[pb.StatusReply]) -> Check:
+def _daemon(paths: Paths, status: list[pb.StatusReply], *, docker: bool) -> Check:
+    """`docker`: whether Docker answers here. A daemon keeps the groups and DOCKER_HOST that it was started with."""
     from goex.client import NotRunning, connect
 
     try:
@@ -291,6 +294,13 @@ def _daemon(paths: Paths, status: list[pb.StatusReply]) -> Check:
             return Check(name="daemon", ok=False, says="isn't running", mend="goex daemon start", needed=False)
         return Check(name="daemon", ok=False, says=error.message, mend="goex daemon start", needed=False)
     reply = status[0]
+    if docker and reply.docker:
+        return Check(
+            name="daemon",
+            ok=False,
+            says=f"process {reply.pid} can't reach Docker, which answers here: its groups or DOCKER_HOST are others",
+            mend="goex daemon stop   (the next command starts it anew)",
+        )
     return Check(name="daemon", ok=True, says=f"process {reply.pid}, {reply.pending} waiting, {paths.user_socket}")
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from goex.rpc import goex_pb2 as pb
 
 TRIES = 3
+_NARROWED = re.compile(r"(?P<line>[0-9]{1,2})=(?P<times>[0-9]{1,4})|(?P<minutes>[0-9]{1,3})m")
 
 
 class Terminal(Protocol):
@@ -60,17 +61,18 @@ def _end(said: str, request: pb.DecideRequest) -> str:
     return ""
 
 
-def narrowed(terminal: Terminal, said: str, request: pb.DecideRequest) -> bool:
-    """A task's lines and time, made smaller: `2=1 3=0 10m`. False: it wasn't understood, and stays undecided."""
-    for word in said.split():
-        if match := re.fullmatch(r"(\d{1,2})=(\d{1,4})", word):
-            request.narrowed.add(line=max(int(match[1]) - 1, 0), times=int(match[2]))
-        elif match := re.fullmatch(r"(\d{1,3})m", word):
-            request.expires_seconds = max(int(match[1]), 1) * 60
-        else:
-            terminal.write(Line("To narrow a task write like: y 2=1 3=0 10m. It stays undecided.", "warn"))
-            return False
-    return True
+def narrows(said: str) -> bool:
+    """Whether these words make a task's lines and time smaller: `2=1 3=0 10m`."""
+    return all(_NARROWED.fullmatch(word) for word in said.split())
+
+
+def narrow_task(said: str, request: pb.DecideRequest) -> None:
+    """Put into `request` what `narrows` has understood."""
+    for match in map(_NARROWED.fullmatch, said.split()):
+        if match and match["line"]:
+            request.narrowed.add(line=max(int(match["line"]) - 1, 0), times=int(match["times"]))
+        elif match:
+            request.expires_seconds = max(int(match["minutes"]), 1) * 60
 
 
 def _let_go(terminal: Terminal, approval: pb.Approval, request: pb.DecideRequest) -> bool:

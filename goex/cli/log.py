@@ -202,7 +202,8 @@ def _verify(client: Client, out: Output) -> int:
             out.progress("Come back from a vault backup that has the key: goex vault restore FILE --replace")
         if reply.good and vault != "unsealed":
             out.say(f"It wasn't checked whether what is sealed can be opened: the vault is {shown(vault)}.")
-            out.progress("Unseal it with: goex vault unlock")
+            absent = vault == "absent"
+            out.progress("Make it with: goex vault init" if absent else "Unseal it with: goex vault unlock")
         for each in reply.unproven:
             out.say(f"Not proven: {shown(each)}.", "bold red")
     if not reply.good:

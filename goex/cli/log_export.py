@@ -120,5 +120,7 @@ def verify_file(path: str, head: str) -> tuple[bool, str, dict[str, Any]]:
     except Altered as error:
         return False, f"The export was altered: {error}", {"good": False, "problem": str(error)}
     except OSError as error:
-        raise InvalidInput(f"{path} can't be read: {error.strerror or error}.") from error
+        raise InvalidInput(
+            f"{path} can't be read: {error.strerror or error}.", next_step="Name another file."
+        ) from error
     return True, in_words(found), {"good": True, "problem": "", **asdict(found)}

@@ -84,6 +84,7 @@ def add(
     from goex.rpc import goex_pb2 as pb
     from mapper.importing import mcp_install
     from policies.services import Placement
+    from runtimes.files.folder import resolve
     from runtimes.servers import packages
     from runtimes.servers.definition import NAME, Server, Servers
     from runtimes.servers.listing import tools_of
@@ -132,6 +133,8 @@ def add(
             next_step="Leave out --folder, or --token and --origin.",
         )
     place, variables = paths(), _variables(env or ())
+    if folder is not None:
+        resolve(str(folder.absolute()), protected=(place.config_dir, place.run_dir, place.state_dir))
     mcp_install.check_name(place.catalog, name, replace_own=again)
     packages.named(command, package or ())
     _check_terminal("Nothing was added.", "Run it where you can answer.")

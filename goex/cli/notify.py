@@ -14,7 +14,7 @@ from policies.errors import InvalidInput, Unavailable
 if TYPE_CHECKING:
     from goex.paths import Paths
 
-_OTHERWISE = "Without one, decide in a terminal (goex approve --watch), or by gRPC on user.sock."
+_OTHERWISE = "Without one, decide in a terminal (goex approve --watch) or on the page (goex web)."
 _SWITCH_ON = ("systemctl --user daemon-reload", "systemctl --user enable --now goex-daemon goex-notify")
 _SWITCH_OFF = ("systemctl --user stop goex-notify goex-daemon", "systemctl --user daemon-reload")
 _EVENTS = {

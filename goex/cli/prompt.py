@@ -33,7 +33,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
-from goex.cli.grant_bounds import TRIES, narrow, narrowed
+from goex.cli.grant_bounds import TRIES, narrow, narrow_task, narrows
 from goex.cli.question_text import (
     Line,
     answers,
@@ -57,6 +57,8 @@ T = TypeVar("T")
 _CODES = {"bold": "\x1b[1m", "dim": "\x1b[2m", "warn": "\x1b[1;33m", "added": "\x1b[32m", "removed": "\x1b[31m"}
 _PASSKEY_SECONDS = 300.0  # that a call waits for a passkey at most
 _LEAST_WIDTH = 30
+_UNKNOWN_ANSWER = "That isn't one of the answers; ? shows what each means."
+_HOW_TO_NARROW = "To narrow a task write like: y 2=1 3=0 10m."
 _LATE_SECONDS = 60.0  # that a prompt stays which came to nothing while somebody may have been typing
 _ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -271,8 +273,7 @@ def decide(terminal: Terminal, client: Client, approval: pb.Approval, gone: Gone
         return Verdict.LATER
     if answer.startswith("once "):
         answer, _, rest = answer.partition(" ")
-        if not narrowed(terminal, rest, request):
-            return Verdict.LATER
+        narrow_task(rest, request)
     if answer in offered(approval):
         request.approve, request.width = True, answer
         if answer != "once" and not narrow(terminal, approval, request):
@@ -422,9 +423,10 @@ def _answer(terminal: Terminal, approval: pb.Approval, gone: Gone) -> str:
             terminal.show([*describe(approval, width, datetime.now(UTC)), *choices(approval, width)])
         elif meant and not rest:
             return meant
-        elif meant == "once" and approval.kind == "task":
+        elif meant == "once" and approval.kind == "task" and narrows(rest):
             return f"once {rest}"
         else:
             wrong += 1
-            terminal.write(Line("That isn't one of the answers; ? shows what each means.", "warn"))
+            task = meant == "once" and approval.kind == "task"
+            terminal.write(Line(_HOW_TO_NARROW if task else _UNKNOWN_ANSWER, "warn"))
     return "no"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from goex.client import Client, Events
     from goex.rpc import goex_pb2 as pb
 
+_FOR_EXAMPLE = 'For example: {"title": "Look around", "minutes": 30, "allows": [{"method": "slack.users.list"}]}'
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _UNDO_MINUTES = 60  # that the undos are allowed where nothing is left of the command that could end it
 
@@ -46,7 +47,7 @@ def task(
     out = Output(as_json)
     written = parse(read_text(file, "The task"), limit=MAX_TEXT, what="The task")
     if not isinstance(written, dict):
-        raise InvalidInput("A task is a JSON object.", next_step="docs/guides/tasks.md has one.")
+        raise InvalidInput("A task is a JSON object.", next_step=_FOR_EXAMPLE)
     request = proposal(written, agent=agent)
     with connect(out) as client:
         ended = carry_out(client, lambda: client.execute(request), out)

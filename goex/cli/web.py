@@ -12,6 +12,8 @@ import typer
 
 from goex.cli.output import Json, Output
 
+_SET_URL = "Set it to the address of your tunnel to this page, like https://goex.example.org."
+
 
 def web(
     port: Annotated[
@@ -51,7 +53,7 @@ def web(
     wanted = port if port is not None else 0 if old else config.port
     at = config.public_url if phone else ""
     if phone and not at:
-        raise InvalidInput("There is no [web] public_url in config.toml.", next_step="See docs/guides/approvals.md.")
+        raise InvalidInput("There is no [web] public_url in config.toml.", next_step=_SET_URL)
     if phone and wanted != config.port:
         step = "Leave --port and --localhost out, or set [web] port to the tunnel's."
         raise InvalidInput("A tunnel leads to [web] port alone.", next_step=step)

@@ -16,6 +16,7 @@ from policies.errors import InvalidInput
 from policies.rules.source import MAX_BYTES, Policy
 
 MAX_FILES = 200
+_CHECK = "Check its name and its mode."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def read_folder(folder: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise InvalidInput(f"{folder} can't be read: {error.strerror}.") from error
+        raise InvalidInput(f"{folder} can't be read: {error.strerror}.", next_step=_CHECK) from error
     if len(names) > MAX_FILES:
         raise InvalidInput(f"{folder} holds more than {MAX_FILES} files of rules.", next_step="Join some.")
     return {name: read_file(folder / name) for name in names}
@@ -68,7 +69,7 @@ def read_file(path: Path) -> str:
                 raise InvalidInput(f"{shown} isn't a file.", next_step="Move it away.")
             data = opened.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InvalidInput(f"{shown} can't be read: {error.strerror}.") from error
+        raise InvalidInput(f"{shown} can't be read: {error.strerror}.", next_step=_CHECK) from error
     if len(data) > MAX_BYTES:
         raise InvalidInput(f"{shown} is longer than {MAX_BYTES} bytes.", next_step="Make several files of it.")
     try:

@@ -75,9 +75,9 @@ def plan(
     kept = f" It is kept for {counted(keep_days, 'day')}." if keep_days else ""
     program = _hash(action)
     why = (
-        "it belongs to root"
+        "the folder belongs to root"
         if folder.uid == 0
-        else "its group is root's"
+        else "the folder's group is root's"
         if folder.gid == 0
         else f"within {profile.runtime} a folder can't be told from another that was put in its place"
         if profile.runtime != "runc"  # it numbers inodes anew

@@ -209,7 +209,9 @@ def _failed(url: str, failure: Failed) -> Unreachable | AuthorizationServerBroke
             return AuthorizationServerBroken(f"The answer of {_host(url)} isn't read: {failure.why}.")
         case "unreachable":
             return Unreachable(
-                f"{_host(url)} can't be reached: {failure.why}.", next_step="Try again later.", sent=failure.sent
+                f"{_host(url)} can't be reached: {failure.why}.",
+                next_step="Check that address and your network, or try again later.",
+                sent=failure.sent,
             )
 
 

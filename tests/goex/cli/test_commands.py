@@ -516,6 +516,30 @@ def test_doctor_with_a_daemon(inside: Inside, fake: Fake, env: dict[str, str]) -
     assert '"mend": "goex vault unlock"' in ran.out
 
 
+def test_what_isnt_there_is_made_not_opened(inside: Inside, fake: Fake) -> None:
+    fake.status.vault = "absent"
+    said = inside("log", "--verify").err
+    assert "goex vault init" in said and "goex vault unlock" not in said
+
+
+def test_an_image_isnt_called_built_without_docker(inside: Inside, fake: Fake) -> None:
+    assert "built" in inside("daemon", "status").out
+    fake.status.docker = "Docker isn't running."
+    assert "built" not in inside("daemon", "status").out
+
+
+def test_doctor_says_that_the_daemon_alone_cant_reach_docker(
+    fake: Fake, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that was started before its user was put into Docker's group: what mends it isn't Docker's."""
+    monkeypatch.setattr(doctor, "_docker", lambda: [doctor.Check(name="docker", ok=True, says="answers")])
+    monkeypatch.setattr(doctor, "_profiles", lambda paths: [])
+    assert names(doctor.checks(env))["daemon"].ok
+    fake.status.docker = "This user may not speak to Docker's socket."
+    found = names(doctor.checks(env))["daemon"]
+    assert not found.ok and found.mend.startswith("goex daemon stop")
+
+
 def test_doctor_names_what_is_open_or_misspelt(fake: Fake, paths: Paths, env: dict[str, str]) -> None:
     paths.config_file.write_text("[aks]\n")
     paths.config_file.chmod(0o600)

@@ -320,6 +320,18 @@ def test_only_a_whole_answer_approves(on_terminal: Callable[..., object], fake: 
     assert [decided.approve for decided in fake.decided] == [False]
 
 
+def test_a_mistyped_narrowing_of_a_task_is_asked_for_again(on_terminal: Callable[..., object], fake: Fake) -> None:
+    fake.pending[0].kind = "task"
+    with on_terminal("approve") as screen:
+        answer(screen, "y 2=1 10x")
+        screen.terminal.expect("write like: y 2=1 3=0 10m")
+        answer(screen, "y 2=1 10m")
+        screen.terminal.wait()
+    decided = fake.decided[0]
+    assert [(one.line, one.times) for one in decided.narrowed] == [(1, 1)]
+    assert (decided.approve, decided.expires_seconds) == (True, 600)
+
+
 def test_the_end_of_input_is_no(on_terminal: Callable[..., object], fake: Fake) -> None:
     with on_terminal("approve") as screen:
         screen.terminal.expect(QUESTION)

@@ -127,6 +127,8 @@ def test_without_a_terminal_nothing_is_built_or_logged_in(
     with pytest.raises(Denied, match="terminal") as refused:
         mcp_servers.add("notes", command)
     assert "where you can answer" in refused.value.next_step
+    with pytest.raises(InvalidInput, match="can't be found"):
+        mcp_servers.add("notes", ["npx", "notes"], folder=paths().config_dir.parent / "nowhere")
     for wrong in (["npx", "../notes"], ["uvx", "-y"], ["http://mcp.example/x"], ["https://mcp.example/x?y"]):
         with pytest.raises(InvalidInput):
             mcp_servers.add("notes", wrong)
