@@ -9,13 +9,14 @@ and description ("eventId", "The user's primary email address"). A thing that wa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
 from mapper import dates
+from mapper.addressees import addressed
 from mapper.catalog import Catalog
-from mapper.left_out import verbs
+from mapper.left_out import texts, verbs
 from mapper.ranking.terms import split_name, stem
 from mapper.slots import Said, Slot, Slots
 from policies.actions import Call
@@ -49,19 +50,6 @@ _OWN = re.compile(
 _ID = r"(?=[\w.:@~%+-]{0,100}[\d_])[A-Za-z0-9][\w.:@~%+-]{0,100}[A-Za-z0-9_=-]"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.~%+-]{0,80}"
 _NO_MORE = r"(?![\w@~%+/-]|[.:!?&=#$*]\w)"  # of a longer name no beginning is taken
-_COPIES = ("cc", "bcc")
-_LEAD = r"about|bcc|but|by|cc|except|from|not|of|regarding|than|without"
-# Between two addresses of a list, with the second one's name: "<a@b.c>, Bob Ray <".
-_TOGETHER = re.compile(
-    r"(?!\s*[<(]\Z)[>)]?\s*(?:[,;&+/|]+\s*)?\(?(?:(?:and|plus|as\s+well\s+as)\s+)?(?:also\s+)?(?:to\s+)?"
-    rf"(?:(?:(?!(?:{_LEAD}|never|no)\b)(?-i:[^\W\d_a-z])[\w.'’-]*\s+){{0,3}}[<(])?",
-    re.IGNORECASE,
-)
-_LEADS = re.compile(rf"\b({_LEAD})(?:\s+to)?(?:(?:\s+(?!to\b)[\w.'’-]+){{1,3}}\s*[<(]|\W{{0,3}})\Z", re.IGNORECASE)
-_OWNS = re.compile(
-    r"[>)]?(?:['’]s\b|\s+(?:as|in|on)\s+(?:the\s+)?b?cc\b|\s*\((?:(?:as|in|on)\s+)?b?cc\b[^()@]{0,40}\))",
-    re.IGNORECASE,
-)
 _TOKEN = re.compile(rf"(?<![\w/@.:~%+-]){_ID}(?![\w/@])")
 _TIMES = re.compile(r"(?<![\w/-])\d+(?:st|nd|rd|th)(?![\w/-])", re.IGNORECASE)
 # The word before a token: what it is the id of, or that it's an amount.
@@ -139,7 +127,7 @@ class Filler:
             if slot.kind not in ("handle", "url") and not any(slot.value in taken for taken in self._claimed)
         ]
         names += [f'"{moment.words}"' for moment in self._moments]
-        taken = "\n".join(_texts((self.arguments, [call.arguments for call in self._before])))
+        taken = "\n".join(texts((self.arguments, [call.arguments for call in self._before])))
         known = "\n".join((taken, *(slot.value for slot in self._found.slots)))
         names += sorted(token[:40] for token in self._tokens() - self._own_names if token not in known)
         return (*names, *(f"{key}={value[:40]}" for key, value in self._settings.items()))
@@ -368,7 +356,7 @@ class Filler:
         elif kind:
             values = [slot.value for slot in self._left if slot.kind == kind]
             if kind == "email":
-                values = _addressed(self._found.phrase, values, name.lower())
+                values = addressed(self._found.phrase, values, name.lower())
             self._left = [slot for slot in self._left if slot.kind != kind or slot.value not in values]
         else:
             values = []
@@ -416,25 +404,6 @@ class Filler:
         return f"#{word}" if word and word not in _NO_NAMES else None
 
 
-def _addressed(phrase: str, values: Sequence[str], name: str) -> list[str]:
-    """Of these addresses those that stand together where `name` gets its own: an address that something is about,
-    comes from or isn't for gets nothing."""
-    found: list[str] = []
-    end = 0
-    for value in values:
-        start = phrase.find(value, end)
-        if start < 0:
-            return []
-        before, end = phrase[end:start], start + len(value)
-        if found and _TOGETHER.fullmatch(before) is None:
-            break
-        lead = _LEADS.search(before)
-        told = lead[1].lower() if lead else ""
-        if _OWNS.match(phrase, end) is None and (found or told == name or (not told and name not in _COPIES)):
-            found.append(value)
-    return found
-
-
 @lru_cache(4000)
 def _around(noun: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns whose first group is the name after a noun, and before it."""
@@ -478,17 +447,6 @@ def _nouns(names: Iterable[str]) -> set[str]:
     parts = (re.findall(r"[a-z]+", split_name(part).lower()) for name in names for part in name.split("."))
     kept = ([word for word in part if word not in _NO_NOUNS] for part in parts)
     return {stem(part[-1]) for part in kept if part}
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value, at any depth."""
-    if isinstance(value, Mapping):
-        value = tuple(value.values())
-    if isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _texts(each)
-    elif value is not None:
-        yield str(value)
 
 
 def _words(name: str) -> list[str]:

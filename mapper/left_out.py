@@ -9,7 +9,7 @@ name none; behind "except" and the like any word does that no argument holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 
@@ -100,16 +100,17 @@ def _taken(calls: Sequence[Call], found: Slots) -> Iterator[str]:
     """The texts of the arguments, without what is to be said."""
     said = {part.strip() for each in found.said for part in (each.text, *each.text.split(","))}
     for call in calls:
-        yield from (text for text in _texts(call.arguments) if text not in said)
+        yield from (text for text in texts(call.arguments) if text not in said)
 
 
-def _texts(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, dict):
+def texts(value: JsonValue) -> Iterator[str]:
+    """The texts and numbers in a value, at any depth."""
+    if isinstance(value, Mapping):
         for each in value.values():
-            yield from _texts(each)
+            yield from texts(each)
     elif isinstance(value, (list, tuple)):
         for each in value:
-            yield from _texts(each)
+            yield from texts(each)
     elif value is not None and not isinstance(value, bool):
         yield str(value)
 

@@ -25,7 +25,7 @@ from mapper.importing.parameters import Arguments, Parameters
 from mapper.importing.pointers import MAX_STEPS, Keys, Pointers, TooMuch
 from mapper.importing.safe_methods import SAFE, change_in, is_action, risk
 from mapper.importing.schema_import import Shapes
-from mapper.importing.security import Security, Ways, placement_of, settle, signed
+from mapper.importing.security import Security, Ways, placement_of, settle, signed_beside
 from mapper.importing.servers import base_url, same_place
 from mapper.store.import_rows import Document, DocumentMethod, DocumentScope
 from mapper.store.service_names import MAX_METHOD_NAME, METHOD_NAME
@@ -366,7 +366,7 @@ class _Reader:
                 try:
                     if raw.get("security") is not None:
                         ways = self._security.ways(raw["security"], (*here, "security"))
-                    if why := _signed(raw, item, self._raw):
+                    if why := signed_beside(raw, item, self._raw):
                         ways = Ways(why=why)
                 except BadPart as bad:
                     self.problems.append(bad)
@@ -415,15 +415,6 @@ def _method_name(text: str) -> str:
 def _own_name(raw: Mapping[str, Any]) -> str:
     wanted = raw.get("operationId")
     return _method_name(wanted) if isinstance(wanted, str) else ""
-
-
-def _signed(*holders: Mapping[str, Any]) -> str:
-    """Why an operation's requests must be signed, as AWS's gateway says it beside `security`; "" when they needn't."""
-    for holder in holders:
-        said = holder.get("x-amazon-apigateway-auth")
-        if isinstance(said, dict) and "type" in said:
-            return signed({"x-amazon-apigateway-auth": said["type"]})
-    return ""
 
 
 def _text(value: Any) -> str:

@@ -267,6 +267,15 @@ def signed(scheme: Mapping[str, Any]) -> str:
     return f"it wants each request signed ({found[0][:20]!r}), which GoEx doesn't do" if found else ""
 
 
+def signed_beside(*holders: Mapping[str, Any]) -> str:
+    """Why an operation's requests must be signed, as AWS's gateway says it beside `security`; "" when they needn't."""
+    for holder in holders:
+        said = holder.get("x-amazon-apigateway-auth")
+        if isinstance(said, dict) and "type" in said:
+            return signed({"x-amazon-apigateway-auth": said["type"]})
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Granted:
     """What came of it for one method: its scopes, and why it can't be called ("": it can)."""

@@ -5,12 +5,20 @@ A kind, a part or a word that isn't here is refused, also one that a later sqlgl
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
+
+_SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def names(*texts: str) -> frozenset[str]:
     """Return the words of all the texts."""
     return frozenset(word for text in texts for word in text.split())
+
+
+def lower(name: str) -> str:
+    """A name in small letters as engines fold it: A to Z alone, whatever the locale."""
+    return name.translate(_SMALL)
 
 
 _BINARY = names("""

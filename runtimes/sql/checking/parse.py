@@ -351,8 +351,6 @@ def _of_insert(tokens: list[Token], dialect: Dialect) -> list[Token]:
 
 
 _CONFLICTS = (["CONFLICT", "("], ["CONFLICT", "DO"], ["CONFLICT", "ON"])
-
-
 _ORS = ("ABORT", "FAIL", "IGNORE", "REPLACE", "ROLLBACK")  # all but two end the request, with nothing changed
 
 

@@ -12,8 +12,9 @@ from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking import row_bounds
 from runtimes.sql.checking.allowlist import refused
 from runtimes.sql.checking.dialects import OR
+from runtimes.sql.checking.nodes import lower
 from runtimes.sql.checking.row_bounds import Bound
-from runtimes.sql.checking.usage import Reads, Scope, Source, lower
+from runtimes.sql.checking.usage import Reads, Scope, Source
 from runtimes.sql.contract import Dialect, Table, Use, Verb
 
 

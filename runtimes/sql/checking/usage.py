@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -12,12 +11,11 @@ from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.allowlist import refused
 from runtimes.sql.checking.catalog_tables import CATALOG
 from runtimes.sql.checking.functions import CHECKS, PRAGMAS, RECORDS, ROW_FUNCTIONS, UNIT_FIRST
-from runtimes.sql.checking.nodes import UNITS
+from runtimes.sql.checking.nodes import UNITS, lower
+from runtimes.sql.checking.unlisted_columns import rowids, unlisted
 from runtimes.sql.contract import Dialect, Schema, Table, Use
 
 _LOOK = "See what there is: goex db show NAME"
-_SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-_ROWID = {"rowid", "oid", "_rowid_"}
 MOST_OUTPUTS = 5_000  # columns of a query, which grow with two to the power of its parts; servers have fewer
 
 
@@ -424,7 +422,7 @@ class Reads:
     def _take(self, source: Source, name: str) -> bool:
         if source.table is None:
             return source.columns is None or name in source.columns
-        if self.dialect is Dialect.SQLITE and name in _hidden(source.table):
+        if self.dialect is Dialect.SQLITE and name in unlisted(source.table):
             return True
         for column in source.table.columns:
             if self.fold_column(column.name) == name:
@@ -433,7 +431,7 @@ class Reads:
         if self.dialect is Dialect.POSTGRESQL and name == "ctid" and source.table.kind == "table":
             self.everything(source.table)  # where a row is, which the server gives to who may read all of it
             return True
-        if self.dialect is not Dialect.SQLITE or name not in _rowids(source.table):
+        if self.dialect is not Dialect.SQLITE or name not in rowids(source.table):
             return False
         # The key goes by that name too, where it is a whole number.
         self.columns.setdefault(source.table.name, set()).update(source.table.key if len(source.table.key) == 1 else ())
@@ -453,7 +451,7 @@ class Reads:
         for node in nodes:
             columns = {self.fold_column(column.name) for column in table.columns}
             name = self.fold(node)
-            if self.dialect is Dialect.SQLITE and name in _rowids(table) - columns:
+            if self.dialect is Dialect.SQLITE and name in rowids(table) - columns:
                 plain(node)
                 found += [column.name for column in table.columns if column.counter]
             else:
@@ -474,29 +472,11 @@ def _too_wide() -> InvalidInput:
     return InvalidInput(f"A query has more than {MOST_OUTPUTS} columns.", next_step="Name those that you want.")
 
 
-def _rowids(table: Table) -> set[str]:
-    """The names that SQLite knows the rowid of a table by, where no column has them."""
-    module = table.facts.get("module")
-    if not (table.kind == "table" or module) or table.facts.get("without_rowid"):
-        return set()
-    return _ROWID | {"docid"} if module in ("fts3", "fts4") else _ROWID
-
-
-def _hidden(table: Table) -> tuple[str, ...]:
-    """Columns of a full-text index that nothing lists: its own name, for MATCH, and the rank."""
-    return (lower(table.name), "rank") if str(table.facts.get("module", "")).startswith("fts") else ()
-
-
 def _of_values(node: exp.Values) -> tuple[str, ...]:
     """The names that engines give to the columns of VALUES."""
     first = node.expressions[0] if node.expressions else None
     count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
     return tuple(f"column{number}" for number in range(1, count + 1))
-
-
-def lower(name: str) -> str:
-    """A name in small letters as engines fold it: A to Z alone, whatever the locale."""
-    return name.translate(_SMALL)
 
 
 def plain(node: exp.Expr) -> None:
