@@ -220,7 +220,7 @@ class Filler:
         segments = _SEGMENT.findall(pattern)
         if not segments or not pattern.startswith("^"):
             return None
-        written = re.compile(rf"(?<![\w/])(?:{pattern.strip('^$')})\Z")
+        written = re.compile(rf"(?<![\w/])(?:{pattern.removeprefix('^')})\Z")
         for word in self._phrase.split():  # whole: of a longer name no beginning is taken
             if whole := written.search(_POSSESSIVE.sub("", word.rstrip(_CLOSING))):
                 return self._claim(whole[0])

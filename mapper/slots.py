@@ -63,7 +63,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("repo-owner repo-name number", r"https?://github\.com/([\w-]+)/([\w.-]+)/(?:issues|pull)/(\d+)\b/?"),
     ("repo-owner repo-name", r"https?://github\.com/([\w-]+)/([\w.-]+?)(?:\.git)?/?(?=[\s,;]|$)"),
     ("url", r"(https?://[^\s<>\"]+)"),
-    ("matrix-room", r"((?<!\w)![^\s:,]+:[A-Za-z0-9.\-]*[A-Za-z0-9](?::\d+)?|(?<!\w)![A-Za-z0-9_-]{43}(?![\w-]))"),
+    ("matrix-room", r"((?<!\w)![^\s:,!]+:[A-Za-z0-9.\-]*[A-Za-z0-9](?::\d+)?|(?<!\w)![A-Za-z0-9_-]{43}(?![\w-]))"),
     ("matrix-alias", r"(#[^\s:#]+:[A-Za-z0-9.\-]*[A-Za-z0-9](?::\d+)?)"),
     ("matrix-user", r"(@[^\s:@]+:[A-Za-z0-9.\-]*[A-Za-z0-9](?::\d+)?)"),
     ("matrix-event", r"(?<!\S)(\$[A-Za-z0-9_\-+/:.]{10,})"),

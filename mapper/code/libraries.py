@@ -243,7 +243,7 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
             of = Class(ast.ClassDef("SimpleNamespace", [], [], [], []), None, Names())
             return reader.objects.born(Made(of, dict(given.items)))
         case "argparse.ArgumentParser":
-            return command_line.PARSER
+            return UNKNOWN if given.more or given.get("argument_default") is not None else command_line.PARSER
         case "string.Template":
             return Thing("template", (("text", first),))
         case "contextlib.ExitStack" | "contextlib.AsyncExitStack":

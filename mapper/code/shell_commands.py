@@ -102,8 +102,18 @@ _SCRIPT = re.compile(
     r"|ci|release|generate|codegen|migrate|seed|docs|storybook)(?:[:_-][\w:.-]+)?"
 )
 _SCRIPT_END = re.compile(r"(?:-cli)?\.[cm]?js$")  # npm-cli.js
-# A file of a package, with the package's name.
-_PACKAGED = re.compile(r"(?:.*/)?(?:node_modules|(?:site|dist)-packages)/+((?:@[^/]+/+)?[^/]+)(?:/.*)?", re.DOTALL)
+_PACKAGES = frozenset({"node_modules", "site-packages", "dist-packages"})
+_TOOLS = re.compile(r"[\w.-]*env|vendor|\.(?:tox|nox)")  # in which a `bin` has those of packages
+# Tools that release or deploy, which `yarn run` and others find where the project has no script of that name.
+_RELEASES = re.compile(
+    r"auto|beachball|bumpp|cdk|changeset|clasp|eas|firebase|gh-pages|netlify|now|np|pulumi|release-(?:it|please)"
+    r"|semantic-release|serverless|shipjs|sls|sst|surge|vercel"
+)
+# Of go: programs of other modules.
+_GO_REACHES = re.compile(
+    r"(?:-C[ =]\S+ )?(?:run (?:.*@|(?:.* )?[\w-]+(?:\.[\w-]+)+/)"
+    r"|tool (?!(?:asm|cgo|compile|cov(?:data|er)|doc|fix|link|nm|objdump|pack|pprof|test2json|trace|vet)(?: |$)))"
+)
 _DEEPEST = 8  # commands that run one another
 _MOST_PARTS = 3  # of a module's name, of which the first is to be found
 _TAR_LETTERS = re.compile(r"[cxtvzjJakpmO]*f?")
@@ -220,6 +230,8 @@ def understood(name: str, texts: list[str], needed: Needed | None = None, depth:
 def _is_script(base: str, said: str) -> bool:
     """Whether a word behind `run` is a script of the project's or a file, and no command that may lie anywhere."""
     name = said.rpartition("/")[2]
+    if _RELEASES.fullmatch(name):
+        return False
     if _SCRIPT.fullmatch(said):
         return True
     commands = known().keys() | groups()
@@ -238,9 +250,10 @@ def _hides(base: str, texts: list[str]) -> bool:
         return True
     if base in ("mvn", "mvnw") and "help:evaluate" in said and "expression=" not in said:
         return True  # it reads its input, which may ask for the settings' passwords
-    if (base == "go" and re.match(r"run .*@|(?:.* )?env (?:.* )?--?[wu]\b", said)) or (
-        base == "cmake" and not _plain_make(texts)
-    ):
+    settings = texts[texts.index("env") :] if base == "go" and "env" in texts else []  # for all folders
+    if any(re.match(r"--?[wu]\b", each) for each in settings) or (base == "go" and _GO_REACHES.match(said)):
+        return True
+    if base == "cmake" and not _plain_make(texts):
         return True
     given = [re.split(r"\W*=", each)[0].lstrip(".") for each in texts if "=" in each and base in ("make", "gmake")]
     return any(map(_STEERS.fullmatch, given))
@@ -360,6 +373,10 @@ def _run(base: str, texts: list[str], read: Words, needed: Needed | None, depth:
         return None
     if rest and (rest[0] == "-" or "://" in rest[0]):
         return None  # its input is its program, or what is fetched
+    if base == "tsx" and rest[:1] == ["watch"]:
+        read = read_words(_PROJECT, texts, read.at)
+        files = _maybe_files(base, texts, read.plain)
+        return read.texts() if all(_file(texts, each, needed, depth) is not None for each in files) else None
     return _file(texts, read.at, needed, depth) if rest else read_words(_PROJECT, texts, read.at).texts()
 
 
@@ -367,9 +384,12 @@ def _file(texts: list[str], at: int, needed: Needed | None, depth: int) -> froze
     """The texts behind a file that is run, which stands at this place. One that bears a tool's name is that tool, which
     lies in the folder or is found as a command is, and so is one of a tool's package; one of another package isn't
     known."""
-    name, package = _SCRIPT_END.sub("", texts[at].rpartition("/")[2]), _PACKAGED.fullmatch(texts[at])
-    if package is not None and not _is_tool(name):
-        name = package[1]
+    # In lower case, in which some file systems find it, too.
+    name, package = _SCRIPT_END.sub("", texts[at].rpartition("/")[2].lower()), _package(texts[at].lower())
+    if package == "..":
+        return None
+    if package and not _is_tool(name):
+        name = package
         if _PACKAGE.fullmatch(name):
             return read_words(_OF_PACKAGES, texts, at).texts()
         if not _is_tool(name):
@@ -382,11 +402,26 @@ def _file(texts: list[str], at: int, needed: Needed | None, depth: int) -> froze
     return read_words(_PROJECT, texts, at).texts()
 
 
+def _package(path: str) -> str:
+    """The package that a file is of, or the tool of one; "" for a project's own file, ".." where that isn't known."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    inside = [at for at, part in enumerate(parts[:-1]) if part in _PACKAGES or _TOOLS.fullmatch(part)]
+    if inside and ".." in parts[inside[0] :]:
+        return ".."
+    for at in reversed(inside):
+        if parts[at] not in _PACKAGES and "bin" in parts[at + 1 : at + 3][: len(parts) - at - 2]:
+            return parts[-1]
+        if parts[at] in _PACKAGES:
+            return "/".join(parts[at + 1 : at + 2 + parts[at + 1].startswith("@")])
+    return ""
+
+
 def _maybe_files(base: str, texts: list[str], plain: list[int]) -> Iterator[int]:
-    """Where the file may stand that a coverage or deno runs: a word behind an option may be that option's value."""
-    if base == "coverage" and [texts[at] for at in plain[:1]] == ["run"]:
+    """Where the file may stand that a coverage, deno, bun or tsx runs: a word behind an option may be that option's
+    value."""
+    if [base, *(texts[at] for at in plain[:1])] in (["coverage", "run"], ["tsx", "watch"]):
         plain = plain[1:]
-    elif base != "deno" or not {"run", "test"} & {*texts[: plain[0] if plain else 0]}:
+    elif base not in ("deno", "bun") or not {"run", "test"} & {*texts[: plain[0] if plain else 0]}:
         return
     for at in plain:
         yield at

@@ -348,10 +348,13 @@ class _Reader:
                 raw = item[verb] if isinstance(item[verb], dict) else {}
                 lost = None if raw is item[verb] else BadPart("must be an object", *here)
                 if "$ref" in raw:  # a document in several files has its operations in others
+                    beside = {name: said for name, said in raw.items() if name != "$ref"}
                     try:
                         raw, here = self._pointers.object(raw, here)
+                        if beside or "$ref" in raw:
+                            raise BadPart("says more beside a reference to an operation", *here)
                     except BadPart as bad:
-                        raw, lost = {}, bad
+                        raw, lost = beside, bad
                 place = _place(verb.upper(), _parts(path)[0])
                 self._there[place] += verb != "head"
                 count += 1

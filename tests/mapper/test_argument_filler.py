@@ -39,6 +39,7 @@ def filled(words: str, pattern: str) -> str | None:
         ("show me people/c", PERSON, "people/c"),
         ("drop projects/acme/topics/orders, it is old", TOPIC, "projects/acme/topics/orders"),
         ("projects/acme/topics/orders should go", TOPIC, "projects/acme/topics/orders"),
+        ("show me people/c$ again", r"^people/[^/]+\$$", "people/c$"),
     ],
 )  # fmt: skip
 def test_a_resource_name_ends_with_its_word(words: str, pattern: str, name: str) -> None:

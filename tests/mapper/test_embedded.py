@@ -189,6 +189,13 @@ def test_hostile_text_takes_no_time(text: str) -> None:
     assert time.process_time() - began < 200 * pace()
 
 
+def test_slots_are_found_in_one_pass() -> None:
+    """A pattern that looked at all the rest from each of these signs would take many minutes."""
+    for sign in ("!", "!.", "@", "#", "$"):
+        assert extract(sign * 300_000).slots == ()
+    assert extract("join !.!abc:example.org").of("matrix-room") == ["!abc:example.org"]
+
+
 def test_slots() -> None:
     found = extract("tell #ops about acme/site#4 and https://example.org by 5 pm, and/or kim@example.org", ["slack"])
     assert ("repo-owner", "acme") in [(slot.kind, slot.value) for slot in found.slots] or found.said

@@ -128,13 +128,13 @@ _WRITTEN = ("SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE", "WITH")
 def _joined(tokens: list[Token], dialect: Dialect) -> list[Token]:
     """'a' 'b' is one text in MariaDB, as 'ab' is, and so is N'a' 'b'. Where it isn't a value, it stays as it was
     sent."""
-    if dialect is not Dialect.MARIADB or _shape(tokens[0]) not in _WRITTEN:
+    if dialect is not Dialect.MARIADB:
         return tokens
     found: list[Token] = []
     at = 0
     while at < len(tokens):
         first, end = tokens[at], at + 1
-        if _takes_more(tokens, at):
+        if _takes_more(tokens, at, _shape(tokens[0]) in _WRITTEN):
             while end < len(tokens) and tokens[end].token_type is TokenType.STRING:
                 end += 1
         if end > at + 1:
@@ -145,12 +145,12 @@ def _joined(tokens: list[Token], dialect: Dialect) -> list[Token]:
     return found
 
 
-def _takes_more(tokens: list[Token], at: int) -> bool:
-    """Whether it is a text to which the texts that follow it belong."""
+def _takes_more(tokens: list[Token], at: int, values: bool) -> bool:
+    """Whether it is a text to which the texts that follow it belong: N'a' and _utf8'a' anywhere."""
     if tokens[at].token_type is not TokenType.STRING or not at:
         return tokens[at].token_type is TokenType.NATIONAL_STRING
     before = tokens[at - 1]
-    return before.token_type is TokenType.INTRODUCER or _shape(before) in _BEFORE_TEXT
+    return before.token_type is TokenType.INTRODUCER or (values and _shape(before) in _BEFORE_TEXT)
 
 
 _TABLE = re.compile(r"TABLE [^\s']+(?: \. [^\s']+)?")

@@ -37,7 +37,7 @@ class Reach:
 _WORD = re.compile(r"\w+")
 _DOLLARS = re.compile(r"[\w$]+")  # a name may hold `$`, and text may stand between some
 _COMMENT = re.compile(r"('[^']*'|\"[^\"]*\")|--[^\n\r]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/")
-_QUOTED_ELSE = re.compile(r"\\|\$\w*\$")  # what may begin or end a text in another way
+_QUOTED_ELSE = re.compile(r"\\|\$[\w\x80-\U0010ffff]*\$")  # what may begin or end a text in another way
 _MAKES_TEXTS = re.compile(r"\bexecute\b|_to_xml|\bts_(?:stat|rewrite)\b", re.IGNORECASE)
 
 

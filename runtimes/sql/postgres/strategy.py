@@ -37,6 +37,15 @@ _DEFINES = re.compile(
 )
 _NOTIFIES = re.compile(r"\b(pg_notify|notify|listen)\b", re.I)
 _VOLATILE = re.compile(r"\b(random|clock_timestamp|timeofday|gen_random_uuid|statement_timestamp)\b", re.I)
+# Words that the server looks up as operators.
+_MEANT = {
+    "LIKE": ("~~", "!~~"),
+    "ILIKE": ("~~*", "!~~*"),
+    "SIMILAR": ("~", "!~"),
+    "BETWEEN": ("<", "<=", ">", ">="),
+    "IN": ("=", "<>"),
+    **dict.fromkeys(("DISTINCT", "NULLIF", "CASE", "USING", "NATURAL"), ("=",)),
+}
 _CALLED = re.compile(r"(?<![a-z_0-9])[0-9]*+([a-z_][a-z_0-9]*+)(?=\s*+\()")
 _HOLD = "Ask for it with --policy versioning: its transaction is then held, and undo rolls it back."
 _LEAVE = "Leave it to somebody with a backup."
@@ -130,6 +139,7 @@ def _not_shadowed(catalog: Catalog, program: Program) -> None:
                 next_step="Have it moved to another schema, or renamed.",
             )
         signs = set(re.findall(r"[-+*/<>=~!@#%^&|`?]+", statement.sql))
+        signs.update(*(_MEANT.get(word, ()) for word in re.findall(r"\w+", statement.sql.upper())))
         if signs & catalog.operators:
             raise Unsupported(
                 f"The schema public has an operator {sorted(signs & catalog.operators)[0]} of its own.",

@@ -159,7 +159,8 @@ def _table(db: apsw.Connection, name: str, kind: str, triggers: tuple[str, ...],
     facts["replaces"], facts["ignores"] = "replace" in conflicts, "ignore" in conflicts
     indexes = db.execute(f"PRAGMA main.index_list({quoted(name)})").fetchall() if kind == "table" else []
     facts["indexes"] = sorted(str(row[1]) for row in indexes if row[3] == "c")
-    facts["uniques"] = sum(bool(row[2]) for row in indexes) + alias  # what a row can be in the way of others by
+    # What a row can be in the way of others by: unique indexes, and the rowid.
+    facts["uniques"] = sum(bool(row[2]) for row in indexes) + (kind == "table" and not without)
     facts["autoincrement"] = alias and "autoincrement" in sql.casefold()
     return Table(
         name=name,

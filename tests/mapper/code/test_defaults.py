@@ -81,6 +81,8 @@ def test_an_argument_is_its_default(program: str) -> None:
         "p.add_argument('--repo', default='octo/hello')\np.add_argument(x(), default='a/b')\nR = p.parse_args().repo\n",
         "p.add_argument('--repo', default='octo/hello', **x())\nR = p.parse_args().repo\n",
         "p.add_argument('--repo', default='octo/hello', type=x)\nR = p.parse_args().repo\n",
+        "p = argparse.ArgumentParser(argument_default='a/b')\np.add_argument('--repo')\n"
+        "R = p.parse_args().repo or 'octo/hello'\n",
     ],
 )
 def test_an_argument_of_which_more_may_be_said_is_not_known(program: str) -> None:

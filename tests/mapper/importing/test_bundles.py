@@ -173,6 +173,23 @@ def test_an_operation_in_another_file_is_read_there(tmp_path: Path) -> None:
     assert any("outside of this document" in one.what for one in report.problems)
 
 
+def test_an_operation_that_says_more_beside_a_reference_cant_be_called(tmp_path: Path) -> None:
+    """What it does may stand in either place, also where a reference leads to another one."""
+    wipes = {"operationId": "wipe", "summary": "Deletes the thing."}
+    made = document({
+        "/a": {"get": {"$ref": "ops.json#/reads", **wipes}}, "/b": {"get": {"$ref": "ops.json#/named"}},
+        "/c": {"get": {"$ref": "ops.json#/alone"}},
+    })  # fmt: skip
+    ops = {
+        "reads": {"operationId": "look", "summary": "Gets the thing."}, "wipes": wipes,
+        "named": {"$ref": "#/wipes", "operationId": "look"}, "alone": {"$ref": "#/wipes"},
+    }  # fmt: skip
+    _, catalog = put(tmp_path, written(tmp_path / "pets", {"openapi.json": made, "ops.json": ops}))
+    methods = {method.origin_id: method for method in catalog.methods()}
+    assert methods["GET /a"].unsupported and methods["GET /a"].risk is Risk.DELETE and methods["GET /b"].unsupported
+    assert not methods["GET /c"].unsupported and methods["GET /c"].risk is Risk.DELETE
+
+
 def test_a_pipe_in_a_folder_holds_nobody_up(tmp_path: Path) -> None:
     folder = written(tmp_path / "pets", FILES)
     os.mkfifo(folder / "pipe.json")

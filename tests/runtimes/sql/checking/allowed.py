@@ -234,6 +234,7 @@ SELECT DATE_ADD(placed, INTERVAL -1.5 DAY), DATE_ADD(placed, INTERVAL 1e1 DAY), 
 SELECT placed + INTERVAL 99999999999999999999 DAY, DATE_SUB(placed, INTERVAL -1 DAY), placed + INTERVAL 01 DAY FROM orders
 UPDATE orders SET placed = placed + INTERVAL 2.5 YEAR
 SELECT 'a' 'b', N'a' 'b' 'c', CONCAT('it''s' "x", N'c' 'd', '\\\\' '%'), _utf8mb4'a' 'b' FROM users
+(SELECT N'a' 'b', _utf8mb4'c' 'd')
 SELECT id FROM users WHERE name = 'A' 'nn' OR name LIKE 'B' '%' OR name BETWEEN 'x' 'y' AND 'z' 'z' OR name IN ('', 'B' 'ob')
 SELECT CASE WHEN name > 'A' 'a' THEN 'x' 'y' ELSE 'z' /* and */ 'w' END, x'41' 'b', id 'i' FROM users
 INSERT INTO archive (id, status) SELECT id, N'a' 'b' FROM users

@@ -392,7 +392,12 @@ def test_what_isnt_read_isnt_found(ground: PostgresGround, statements: tuple[str
 
 
 @pytest.mark.parametrize(
-    "body", ["-- it's all\rSELECT n FROM secret", "/* /* */ ' */ SELECT 'a', '-- ', (SELECT n FROM secret)"]
+    "body",
+    [
+        "-- it's all\rSELECT n FROM secret",
+        "/* /* */ ' */ SELECT 'a', '-- ', (SELECT n FROM secret)",
+        "SELECT $☃$ -- $☃$, n FROM secret",
+    ],
 )
 def test_what_only_looks_like_a_comment_is_read(body: str) -> None:
     assert "secret" in without_comments(body)

@@ -563,6 +563,37 @@ def test_a_listed_function_that_an_older_server_hasnt_is_nobody_elses(shop: Shop
             admin.execute("ALTER FUNCTION pg_catalog.newer(text) RENAME TO unistr")
 
 
+@tables(
+    "CREATE TABLE t (id int PRIMARY KEY, name varchar(9))",
+    _HELPER.format("same(a varchar, b varchar) RETURNS boolean", "RETURN true"),
+)
+@pytest.mark.parametrize(
+    ("sign", "condition"),
+    [
+        ("~~", "name LIKE 'a%'"),
+        ("!~~", "name NOT LIKE 'a%'"),
+        ("~~*", "name ILIKE 'a%'"),
+        ("!~~*", "name NOT ILIKE 'a%'"),
+        ("~", "name SIMILAR TO 'a'"),
+        ("=", "name IN ('a', 'b')"),
+        ("<>", "name NOT IN ('a', 'b')"),
+        ("<=", "name BETWEEN 'a' AND 'b'"),
+        (">", "name NOT BETWEEN 'a' AND 'b'"),
+        ("=", "name IS DISTINCT FROM 'a'"),
+        ("=", "NULLIF(name, 'a') IS NULL"),
+        ("=", "CASE name WHEN 'a' THEN true END"),
+        ("=", "EXISTS (SELECT 1 FROM t AS a JOIN t AS b USING (name))"),
+        ("=", "EXISTS (SELECT 1 FROM t AS a NATURAL JOIN t AS b)"),
+    ],
+)
+def test_a_word_calls_no_operator_that_somebody_made(shop: Shop, sign: str, condition: str) -> None:
+    with shop.made.connect() as owner:
+        owner.execute(f"CREATE OPERATOR {sign} (leftarg = varchar, rightarg = varchar, function = same)".encode())
+    with pytest.raises(Unsupported, match=r"an operator .* of its own"):
+        job(shop.on, f"DELETE FROM t WHERE {condition}")
+    job(shop.on, "DELETE FROM t WHERE true")
+
+
 @tables(*_AUDITED, *_DEEPER, _HELPER.format(_DEEP, "PERFORM pg_notify('a', 'b')"))
 def test_what_a_helper_tells_listeners_is_said(shop: Shop) -> None:
     work = job(shop.on, "UPDATE t SET n = 5")

@@ -102,6 +102,18 @@ def test_the_rows_that_go_are_asked_for_and_told(ground: SqliteGround) -> None:
     assert told == {("person", "update"): 1, ("person", "delete"): 1, ("post", "delete"): 1}
 
 
+def test_a_rowid_that_is_taken_counts_beside_the_unique_keys(ground: SqliteGround) -> None:
+    ground.execute("CREATE TABLE pair (a UNIQUE, b UNIQUE)", "INSERT INTO pair VALUES (1, 1), (2, 2), (3, 3)")
+    before = ground.dump()
+    asked = Asked(ground, "REPLACE INTO pair (rowid, a, b) VALUES (1, 2, 3)")
+    assert {(one.table, one.verb): one.rows for one in asked.run().reached} == {
+        ("pair", "insert"): 1,
+        ("pair", "delete"): 3,
+    }
+    asked.revert("undo")
+    assert ground.dump() == before
+
+
 @pytest.mark.parametrize("first", ["", "ALTER TABLE log ADD COLUMN z TEXT; "], ids=["alone", "behind a definition"])
 def test_or_replace_within_a_trigger_is_asked_for(ground: SqliteGround, first: str) -> None:
     asked = Asked(ground, f"{first}REPLACE INTO feed VALUES (1)")
