@@ -81,7 +81,7 @@ def test_without_a_desktop_the_other_ways_are_named(env: dict[str, str], says: s
         check_desktop(env)
     assert says in caught.value.message
     assert "goex approve --watch" in caught.value.next_step
-    assert "user.sock" in caught.value.next_step
+    assert "goex web" in caught.value.next_step
 
 
 @pytest.mark.parametrize("display", ["DISPLAY", "WAYLAND_DISPLAY"])
