@@ -75,6 +75,9 @@ def session(ground: Ground, limits: Limits = LIMITS) -> contextlib.closing[Sessi
     return contextlib.closing(ground.driver.open(ground.place, ground.secret, limits))
 
 
+BACK_AND_FORTH: tuple[Literal["undo", "redo"], ...] = ("undo", "redo", "undo")
+
+
 @dataclass
 class Asked:
     """An action on a ground, as the runtime would lead it: each step with a connection of its own."""

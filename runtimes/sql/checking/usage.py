@@ -447,11 +447,10 @@ class Reads:
 
     def inserted(self, table: Table, nodes: list[exp.Expr]) -> tuple[str, ...]:
         """The schema's names of the columns that an INSERT names; the rowid is one of them only where it is the key."""
-        found = []
+        found: list[str] = []
+        hidden = rowids(table) - {self.fold_column(column.name) for column in table.columns}
         for node in nodes:
-            columns = {self.fold_column(column.name) for column in table.columns}
-            name = self.fold(node)
-            if self.dialect is Dialect.SQLITE and name in rowids(table) - columns:
+            if self.dialect is Dialect.SQLITE and self.fold(node) in hidden:
                 plain(node)
                 found += [column.name for column in table.columns if column.counter]
             else:

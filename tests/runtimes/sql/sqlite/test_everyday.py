@@ -9,7 +9,7 @@ import pytest
 
 from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Policy
-from tests.support.databases import Asked, SqliteGround
+from tests.support.databases import BACK_AND_FORTH, Asked, SqliteGround
 
 LIBRARY = (
     "CREATE TABLE artist (id INTEGER PRIMARY KEY, name TEXT NOT NULL COLLATE NOCASE UNIQUE, mbid BLOB)",
@@ -57,8 +57,8 @@ def test_it_is_taken_back_and_done_again(ground: SqliteGround, form: str) -> Non
     asked.run()
     after = ground.dump()
     assert after != before
-    for verb, wanted in (("undo", before), ("redo", after), ("undo", before)):
-        asked.revert(verb)  # type: ignore[arg-type]
+    for verb, wanted in zip(BACK_AND_FORTH, (before, after, before), strict=True):
+        asked.revert(verb)
         assert ground.dump() == wanted
 
 

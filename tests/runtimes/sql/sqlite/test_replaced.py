@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from policies.errors import Conflict
-from tests.support.databases import LIMITS, Asked, SqliteGround, session
+from tests.support.databases import BACK_AND_FORTH, LIMITS, Asked, SqliteGround, session
 
 PEOPLE = (
     "CREATE TABLE person (id INTEGER PRIMARY KEY, email TEXT UNIQUE, nick TEXT NOT NULL DEFAULT 'none', alive INTEGER)",
@@ -88,8 +88,8 @@ def test_it_is_taken_back_and_done_again(ground: SqliteGround, text: str) -> Non
     asked.run()
     after = ground.dump()
     assert after != before
-    for verb, wanted in (("undo", before), ("redo", after), ("undo", before)):
-        asked.revert(verb)  # type: ignore[arg-type]
+    for verb, wanted in zip(BACK_AND_FORTH, (before, after, before), strict=True):
+        asked.revert(verb)
         assert ground.dump() == wanted
         assert ground.rows("PRAGMA integrity_check") == [("ok",)]
 
