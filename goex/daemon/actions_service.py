@@ -86,7 +86,7 @@ class ActionsService(rpc.ActionsServicer):
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
         checked_names(request.query, request.service, request.method)
         accounts = by_service((one.account.service, one.account.name) for one in self._vault_state.records())
-        with core.quotas.doing(principal.agent, principal.session):
+        async with core.quotas.doing(principal.agent, principal.session):
             index = await self._engine.mapping.ranking() if request.query else None
             reply = await asyncio.to_thread(found, core.catalog, request, accounts, index)
         reply.vault = self._vault_state.state
@@ -100,7 +100,7 @@ class ActionsService(rpc.ActionsServicer):
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
         core.rules.counts.refuse_resting(principal.agent, principal.session)
         intent = checked_intent(request.intent)
-        with core.quotas.doing(principal.agent, principal.session):
+        async with core.quotas.doing(principal.agent, principal.session):
             reply = mapping_view(await self._engine.mapping.map(intent, principal, checked_answer(request.answer)))
             if request.explain:
                 reply.explanation.extend(await self._engine.mapping.explain(intent, principal))
@@ -143,7 +143,7 @@ class ActionsService(rpc.ActionsServicer):
         self._engine.core.quotas.take(principal.agent, principal.session, request.ByteSize())
         from goex.daemon.undo_to import way_back  # loaded by its first call
 
-        with self._engine.core.quotas.doing(principal.agent, principal.session):
+        async with self._engine.core.quotas.doing(principal.agent, principal.session):
             return await way_back(self._engine, principal, request)
 
     @streaming
@@ -219,7 +219,7 @@ class ActionsService(rpc.ActionsServicer):
         peer, principal = self._callers.peer(context), self._callers.principal(context)
         core = self._engine.core
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
-        with core.quotas.doing(principal.agent, principal.session):
+        async with core.quotas.doing(principal.agent, principal.session):
             from goex.daemon.tool_calls import judged  # it reads programs, which few daemons are asked for
             from runtimes.code.reader import Reader
 
@@ -243,7 +243,7 @@ class ActionsService(rpc.ActionsServicer):
             case "action_id":
                 action = asked_for(await self._read(request.action_id, principal))
         target = await self._read(action.target, principal) if isinstance(action, Revert) else None
-        with core.quotas.doing(principal.agent, principal.session):
+        async with core.quotas.doing(principal.agent, principal.session):
             return await preview(self._engine, action, target, principal)
 
     async def _confirm_away(self, context: Any, parsed: Request, principal: Principal, what: str) -> None:

@@ -130,13 +130,13 @@ def _by_calls(plan: Plan) -> str:
     notes = dict.fromkeys(each["note"].rstrip(".") for each in made if each["note"])
     sure = all(each["source"] == "bundled" or each["standing"] == Standing.PROVEN for each in made)
     said = f"by {', '.join(list(methods)[:2])}{f' and {len(methods) - 2} more' if len(methods) > 2 else ''}"
-    remains = f"; {_first(next(iter(notes)))}" if len(notes) == 1 else "; some of it remains" if notes else ""
+    remains = f". {_first(next(iter(notes)))}" if len(notes) == 1 else "; some of it remains" if notes else ""
     return escape(f"{said}{'' if sure else ' (unproven)'}{remains}")
 
 
 def _first(note: str) -> str:
     """A short note as it is; of a long one its first clause: the rest is behind "more"."""
-    first, *rest = re.split(r"[.;] ", note)
+    first, *rest = re.split(r"[.:;] ", note)
     return note if len(note.split()) <= _LONGEST_NOTE or not rest else f"{first}…"
 
 

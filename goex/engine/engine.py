@@ -17,7 +17,6 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
-from weakref import WeakValueDictionary
 
 from goex.engine.agent_threads import work_for
 from goex.engine.authorize import Asking, next_step
@@ -38,7 +37,7 @@ from policies.actions import Action, ApiCalls, Files, Plan, Revert, Sql
 from policies.decisions import Deny
 from policies.digest import digest
 from policies.errors import Denied, ExitStatus, GoexError, InvalidInput
-from policies.grants import ANONYMOUS, PERSON
+from policies.grants import PERSON
 from policies.jsonvalue import JsonValue, parse
 from policies.services import Risk
 from policies.stages import at_once
@@ -101,7 +100,6 @@ class Engine:
     reverting: Reverting = field(init=False)
     keys: Keys = field(init=False)
     draining: bool = False
-    _turns: WeakValueDictionary[str, asyncio.Semaphore] = field(default_factory=WeakValueDictionary)
     _journeys: dict[str, _Journey] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -215,7 +213,7 @@ class Engine:
         self.core.vault.require_open()
         asked = row.action()
         staged = self.stages.answered(row, request)
-        async with self._turn(row):
+        async with self.core.quotas.turn(row.agent, row.session):
             action: Action = staged.action if staged else asked or await self.mapping.action_for(row, request)
             lead = self.stages.lead(action) if staged is None and isinstance(action, ApiCalls) else 0
             if lead and isinstance(action, ApiCalls):
@@ -223,7 +221,7 @@ class Engine:
         if lead and isinstance(action, ApiCalls):
             staged = await self.stages.run(row, action, lead)
             action = staged.action
-        async with self._turn(row):
+        async with self.core.quotas.turn(row.agent, row.session):
             if staged or asked is None:
                 row = self.core.stepped(row, Event.MAP, lasting=False, action=action)
             if isinstance(action, Files) and row.agent != PERSON:
@@ -278,7 +276,7 @@ class Engine:
             self.core.hub.unwatch(id, watcher)
 
     async def _read_journey(self, row: ActionRow, calls: ApiCalls, answers: dict[str, JsonValue]) -> Arrived:
-        async with self._turn(row):
+        async with self.core.quotas.turn(row.agent, row.session):
             runtime, plan = await self.assess(row, calls)
         row = self.core.stepped(row, Event.ASSESS, lasting=False, plan=plan)
         row = await self.asking.settle(row, plan, lambda: self._plan_again(row, calls))
@@ -341,13 +339,6 @@ class Engine:
         finally:
             if refused:
                 await asyncio.sleep(BEAT - (asyncio.get_running_loop().time() - began) % BEAT)
-
-    def _turn(self, row: ActionRow) -> asyncio.Semaphore:
-        """What an agent asks for is looked at a few at a time, whatever others ask; the person doesn't wait."""
-        if row.agent == PERSON:
-            return asyncio.Semaphore()
-        line = row.session if row.agent == ANONYMOUS else row.agent
-        return self._turns.setdefault(line, asyncio.Semaphore(self.core.settings.quota.at_once))
 
     async def _plan_again(self, row: ActionRow, action: Action) -> Plan:
         return (await self.assess(row, action))[1]

@@ -7,10 +7,12 @@ have one each, by connection, and all of them together have four times that, sin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from asyncio import Semaphore
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from weakref import WeakValueDictionary
 
 from goex.journal.chain import Journal
 from policies.errors import Denied, GoexError
@@ -23,6 +25,7 @@ _MOST = 2000  # buckets that are kept
 _LOOKS = 10  # times the requests
 _LOOK_SIZE = 16 * 1024  # characters of an action's texts that are one look
 MOST_WATCHED = 256  # actions that an agent follows at once
+MOST_WAITING = 128  # mappings of an agent that are under way or wait for their turn
 _TOLD_EVERY = timedelta(minutes=10)
 
 
@@ -57,6 +60,7 @@ class Quotas:
     _buckets: dict[tuple[str, str], _Bucket] = field(default_factory=dict)
     _doing: dict[tuple[str, str], int] = field(default_factory=dict)
     _told: dict[str, tuple[datetime, int]] = field(default_factory=dict)  # when a row was written; refused since
+    _turns: WeakValueDictionary[str, Semaphore] = field(default_factory=WeakValueDictionary)
 
     def take(self, agent: str, session: str, size: int) -> None:
         """One more request, of that many bytes. Raises Exhausted."""
@@ -85,11 +89,17 @@ class Quotas:
         """So many calls to a model. Raises Exhausted."""
         self._spend(agent, session, {"calls to the model": calls})
 
-    @contextmanager
-    def doing(self, agent: str, session: str) -> Iterator[None]:
-        """While an agent's words are mapped. Raises Exhausted where too many of its are already."""
-        with self._at_once(agent, session, "mappings at once", self.quota.at_once):
-            yield
+    @asynccontextmanager
+    async def doing(self, agent: str, session: str) -> AsyncIterator[None]:
+        """While an agent's words are mapped: a few at a time, the others wait. Raises Exhausted where too many do."""
+        with self._at_once(agent, session, "mappings at once", MOST_WAITING):
+            async with self.turn(agent, session):
+                yield
+
+    def turn(self, agent: str, session: str) -> Semaphore:
+        """What lets a few of an agent's requests work at a time, whatever others ask; the person doesn't wait."""
+        line = next((line for line, _ in _lines(agent, session)), "")
+        return self._turns.setdefault(line, Semaphore(self.quota.at_once)) if line else Semaphore()
 
     @contextmanager
     def _at_once(self, agent: str, session: str, what: str, most: int) -> Iterator[None]:

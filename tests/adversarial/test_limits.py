@@ -258,6 +258,49 @@ def test_control_followed(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> 
     assert _followed(journal) == 1000
 
 
+async def _mappings(journal: Journal, number: int) -> tuple[int, int, int]:
+    """So many mappings that an agent asks for at once: how many were done, how many at a time at most, refused."""
+    quotas, under_way, done, refused, most = Quotas(journal, lambda: NOW, Quota()), 0, 0, 0, 0
+
+    async def one() -> None:
+        nonlocal under_way, done, refused, most
+        try:
+            async with quotas.doing("scout", "conn-1"):
+                under_way += 1
+                most = max(most, under_way)
+                await asyncio.sleep(0)
+                under_way -= 1
+                done += 1
+        except Exhausted:
+            refused += 1
+
+    await asyncio.gather(*(one() for _ in range(number)))
+    return done, most, refused
+
+
+async def test_tools_that_are_called_at_once_wait_for_their_turn(journal: Journal) -> None:
+    assert await _mappings(journal, 100) == (100, 8, 0)
+
+
+@pytest.mark.promise(16)
+async def test_not_any_number_waits(journal: Journal) -> None:
+    done, most, refused = await _mappings(journal, 1000)
+    assert most == 8 and done < 200 and done + refused == 1000
+
+
+async def test_who_leaves_while_waiting_takes_no_turn(journal: Journal) -> None:
+    quotas = Quotas(journal, lambda: NOW, Quota(at_once=1))
+    async with quotas.doing("scout", "conn-1"):
+        waiting = asyncio.ensure_future(quotas.doing("scout", "conn-1").__aenter__())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with suppress(asyncio.CancelledError):
+            await waiting
+    async with asyncio.timeout(300), quotas.doing("scout", "conn-1"):
+        pass
+    assert not quotas._doing
+
+
 def _parsed(monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether arguments of very many values are parsed at all."""
     seen = []
