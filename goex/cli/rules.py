@@ -17,6 +17,7 @@ from goex.cli.output import Json, Output, local, shown
 from goex.cli.question_text import Line, folded
 from policies.display_text import counted, escape_name
 from policies.errors import Denied, ExitStatus, InvalidInput
+from policies.grants import ANONYMOUS, PERSON
 
 if TYPE_CHECKING:
     from goex.client import Client
@@ -228,6 +229,8 @@ def explain(
     if bool(action_id) == bool(call):
         raise InvalidInput("Name an action, or a call with --call.", next_step="goex log lists actions.")
     from goex.cli import daemon_calls
+    from goex.cli.connect import connect
+    from goex.rpc import goex_pb2
     from goex.rpc import rules_pb2 as pb
 
     case: dict[str, Any] = {"call": call, "agent": agent, "arguments": _arguments(arg or [])}
@@ -253,6 +256,11 @@ def explain(
             ("then", reply.then),
         )
     )
+    if not action_id and agent not in (PERSON, ANONYMOUS):
+        with connect(out) as client:
+            known = client.call("Person/ListAgents", goex_pb2.ListAgentsRequest(), goex_pb2.ListAgentsReply)
+        if agent not in {one.name for one in known.agents}:
+            out.progress(shown(f"No agent is named {agent} yet. Those that are: goex agents list"))
 
 
 @app.command("wake")
