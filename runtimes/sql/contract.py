@@ -100,6 +100,8 @@ class Schema:
     tables: Mapping[str, Table]
     hash: str
     notes: tuple[str, ...] = ()  # what can be done there and what can't, for the person who adds it; not hashed
+    shadows: frozenset[str] = frozenset()  # PostgreSQL: the server's functions that somebody's may stand in for
+    extended: Mapping[str, str] = field(default_factory=dict)  # listed functions of extensions, each with its schema
 
 
 # ---- what was checked

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from policies.errors import Unsupported
-from runtimes.sql.checking.functions import FUNCTIONS, LAST_KEYS, TYPES
+from runtimes.sql.checking.functions import BY_GRAMMAR, FUNCTIONS, LAST_KEYS, OPERATOR_CLASSES, TYPES
 from runtimes.sql.checking.nodes import NODES, WORDS
 from runtimes.sql.checking.variables import check_assigned, check_read
 from runtimes.sql.contract import Dialect, Schema
@@ -53,9 +53,15 @@ def allow(tree: exp.Expr, schema: Schema, *, inserted: bool = False, variables: 
             if str(node.this).casefold() in LAST_KEYS[schema.dialect]:
                 _last_key(node, known=inserted and runs)
             else:
-                _function(node, schema.dialect)
+                _function(node, schema)
         elif isinstance(node, exp.DataType):
             _type(node, kept)
+        elif isinstance(node, exp.Opclass):
+            named = node.expression
+            if not isinstance(named, exp.Table) or named.sql().casefold() not in OPERATOR_CLASSES:
+                raise refused(f"The operator class {named.sql()[:60]}")
+        elif isinstance(node, exp.Dot):
+            _dotted(node, schema)
         elif isinstance(node, exp.Lock) and (schema.dialect is not Dialect.POSTGRESQL or not tree.find(exp.DML)):
             raise refused("SELECT with locks", "Leave the locks out, or let it stand in the statement that writes.")
         elif isinstance(node, exp.Parameter | exp.PropertyEQ):
@@ -125,11 +131,37 @@ def _sequence(node: exp.Expr) -> bool:
 _SERIAL = ("currval", "pg_get_serial_sequence")
 
 
-def _function(node: exp.Anonymous, dialect: Dialect) -> None:
-    name = node.this
+def of_schema(node: exp.Anonymous) -> exp.Dot | None:
+    """The node that names a function's schema, where it is named: it stands around FILTER, too."""
+    around: exp.Expr = node
+    while isinstance(around.parent, exp.Filter | exp.WithinGroup) and around.arg_key == "this":
+        around = around.parent
+    return around.parent if isinstance(around.parent, exp.Dot) and around.arg_key == "expression" else None
+
+
+def _dotted(node: exp.Dot, schema: Schema) -> None:
+    """The server's own functions may be named with their schema, and those of extensions, with theirs."""
+    if isinstance(node.parent, exp.DataType) and isinstance(node.expression, exp.Identifier):
+        return  # `_type` looked at it
+    called = node.expression
+    while isinstance(called, exp.Filter | exp.WithinGroup):
+        called = called.this
+    home = node.this.this if isinstance(node.this, exp.Identifier) else ""
+    plain = isinstance(called, exp.Anonymous) and schema.dialect is Dialect.POSTGRESQL
+    if not plain or home not in ("pg_catalog", schema.extended.get(str(called.this).casefold())):
+        raise refused(f"What stands behind the dot of {node.sql()[:60]}")
+    if home == "pg_catalog" and str(called.this).casefold() in BY_GRAMMAR:
+        raise refused(f"{called.name[:60]} with a schema")
+
+
+def _function(node: exp.Anonymous, schema: Schema) -> None:
+    name, dialect = node.this, schema.dialect
     around = node.parent if isinstance(node.parent, exp.Anonymous) and dialect is Dialect.POSTGRESQL else None
     if around is not None and (str(around.this).casefold(), str(name).casefold()) == _SERIAL:
         return  # its call looked at it
+    home, dot = schema.extended.get(str(name).casefold()), of_schema(node)
+    if home is not None and home == ("public" if dot is None else dot.this.name):
+        return
     if not isinstance(name, str) or name.casefold() not in FUNCTIONS[dialect]:
         raise refused(
             f"The function {str(node.name)[:60]}",

@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking import definitions, statements, variables, views
-from runtimes.sql.checking.allowlist import allow, refused
+from runtimes.sql.checking.allowlist import allow, of_schema, refused
 from runtimes.sql.checking.dialects import GRAMMARS, HEAD, INTO, SET, UPKEEP
+from runtimes.sql.checking.functions import BY_GRAMMAR
 from runtimes.sql.checking.parse import read, remade, write
 from runtimes.sql.checking.statements import Found
 from runtimes.sql.checking.usage import Reads
@@ -52,11 +53,13 @@ def _statement(tree: exp.Expr, schema: Schema, database: str, inserted: bool, ke
         allow(tree, schema, inserted=inserted, variables=kept)
     found = _found(tree, Reads(schema, database))
     statements.check_locks(tree, found)
+    _name_servers_own(tree, schema)
     if tree.meta.get(HEAD):
         found = statements.explained(found)
     count = ""
     if found.bound.count is not None:
         counting = remade(found.bound.count, schema.dialect)
+        _name_servers_own(counting, schema)
         allow(counting, schema)
         count = write(counting, schema.dialect)
     return Statement(
@@ -71,6 +74,22 @@ def _statement(tree: exp.Expr, schema: Schema, database: str, inserted: bool, ke
         count_sql=count,
         returns_rows=found.returns_rows and not (tree.meta.get(SET) or tree.meta.get(INTO)),
     )
+
+
+def _name_servers_own(tree: exp.Expr, schema: Schema) -> None:
+    """Name PostgreSQL's functions with their schema where somebody's of the same name may be meant instead."""
+    for node in list(tree.find_all(exp.Anonymous)) if schema.shadows else ():
+        name = str(node.this).casefold()
+        if name not in schema.shadows - BY_GRAMMAR or of_schema(node) or isinstance(node.parent, exp.Table):
+            continue
+        whole: exp.Expr = node
+        while isinstance(whole.parent, exp.Filter | exp.WithinGroup) and whole.arg_key == "this":
+            whole = whole.parent
+        if whole is not node and not isinstance(whole.parent, exp.Window):
+            continue  # sqlglot reads that in another way; `_not_shadowed` refuses it
+        dot = exp.Dot(this=exp.to_identifier("pg_catalog"))
+        whole.replace(dot)
+        dot.set("expression", whole)
 
 
 def _found(tree: exp.Expr, reads: Reads) -> Found:

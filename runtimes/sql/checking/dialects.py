@@ -62,6 +62,15 @@ class GoexPostgres(Postgres):
         def _values_to_select(self, values: exp.Values) -> Any:
             return values  # WITH a AS (VALUES …) stays what it is
 
+        def _parse_substring(self) -> Any:
+            """substring(a, 1, 2) is a call; substring(a FROM 1 FOR 2) isn't."""
+            start = self._index
+            values = self._parse_csv(self._parse_disjunction)
+            if len(values) > 1:
+                return self.expression(exp.Anonymous(this="substring", expressions=values))
+            self._retreat(start)
+            return super()._parse_substring()
+
         FUNCTIONS: ClassVar[dict[str, Any]] = {kind.sql_name(): kind.from_arg_list for kind in _CLOCKS}  # with digits
         LAMBDAS: ClassVar[dict[Any, Any]] = _some(PostgresParser.LAMBDAS, TokenType.FARROW)  # `f(a -> 'b')` is a path
         FUNCTION_PARSERS: ClassVar[dict[str, Any]] = _some(

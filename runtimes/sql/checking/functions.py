@@ -87,6 +87,35 @@ FUNCTIONS: Mapping[Dialect, frozenset[str]] = {
     Dialect.SQLITE: names(_EVERYWHERE, _SQLITE),
 }
 
+# PostgreSQL's that are part of its grammar: no schema may stand before them, and nobody's function stands in for them.
+BY_GRAMMAR: frozenset[str] = names("coalesce nullif greatest least grouping row array any some all")
+
+# What extensions of PostgreSQL compute in C, of no table and of nothing outside. Of a name that somebody else has given
+# to a function, too, none is.
+EXTENSIONS: Mapping[str, frozenset[str]] = {
+    "pg_trgm": names("similarity word_similarity strict_word_similarity show_trgm"),
+    "unaccent": names("unaccent"),
+    "uuid-ossp": names(
+        """uuid_generate_v1 uuid_generate_v1mc uuid_generate_v3 uuid_generate_v4 uuid_generate_v5 uuid_nil uuid_ns_dns
+        uuid_ns_url uuid_ns_oid uuid_ns_x500"""
+    ),
+    "pgcrypto": names("digest hmac crypt gen_salt gen_random_bytes encrypt decrypt pgp_sym_encrypt pgp_sym_decrypt"),
+    "fuzzystrmatch": names("levenshtein levenshtein_less_equal soundex difference metaphone dmetaphone dmetaphone_alt"),
+    "hstore": names(
+        """hstore akeys avals exist exists_all exists_any defined slice hstore_to_json hstore_to_jsonb hstore_to_array
+        hstore_to_matrix"""
+    ),
+    "ltree": names("subltree subpath nlevel lca text2ltree ltree2text"),
+    "intarray": names("icount idx sort sort_asc sort_desc uniq subarray intset"),
+    "cube": names("cube cube_dim cube_distance cube_enlarge cube_ll_coord cube_ur_coord cube_union cube_inter"),
+}
+
+# PostgreSQL's classes of operators that an index may name; only a superuser makes one.
+OPERATOR_CLASSES: frozenset[str] = names(
+    """text_pattern_ops varchar_pattern_ops bpchar_pattern_ops jsonb_ops jsonb_path_ops array_ops inet_ops gin_trgm_ops
+    gist_trgm_ops gist_ltree_ops gin__int_ops gist__int_ops gist_hstore_ops gin_hstore_ops"""
+)
+
 # What gives the key that the last INSERT counted up. It may stand in what follows an INSERT of the same program; before
 # that it would tell of GoEx's own.
 LAST_KEYS: Mapping[Dialect, frozenset[str]] = {

@@ -84,6 +84,7 @@ NODES: Mapping[str, frozenset[str]] = {
             "PropertyEQ": "this expression",
             # functions: those named in `functions`, and those with a grammar of their own
             "Anonymous": "this expressions",
+            "Dot": "this expression",  # a function or a type of PostgreSQL with its schema, see `allowlist`
             "Kwarg": "this expression",
             "Distinct": "expressions on",
             "Order": "this expressions",
@@ -168,6 +169,7 @@ NODES: Mapping[str, frozenset[str]] = {
             "ForeignKey": "expressions reference delete update",
             "Reference": "this expressions options",
             "Index": "this table unique params",
+            "Opclass": "this expression",
             "IndexParameters": "using columns where include",
             "AlterColumn": "this dtype default drop using allow_null",
             "RenameColumn": "this to exists",

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from policies.errors import InvalidInput, Unsupported
-from runtimes.sql.checking import upkeep, variables
+from runtimes.sql.checking import escapes, upkeep, variables
 from runtimes.sql.checking.catalog_tables import instead
 from runtimes.sql.checking.dialects import GRAMMARS, HEAD, INTO, OR, OVERRIDING, SET, TAIL, UPKEEP
 from runtimes.sql.checking.nodes import names
@@ -172,6 +172,7 @@ def _tokens(text: str, dialect: Dialect) -> list[Token]:
     tokens: list[Token] = GRAMMARS[dialect].tokenize(text)
     if len(tokens) > MAX_TOKENS:
         raise InvalidInput(f"The SQL has more than {MAX_TOKENS} words.", next_step=_LESS)
+    tokens = [escapes.plain(token, tokens[at + 1 : at + 2]) for at, token in enumerate(tokens)]
     return [_number(token, tokens[at + 1 : at + 2], text, dialect) for at, token in enumerate(tokens)]
 
 

@@ -227,6 +227,8 @@ class Reads:
             return found
         if isinstance(item, exp.Column):
             return [self.fold(item.this)]
+        if isinstance(item, exp.Dot):
+            item = item.expression
         if isinstance(item, exp.Anonymous):
             return [str(item.this).lower()]  # as PostgreSQL calls it
         return [""]
@@ -241,7 +243,7 @@ class Reads:
         if isinstance(node, exp.Table):
             if isinstance(node.this, exp.Anonymous):
                 called = str(node.this.this).lower()
-                if called not in ROW_FUNCTIONS[self.dialect]:
+                if node.args.get("db") is not None or called not in ROW_FUNCTIONS[self.dialect]:
                     raise refused(f"The function {called[:60]} as a table")
                 if called in RECORDS and not named:
                     raise refused(f"{called} without its columns", "Define them behind it: AS t(a integer, b text).")
@@ -334,6 +336,8 @@ class Reads:
             node = waiting.pop()
             if isinstance(node, exp.Column):
                 self._reference(node, scope)
+            elif isinstance(node, exp.Opclass):
+                waiting.append(node.this)
             elif isinstance(node, exp.Query):
                 self.query(node, scope, ctes)
             elif isinstance(node, exp.Table | exp.DML):
@@ -360,6 +364,8 @@ class Reads:
 
     def _reference(self, node: exp.Column, scope: Scope) -> None:
         table = node.args.get("table")
+        if not isinstance(node.this, exp.Identifier | exp.Star):  # a call with a schema before it
+            raise refused(f"What stands behind the dot of {node.sql()[:60]}")
         if isinstance(node.this, exp.Star):
             found = self._scope_of(self.fold(table) if table is not None else "", scope)
             if found.table is not None:

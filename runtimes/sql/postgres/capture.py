@@ -16,9 +16,10 @@ from typing import Literal
 from policies.errors import Conflict
 from runtimes.sql.bounds import beyond
 from runtimes.sql.contract import Job, Reached, Result, RowChange, Statement, Verb
+from runtimes.sql.postgres.connection import PUBLIC
 from runtimes.sql.postgres.errors import translated
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.relations import Catalog, Relation
+from runtimes.sql.postgres.relations import Catalog, Relation, quoted
 from runtimes.sql.postgres.rows import Gathered, Sample, escaped
 from runtimes.sql.postgres.strategy import Strategy, catching
 
@@ -27,7 +28,8 @@ _UNSEEN = "A table that GoEx's user can't see was written on the way. Nothing wa
 
 _MAKE = f"""
 CREATE TEMPORARY TABLE goex_caught (k pg_catalog.int4, side pg_catalog.text, image pg_catalog.text) ON COMMIT DROP;
-CREATE FUNCTION pg_temp.goex_catch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $goex$
+CREATE FUNCTION pg_temp.goex_catch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = {PUBLIC}
+AS $goex$
 BEGIN
   IF TG_OP = 'INSERT' THEN
     INSERT INTO {_CAUGHT} SELECT TG_ARGV[0]::pg_catalog.int4, 'a', (n.*)::pg_catalog.text FROM goex_new n;
@@ -133,10 +135,13 @@ class Running:
         if method == "triggers":
             self._watch()
         own = self._own()
+        if self.strategy.triggers and self.catalog.path != ("public",):
+            self.link.do(f"SET LOCAL search_path = {', '.join(map(quoted, self.catalog.path))}, pg_temp")
         for number, statement in enumerate(self.job.program.statements, 1):
             self.job.progress(f"Statement {number} of {len(self.job.program.statements)}")
             yield from self._run(statement, method == "returning")
         self.link.do("SET CONSTRAINTS ALL IMMEDIATE")  # what was put off to the end happens where it is still caught
+        self.link.do(f"SET LOCAL search_path = {PUBLIC}")
         if self._own() != own:
             raise Conflict(
                 "A trigger or a function of the database changed definitions, privileges or large objects on the way,"

@@ -24,10 +24,11 @@ from vault.secret import Secret
 OLDEST = 130000  # pg_current_xact_id, pg_xact_status(xid8)
 _AGAIN = "Give the right one: goex db add NAME URL --replace"
 _CONNECT_SECONDS = 10
+PUBLIC = "public, pg_temp"  # search_path: triggers get the one of their role or database (`Catalog.path`)
 
 _SETTINGS: Mapping[str, str] = {
     "role": "none",
-    "search_path": "public, pg_temp",
+    "search_path": PUBLIC,
     "client_encoding": "UTF8",
     "standard_conforming_strings": "on",
     "backslash_quote": "safe_encoding",

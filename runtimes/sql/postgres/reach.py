@@ -14,7 +14,7 @@ from typing import Literal
 
 from runtimes.sql.contract import Program, Verb
 from runtimes.sql.postgres.helpers import AGGREGATE, Function
-from runtimes.sql.postgres.relations import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Trigger, quoted
+from runtimes.sql.postgres.relations import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Relation, Trigger, quoted
 from runtimes.sql.reads_through import ANY
 
 Why = Literal["statement", "cascade", "trigger"]
@@ -37,8 +37,9 @@ class Reach:
 _WORD = re.compile(r"\w+")
 _DOLLARS = re.compile(r"[\w$]+")  # a name may hold `$`, and text may stand between some
 _COMMENT = re.compile(r"('[^']*'|\"[^\"]*\")|--[^\n\r]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/")
+_QUOTED = re.compile(r"'[^']*'|(\"[^\"]*\")")
 _QUOTED_ELSE = re.compile(r"\\|\$[\w\x80-\U0010ffff]*\$")  # what may begin or end a text in another way
-_MAKES_TEXTS = re.compile(r"\bexecute\b|_to_xml|\bts_(?:stat|rewrite)\b", re.IGNORECASE)
+MAKES_TEXTS = re.compile(r"\bexecute\b|_to_xml|\bts_(?:stat|rewrite)\b", re.IGNORECASE)
 
 
 def closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
@@ -50,6 +51,7 @@ def closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
         if use.verb != "select"
     ]
     seen: set[Reach] = set()
+    said: dict[str, list[tuple[Relation, Verb]]] = {}  # of each text, which is read once
     while waiting:
         reach = waiting.pop(0)
         if reach in seen:
@@ -62,7 +64,7 @@ def closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
         if relation is not None:
             for _, trigger in catalog.firing(relation):
                 if trigger.events & EVENTS.get(reach.verb, 0):
-                    waiting += _written_by(catalog, trigger, reach.table)
+                    waiting += _written_by(catalog, trigger, reach.table, said)
 
 
 def _stands_for(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
@@ -141,7 +143,7 @@ def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Itera
         if not waiting:
             break
     found |= named - {reach.table for reach in reaches}
-    if any(map(_MAKES_TEXTS.search, texts)) or any(map(_opaque, hidden)):
+    if any(map(MAKES_TEXTS.search, texts)) or any(map(_opaque, hidden)):
         found.add(ANY)
     yield from sorted(found)
 
@@ -150,6 +152,13 @@ def without_comments(body: str) -> str:
     """A function's text without its comments, where they can be told: one within another can't."""
     bare = _COMMENT.sub(r"\1 ", body)
     return body if _QUOTED_ELSE.search(body) or "/*" in bare else bare
+
+
+def without_texts(body: str) -> str:
+    """A function's text without comments and without what is in single quotes, where these can be told."""
+    bare = without_comments(body)
+    plain = not (_QUOTED_ELSE.search(body) or "/*" in bare)
+    return _QUOTED.sub(lambda found: found[1] or " ", bare) if plain else body
 
 
 def _named(catalog: Catalog, text: str) -> set[str]:
@@ -163,13 +172,16 @@ def _opaque(function: Function) -> bool:
     return not seen and not (function.extension and function.volatility == "i")
 
 
-def _written_by(catalog: Catalog, trigger: Trigger, table: str) -> Iterator[Reach]:
+def _written_by(
+    catalog: Catalog, trigger: Trigger, table: str, said: dict[str, list[tuple[Relation, Verb]]]
+) -> Iterator[Reach]:
     for text in trigger.texts:
-        for relation in catalog.relations.values():
+        if text not in said:
+            said[text] = [(one, verb) for one in catalog.relations.values() for verb in writes(text, one.plain)]
+        for relation, verb in said[text]:
             if not relation.usable and catalog.relations[table].usable and not _holds(text, relation.schema):
                 continue  # another table of that name
-            for verb in writes(text, relation.plain):
-                yield Reach(relation.name, verb, "trigger", frozenset(), table)
+            yield Reach(relation.name, verb, "trigger", frozenset(), table)
 
 
 def _holds(text: str, name: str) -> bool:
@@ -179,7 +191,7 @@ def _holds(text: str, name: str) -> bool:
 def writes(source: str, plain: str) -> Iterator[Verb]:
     """How a function's text writes a table of that name; in every way, where it runs texts that it makes."""
     text, name = source.lower().replace('"', ""), re.escape(plain.lower())
-    if not re.search(rf"\b{name}\b", text):
+    if plain.lower() not in text or not re.search(rf"\b{name}\b", text):
         return
     dynamic = re.search(r"\bexecute\b", text) is not None
     for verb, pattern in (

@@ -154,7 +154,8 @@ class Catalog:
     temporary: bool  # temporary tables may be made
     events: bool  # event triggers watch definitions
     far: frozenset[str]  # names of tables that other servers keep, also of those that GoEx's user can't see
-    shadows: frozenset[str]  # functions in `public` that have the name of one of the server's own
+    path: tuple[str, ...]  # the schemas in which triggers look for names that stand there without one
+    shadows: frozenset[str]  # functions in these that have the name of one of the server's own
     operators: frozenset[str]  # operators that somebody made there
     # That casts and domains call, which any expression may hold unseen, and they call; what extensions compute isn't.
     converts: tuple[Function, ...]

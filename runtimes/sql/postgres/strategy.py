@@ -12,10 +12,21 @@ from sqlglot import exp
 
 from policies.errors import GoexError, Unsupported
 from policies.jsonvalue import JsonObject
+from runtimes.sql.checking.allowlist import of_schema
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Policy, Program, Statement, Verb
 from runtimes.sql.postgres.helpers import Function
-from runtimes.sql.postgres.reach import DATA, EVENTS, Reach, Why, closure, without_comments, writes
+from runtimes.sql.postgres.reach import (
+    DATA,
+    EVENTS,
+    MAKES_TEXTS,
+    Reach,
+    Why,
+    closure,
+    without_comments,
+    without_texts,
+    writes,
+)
 from runtimes.sql.postgres.relations import TRUNCATE, Catalog, Relation, Trigger, literal, quoted
 
 Method = Literal["none", "returning", "triggers"]
@@ -36,7 +47,11 @@ _DEFINES = re.compile(
     re.I,
 )
 _NOTIFIES = re.compile(r"\b(pg_notify|notify|listen)\b", re.I)
-_VOLATILE = re.compile(r"\b(random|clock_timestamp|timeofday|gen_random_uuid|statement_timestamp)\b", re.I)
+_VOLATILE = re.compile(
+    r"\b(random|clock_timestamp|timeofday|gen_random_uuid|statement_timestamp|"
+    r"uuid_generate_\w+|gen_salt|gen_random_bytes|pgp_sym_encrypt)\b",
+    re.I,
+)
 # Words that the server looks up as operators.
 _MEANT = {
     "LIKE": ("~~", "!~~"),
@@ -46,7 +61,7 @@ _MEANT = {
     "IN": ("=", "<>"),
     **dict.fromkeys(("DISTINCT", "NULLIF", "CASE", "USING", "NATURAL"), ("=",)),
 }
-_CALLED = re.compile(r"(?<![a-z_0-9])[0-9]*+([a-z_][a-z_0-9]*+)(?=\s*+\()")
+_CALLED = re.compile(r"(?<![a-z_0-9])(?<!pg_catalog\.)[0-9]*+([a-z_][a-z_0-9]*+)(?=\s*+\()")
 _HOLD = "Ask for it with --policy versioning: its transaction is then held, and undo rolls it back."
 _LEAVE = "Leave it to somebody with a backup."
 _REVERSE = "Ask for it with --policy reversal."
@@ -130,7 +145,8 @@ def _not_shadowed(catalog: Catalog, program: Program) -> None:
         return
     for statement in program.statements:
         tree = tree_of(statement)
-        names = {str(node.this).lower() for node in tree.find_all(exp.Anonymous)} if tree is not None else set()
+        calls = tree.find_all(exp.Anonymous) if tree is not None else ()
+        names = {str(node.this).lower() for node in calls if of_schema(node) is None}
         words = set(_CALLED.findall(statement.sql.lower()))
         found = sorted((names | words) & catalog.shadows)
         if found:
@@ -180,19 +196,20 @@ def _known(catalog: Catalog, table: str, trigger: Trigger) -> None:
     said = f"The trigger {trigger.name} of {table}"
     if trigger.language not in _LANGUAGES and trigger.function not in _KNOWN_C:
         raise _unseen(f"{said} is written in {trigger.language}")
-    if trigger.language != "internal" and _reaches_out(catalog, trigger.source):
+    runs = any(map(MAKES_TEXTS.search, trigger.texts))  # else what is in quotes is a message, or a value
+    if trigger.language != "internal" and _reaches_out(catalog, trigger.source, runs):
         raise Unsupported(f"{said} reaches outside of the tables, which can't be taken back.", next_step=_LEAVE)
     for function in trigger.helpers:
-        _harmless(catalog, said, function)
+        _harmless(catalog, said, function, runs)
 
 
-def _harmless(catalog: Catalog, said: str, function: Function) -> None:
+def _harmless(catalog: Catalog, said: str, function: Function, runs: bool = True) -> None:
     """Raises Unsupported for a function that does what can't be taken back, or can't be seen to."""
     if function.language not in _LANGUAGES:
         computes = function.volatility in "is" or function.extension in _COMPUTING or function.name in _KNOWN_C
         if function.language != "c" or not computes:
             raise _unseen(f"{said} calls {function.name}, which is written in {function.language}")
-    elif function.language != "internal" and _reaches_out(catalog, function.source):
+    elif function.language != "internal" and _reaches_out(catalog, function.source, runs):
         raise Unsupported(
             f"{said} calls {function.name}, which reaches outside of the tables, and that can't be taken back.",
             next_step=_LEAVE,
@@ -204,9 +221,10 @@ def _unseen(said: str) -> Unsupported:
     return Unsupported(said, next_step=_LEAVE)
 
 
-def _reaches_out(catalog: Catalog, source: str) -> bool:
+def _reaches_out(catalog: Catalog, source: str, runs: bool) -> bool:
+    """`runs`: it, or what it calls, may run a text as SQL."""
     said = without_comments(source)
-    if _OUTSIDE.search(said) or _DEFINES.search(said):
+    if _OUTSIDE.search(said) or _DEFINES.search(said if runs else without_texts(source)):
         return True
     return any(True for name in catalog.far for _ in writes(source, name))  # nothing counts what is written there
 

@@ -103,6 +103,11 @@ SELECT name FROM users WHERE name ILIKE ANY (ARRAY['a%', 'b%'])
 SELECT count(*) FILTER (WHERE total > 5), percentile_cont(0.5) WITHIN GROUP (ORDER BY total) FROM orders
 SELECT id FROM orders WHERE id = ANY(ARRAY[1, 2]) OR id <> ALL(ARRAY[3]) OR (id, user_id) IN ((1, 2))
 SELECT * FROM generate_series(1, 3) AS g(x)
+SELECT substring(name, 1, 2), upper(substring(name, 2)) || substring(name, '^.') FROM users WHERE substring(name, 1, 1) > 'a'
+SELECT pg_catalog.lower(name), pg_catalog.count(*), pg_catalog.sum(id) OVER () FROM users GROUP BY 1, id
+SELECT U&'d\\0061t\\+000061 it''s \\\\' || name FROM users
+CREATE INDEX extra_paths ON orders USING gin (extra jsonb_path_ops)
+CREATE INDEX small_names ON users (lower(name) text_pattern_ops DESC)
 SELECT d::date FROM generate_series('2024-01-01'::timestamp, '2024-01-03'::timestamp, interval '1 day') AS d
 SELECT x FROM unnest(ARRAY['a', 'b']) AS x
 SELECT u.x, u.n FROM unnest(ARRAY['a', 'b']) WITH ORDINALITY AS u(x, n)

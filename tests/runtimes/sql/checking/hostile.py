@@ -178,6 +178,19 @@ SELECT 'x'::regrole, 1::oid
 SELECT CAST('users' AS regclass)
 SELECT ts_stat('SELECT 1')
 SELECT * FROM crosstab('SELECT 1')
+SELECT * FROM evil.generate_series(1, 3)
+SELECT evil.total(*) FILTER (WHERE id > 0) FROM orders AS evil
+SELECT evil.sum(total) FILTER (WHERE id > 0) FROM (SELECT id, total, 1 AS sum FROM orders) AS evil
+SELECT pg_catalog.pg_sleep(1)
+SELECT U&'\\0007'
+SELECT U&'\\d83d\\de00', U&'\\00g9', U&'\\+110000'
+CREATE INDEX i ON orders (status evil_ops)
+CREATE INDEX i ON orders (status public.text_pattern_ops)
+SELECT status::evil.order_status FROM orders
+SELECT evil.lower(status) OVER () FROM orders
+SELECT pg_catalog.coalesce(status, 'x') FROM orders
+SELECT * FROM "evil".unnest(ARRAY[1]) AS g
+SELECT * FROM orders CROSS JOIN LATERAL evil.generate_series(1, 3) AS g
 SELECT * FROM pg_user
 SELECT * FROM "stock.items"
 SELECT * FROM "stock.items".items

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Job, Limits, Policy
 from runtimes.sql.drivers import PostgresDriver
@@ -73,3 +75,40 @@ def state(made: Made) -> dict[str, Any]:
     ).fetchall()
     found["functions"] = admin.execute("SELECT proname FROM pg_proc WHERE proname LIKE 'goex%' ORDER BY 1").fetchall()
     return found
+
+
+class Shop:
+    """A database of one test's own, with a session on it."""
+
+    def __init__(self, made: Made, on: PostgresSession) -> None:
+        self.made, self.on = made, on
+
+    def there_and_back(self, sql: str, *, changes: bool = True) -> None:
+        """Do, undo, redo, undo: each time exactly the one state or the other."""
+        before = state(self.made)
+        work = job(self.on, sql)
+        self.on.trial(work)
+        assert state(self.made) == before
+        self.on.run(work)
+        after = state(self.made)
+        assert (after != before) is changes
+        for verb, wanted, said in (("undo", before, "undone"), ("redo", after, "done"), ("undo", before, "undone")):
+            self.on.compare(work, verb)
+            self.on.revert(work, verb)
+            assert state(self.made) == wanted, verb
+            assert self.on.settle(work).state == said
+            assert self.on.revert(work, verb).notes, "a second time it is so already"
+            assert state(self.made) == wanted
+
+
+def again(made: Made, *statements: str) -> Made:
+    """The same database with nothing in it but what those statements make."""
+    made.empty()
+    with made.connect() as owner:
+        for statement in statements:
+            owner.execute(statement.encode())
+    return made
+
+
+def tables(*statements: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("shop", [statements], indirect=True, ids=["db"])

@@ -1,5 +1,5 @@
 """What a trigger's helper does past the rows that are watched, and its text doesn't tell: none of it may stay behind an
-undo. What its text tells is refused beforehand (test_reversal.py)."""
+undo. What its text tells is refused beforehand (test_triggers.py)."""
 
 from __future__ import annotations
 

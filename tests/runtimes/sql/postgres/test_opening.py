@@ -151,13 +151,28 @@ def test_the_environment_isnt_followed(made: Made, monkeypatch: pytest.MonkeyPat
     assert os.environ["PGPASSWORD"] == "wrong"
 
 
-def test_a_function_that_stands_in_for_the_servers_own_is_refused(postgres: Postgres) -> None:
+def test_a_function_that_stands_in_for_the_servers_own_is_never_called(postgres: Postgres) -> None:
     trapped = postgres.make(
         "CREATE TABLE notes (id int PRIMARY KEY, note varchar(20))",
+        "INSERT INTO notes VALUES (1, 'abc')",
         "CREATE FUNCTION public.upper(varchar) RETURNS text LANGUAGE sql AS 'SELECT ''trap''::text'",
+        "CREATE FUNCTION public.substring(varchar, int, int) RETURNS text LANGUAGE sql AS 'SELECT ''trap''::text'",
+        "CREATE AGGREGATE public.min(varchar) (SFUNC = textcat, STYPE = text)",
+        "CREATE FUNCTION public.generate_series(smallint, int) RETURNS SETOF int LANGUAGE sql AS 'SELECT 666'",
     )
-    with session(trapped) as on, pytest.raises(Unsupported, match="upper"):
-        job(on, "UPDATE notes SET note = upper(note)")
+    with session(trapped) as on:
+        work = job(on, "UPDATE notes SET note = upper(note)")
+        assert "pg_catalog.upper(note)" in work.program.statements[0].sql
+        on.run(work)
+        for name, sql in (  # what can't be named with its schema
+            ("substring", "UPDATE notes SET note = substring(note FROM 1 FOR 2)"),
+            ("min", "SELECT min(note) FILTER (WHERE id > 0) FROM notes"),
+            ("generate_series", "SELECT * FROM generate_series(1::smallint, 2)"),
+        ):
+            with pytest.raises(Unsupported, match=f"a function {name} of its own"):
+                job(on, sql)
+    with trapped.connect() as owner:
+        assert owner.execute("SELECT note FROM notes").fetchall() == [("ABC",)]
 
 
 def test_closing_twice_and_using_it_again(made: Made) -> None:
