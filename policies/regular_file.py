@@ -8,11 +8,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
 from pathlib import Path
 
 _OTHER_KINDS = (errno.ELOOP, errno.ENXIO, errno.EISDIR)  # a link; a socket, or a pipe that nobody reads; a folder
 _BESIDE = ("-journal", "-wal", "-shm")  # what SQLite opens, too
+_MAGIC = bytes.fromhex("d9d505f920a163d7")  # ends a journal of several databases; sqlite.org/fileformat2.html
+_ENDING = 16  # bytes from which SQLite reads the name before them
 
 
 def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
@@ -35,13 +36,28 @@ def read_regular(path: Path, most: int = -1) -> bytes:
         return file.read(most)
 
 
-def not_regular_beside(database: Path) -> Path | None:
-    """Return a file that SQLite would open with this database and that isn't a regular one; None when there is none."""
-    return next(filter(_is_other, _beside(database)), None)
+def unfit_beside(database: Path) -> tuple[Path, str] | None:
+    """Return a file that SQLite mustn't open with this database, and why; None when there is none."""
+    beside = [database.with_name(f"{database.name}{end}") for end in _BESIDE]
+    for path in beside:
+        if _is_other(path):
+            return path, "isn't a regular file"
+    return (beside[0], "names a file that SQLite would delete") if names_another(beside[0]) else None
 
 
-def _beside(database: Path) -> Iterable[Path]:
-    return (database.with_name(f"{database.name}{end}") for end in _BESIDE)
+def names_another(journal: Path) -> bool:
+    """Whether SQLite, once it has played this journal back, would delete the file that it names, whatever that is: of a
+    transaction over several databases it is the list of their journals. Also where it can't be read."""
+    try:
+        with os.fdopen(open_regular(journal), "rb") as file:
+            if os.fstat(file.fileno()).st_size < _ENDING:
+                return False
+            file.seek(-len(_MAGIC), os.SEEK_END)
+            return file.read() == _MAGIC
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _is_other(path: Path) -> bool:

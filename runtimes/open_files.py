@@ -1,4 +1,5 @@
-"""Which SQLite files this process has open, and which files its folder actions read or replace.
+"""Which SQLite files this process has open, which files its folder actions read or replace, and in which folders
+programs run.
 
 A process that closes any descriptor of a file loses every POSIX lock that it holds on it. SQLite takes such locks on a
 database and on its -shm file, so a folder action that reads or replaces them would leave an open transaction without a
@@ -7,7 +8,8 @@ lock, and another program would write into it.
 Rules: a file is used by databases or by folders at a time, never by both, and known by device and inode. Whoever comes
 second waits for a bounded time, then is refused. Databases register before they open a file and until they have
 closed it; folders before they open one, which they reach by O_PATH first, since closing such a descriptor drops no
-lock. A file that SQLite keeps beside a database counts as the database.
+lock. A file that SQLite keeps beside a database counts as the database. A program that runs on a folder uses it whole,
+and a database each folder that it lies in: a program that cut a -shm file short would end the process that maps it.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ import threading
 import time
 from collections.abc import Collection
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
 from policies.errors import Conflict
 
 User = Literal["database", "folder"]
-FileId = tuple[int, int]  # device, inode
+FileId = tuple[int, int]  # device, inode; also a folder's
 BESIDE = ("-journal", "-wal", "-shm")
 _FOLDER_SECONDS = 30.0  # how long a folder action waits for databases
 _BESIDE = tuple(end.encode("ascii") for end in BESIDE)
@@ -126,6 +129,15 @@ def files_of(folder: int, name: bytes, at: os.stat_result | None) -> list[FileId
         if name.endswith(end) and len(name) > len(end):
             with suppress(FileNotFoundError):
                 found.append(file_id(os.stat(name[: -len(end)], dir_fd=folder, follow_symlinks=False)))
+    return found
+
+
+def above(path: str) -> list[FileId]:
+    """The folders in which the database at that path, which has no link in it, lies now."""
+    found = []
+    for folder in Path(path).parents:
+        with suppress(FileNotFoundError):
+            found.append(file_id(folder.stat()))
     return found
 
 

@@ -34,7 +34,7 @@ from sqlalchemy.pool import StaticPool
 from sqlalchemy.types import UserDefinedType
 
 from policies.errors import GoexError
-from policies.regular_file import not_regular_beside
+from policies.regular_file import unfit_beside
 from vault.errors import (
     VaultAbsent,
     VaultBroken,
@@ -193,10 +193,9 @@ class VaultFile:
                 f"{self.path} was replaced or removed while the vault was in use.",
                 next_step="Find out by whom; then seal and unlock it.",
             )
-        if (other := not_regular_beside(self.path)) is not None:  # SQLite would wait for a pipe's other end
-            raise VaultUnwritable(
-                f"{other} isn't a regular file.", next_step="Move it away, or put the file back itself."
-            )
+        if (unfit := unfit_beside(self.path)) is not None:  # SQLite would wait for a pipe's other end
+            file, why = unfit
+            raise VaultUnwritable(f"{file} {why}.", next_step="Move it away, or put the file back itself.")
 
 
 def create_file(path: Path) -> VaultFile:

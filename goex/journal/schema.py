@@ -38,7 +38,7 @@ from sqlalchemy.dialects.sqlite import dialect
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from policies.errors import Unavailable
-from policies.regular_file import not_regular_beside
+from policies.regular_file import unfit_beside
 from policies.services import Risk
 
 metadata = MetaData()
@@ -222,8 +222,9 @@ def open_engine(path: Path) -> Engine:
     # The driver would commit behind our back before DDL and begin only before DML; so it is told to do neither.
     @event.listens_for(engine, "connect")
     def _pragmas(connection: Any, _: object) -> None:
-        if (other := not_regular_beside(path)) is not None:  # SQLite would wait for a pipe's other end
-            raise Unavailable(f"{other} isn't a regular file.", next_step="Move it away, or put the file back itself.")
+        if (unfit := unfit_beside(path)) is not None:  # SQLite would wait for a pipe's other end
+            file, why = unfit
+            raise Unavailable(f"{file} {why}.", next_step="Move it away, or put the file back itself.")
         connection.isolation_level = None
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "trusted_schema=OFF"):
             connection.execute(f"PRAGMA {pragma}")

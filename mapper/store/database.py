@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from policies.errors import Unavailable
-from policies.regular_file import not_regular_beside
+from policies.regular_file import unfit_beside
 
 APPLICATION = 0x476F4578  # "GoEx", in the file's header
 FORMAT = 1
@@ -205,11 +205,10 @@ def check_file(path: Path) -> None:
         raise
     except OSError as error:
         raise StoreUnreadable(f"The catalog {path} can't be looked at: {error.strerror}.") from error
-    other = not_regular_beside(path) if stat.S_ISREG(found.st_mode) else path
-    if other is not None:
-        raise StoreUnreadable(
-            f"The catalog {other} isn't a regular file.", next_step=f"Move it away: mv {other} {other}.old"
-        )
+    unfit = unfit_beside(path) if stat.S_ISREG(found.st_mode) else (path, "isn't a regular file")
+    if unfit is not None:
+        file, why = unfit
+        raise StoreUnreadable(f"The catalog {file} {why}.", next_step=f"Move it away: mv {file} {file}.old")
     if found.st_uid != os.geteuid():
         raise StoreUnreadable(
             f"The catalog {path} belongs to user {found.st_uid}, not to you.",

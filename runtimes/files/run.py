@@ -25,6 +25,7 @@ from runtimes.files.kept_copies import KeptCopies
 from runtimes.files.path_text import shown
 from runtimes.files.tree import Manifest
 from runtimes.files.workers import in_thread, teller
+from runtimes.open_files import OPEN_FILES, Hold
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
 
 # The engine finds the folder by its path once more, and its owner may have put a link there: what the program got is
@@ -60,7 +61,8 @@ class Run:
         return await self._directly()
 
     async def _directly(self) -> Outcome:
-        result = await self._run(self.action_folder.folder.path)
+        with OPEN_FILES.hold("folder") as held:
+            result = await self._run(self.action_folder.folder.path, held)
         swapped = ""
         try:
             folder = self.action_folder.folder
@@ -182,13 +184,17 @@ class Run:
             return _unnoted(outcome, error)
         return self._arrive(oid, after, outcome)
 
-    async def _run(self, folder: str) -> Result:
+    async def _run(self, folder: str, held: Hold | None = None) -> Result:
+        """Run the program. With `held`, on the folder itself: it is a use of the folder then, while that lasts."""
         action = self.plan.action
         if not isinstance(action, Files):
             raise InvalidInput("This isn't an action on files.")
         try:
             await in_thread(lambda: refuse_mounts(self.action_folder.folder.path))
             mount = await in_thread(lambda: mount_of(self.action_folder.root))
+            if held is not None:
+                meant = (self.action_folder.folder.device, self.action_folder.folder.inode)
+                await in_thread(lambda: held.add([meant]))
         except GoexError:
             records.write_state(self.action_folder.records, records.State(at="prepared"))
             raise

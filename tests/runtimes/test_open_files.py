@@ -1,6 +1,9 @@
 """A database action and a folder action of one process on the same file. Another process is the witness: it can write
 where the database's lock was lost."""
 
+# Small files: blocking calls are fine.
+# ruff: noqa: ASYNC240
+
 from __future__ import annotations
 
 import os
@@ -24,6 +27,8 @@ from runtimes.open_files import OPEN_FILES, files_of
 from runtimes.sql.contract import Limits
 from runtimes.sql.sqlite import location
 from runtimes.sql.sqlite.connection import Connection
+from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
+from tests.runtimes.files.desk import Way, runtime
 
 WRITES = """\
 import sqlite3, sys
@@ -130,6 +135,31 @@ def test_folder_work_leaves_the_locks_of_an_open_database(
     writing.db.execute("COMMIT")
     writing.close()
     assert another_process_writes(database) == "written"
+
+
+@pytest.mark.parametrize("below", ["", "in/it"])
+async def test_no_database_is_open_where_a_program_runs(tmp_path: Path, database: Path, below: str) -> None:
+    """It could cut short what SQLite has mapped, which ends this process."""
+    folder = database.parent
+    if below:
+        (folder / below).mkdir(parents=True)
+        database = database.rename(folder / below / database.name)
+    if os.geteuid() == 0:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, 4242, 4242)  # a program on a folder of root's works on a copy
+    came: list[str] = []
+
+    def deed(_: Path) -> None:
+        with pytest.raises(Conflict, match="in use by another action"):
+            Connection(location.find(str(database)), Limits(lock_seconds=0.1))
+        came.append("refused")
+
+    way = Way(runtime(tmp_path / "state", UnsafeNoSandbox(deed)), folder)
+    assert (await way.do()).ok and came == ["refused"]
+    with closing(Connection(location.find(str(database)), Limits())):
+        with pytest.raises(Conflict, match="in use by another action"):
+            await Way(runtime(tmp_path / "state", UnsafeNoSandbox(deed)), folder, action_id="a2").do()
+        assert came == ["refused"], "no program ran"
 
 
 @pytest.mark.parametrize("database", ["delete"], indirect=True)  # where nothing beside it goes as it is closed

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 import apsw
 
 from policies.errors import Conflict, GoexError, InvalidInput
-from runtimes.open_files import OPEN_FILES, beside
+from runtimes.open_files import OPEN_FILES, above, beside
 from runtimes.sql.checking.functions import FILE_NUMBERS, PRAGMAS, SETS
 from runtimes.sql.contract import Limits, Statement
 from runtimes.sql.sqlite import location
@@ -89,7 +89,7 @@ class Connection:
         self._allowed: Callable[[int, str | None, str | None, str | None, str | None], bool] | None = None
         self.trouble: GoexError | None = None  # what a callback found, which ends the statement
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
-        files = [(pinned.device, pinned.inode), *beside(pinned.path)]
+        files = [(pinned.device, pinned.inode), *beside(pinned.path), *above(pinned.path)]
         self._hold = OPEN_FILES.hold("database", files, seconds=limits.lock_seconds)
         try:
             self.db = apsw.Connection(pinned.path, flags=flags)

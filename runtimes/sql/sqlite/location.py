@@ -8,6 +8,7 @@ Rules:
   is then compared with what was looked at.
 * Whoever may write to its folder can put a journal beside it that SQLite plays back: that is root, GoEx's user and the
   file's owner, or it is refused. GoEx running without root opens its own user's files alone.
+* What SQLite deletes when it plays a journal back is the journal alone: one that names another file is refused.
 * GoEx's own state is nobody's database, by whichever path it is reached.
 * The file itself is only looked at by name or with O_PATH: closing a descriptor of it would drop the locks that SQLite
   holds in this process.
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policies.errors import Conflict, InvalidInput, Unavailable
+from policies.regular_file import names_another
 from runtimes.files.location import locate, mounts
 from runtimes.open_files import BESIDE
 
@@ -125,6 +127,12 @@ def _refuse_by_owner(path: str, at: os.stat_result) -> None:
             continue
         if not stat.S_ISREG(beside.st_mode) or beside.st_nlink != 1 or beside.st_uid not in trusted:
             raise _refused(path, f"{path + suffix} isn't a plain file of its owner", "Find out who put it there.")
+    if names_another(Path(f"{path}-journal")):
+        raise _refused(
+            path,
+            f"{path}-journal names a file that SQLite would delete",
+            "If a transaction over several databases was cut off, have the program that made it open them.",
+        )
     above, nearest = os.path.dirname(path), True
     while True:
         found = os.lstat(above)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ from runtimes.files.large import Large
 from runtimes.files.snapshot import Repository
 from runtimes.sandbox import profiles
 from runtimes.servers.definition import Servers
+from tests.support.sqlite_journal import naming
 from tests.vault.support import account, create, protector
 from vault.errors import VaultUnwritable
 from vault.oauth import deposits
@@ -147,6 +148,46 @@ class TestBesideADatabase:
         put(tmp_path / f"catalog.db{end}")
         for opened in (database.open_reading, database.open_writing):
             with pytest.raises(database.StoreUnreadable, match=f"catalog.db{end} isn't a regular file"):
+                opened(catalog)
+
+
+class TestAJournalThatNamesAFile:
+    """SQLite deletes that file when it has played the journal back, whatever it is."""
+
+    @pytest.fixture
+    def named(self, tmp_path: Path) -> Iterator[Callable[[Path], None]]:
+        """Puts such a journal beside a database. What it names must be there afterwards."""
+        precious = tmp_path / "precious"
+        precious.write_text("precious")
+
+        def put_beside(file: Path) -> None:
+            journal = file.with_name(f"{file.name}-journal")
+            journal.write_bytes(naming(precious, file.stat().st_size // 4096))
+            journal.chmod(0o600)
+
+        yield put_beside
+        assert precious.exists()
+
+    def test_the_log(self, tmp_path: Path, named: Callable[[Path], None]) -> None:
+        Journal(tmp_path / "state.db", tmp_path / "journal.head").close()
+        named(tmp_path / "state.db")
+        with pytest.raises(Unavailable, match=r"state\.db-journal names a file"):
+            Journal(tmp_path / "state.db", tmp_path / "journal.head")
+
+    def test_the_vault(self, tmp_path: Path, named: Callable[[Path], None]) -> None:
+        vault = create(tmp_path / "vault" / "vault.db")
+        named(vault.path)
+        with pytest.raises(VaultUnwritable, match=r"vault\.db-journal names a file"):
+            vault.put(account(), Secret("x"))
+        with pytest.raises(VaultUnwritable, match=r"vault\.db-journal names a file"):
+            Vault.open(vault.path)
+
+    def test_the_catalog(self, tmp_path: Path, named: Callable[[Path], None]) -> None:
+        catalog = tmp_path / "catalog.db"
+        database.open_writing(catalog).close()
+        named(catalog)
+        for opened in (database.open_reading, database.open_writing):
+            with pytest.raises(database.StoreUnreadable, match=r"catalog\.db-journal names a file"):
                 opened(catalog)
 
 

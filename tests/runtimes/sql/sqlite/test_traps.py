@@ -18,6 +18,7 @@ from runtimes.sql.contract import Dialect, Job, Limits, Policy, Program, Stateme
 from runtimes.sql.sqlite.connection import Connection
 from runtimes.sql.sqlite.location import find
 from tests.support.databases import LIMITS, Asked, SqliteGround, session
+from tests.support.sqlite_journal import naming
 
 
 @pytest.fixture
@@ -578,6 +579,17 @@ def test_a_journal_that_is_another_file_as_well_is_refused(ground: SqliteGround)
     os.link(ground.folder / "precious", ground.folder / "shop.db-journal")
     with pytest.raises(InvalidInput, match="journal"):
         opened(ground)
+
+
+def test_a_journal_that_names_a_file_is_refused(ground: SqliteGround) -> None:
+    """SQLite would delete that file with it; before 3.54 whatever it is."""
+    precious = ground.folder / "precious"
+    precious.write_text("precious")
+    journal = ground.folder / "shop.db-journal"
+    journal.write_bytes(naming(precious, ground.path.stat().st_size // 4096))
+    with pytest.raises(InvalidInput, match="journal names a file"):
+        opened(ground)
+    assert precious.exists() and journal.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
