@@ -14,6 +14,7 @@ from bson.max_key import MaxKey
 from bson.min_key import MinKey
 
 from policies.errors import InvalidInput, Unsupported
+from runtimes.mongo.extjson import encode
 
 
 def _names(text: str) -> frozenset[str]:
@@ -61,6 +62,8 @@ _WINDOWS = _names(
 )
 _VARIABLES = frozenset({"ROOT", "CURRENT", "NOW", "CLUSTER_TIME", "REMOVE", "DESCEND", "PRUNE", "KEEP"})
 
+_REFERENCE = _names("ref id db")
+
 UPDATES = _names("set unset inc mul min max rename setOnInsert currentDate push addToSet pop pull pullAll bit")
 _CHANGING_STAGES = _names("set addFields unset project replaceRoot replaceWith")
 
@@ -87,7 +90,7 @@ def check_filter(found: Any, what: str = "The filter") -> None:
 
 def _check_condition(found: Any, what: str) -> None:
     """What stands behind a field's name: a value, or operators."""
-    if not isinstance(found, Mapping) or not any(key.startswith("$") for key in found):
+    if not isinstance(found, Mapping) or not _has_operator(found):
         _plain(found, what)
         return
     for key, inner in found.items():
@@ -119,6 +122,7 @@ def _check_shape(found: Any, what: str) -> None:
 def _plain(found: Any, what: str, keys: frozenset[str] = frozenset()) -> None:
     """Data: no operator anywhere in it, but for `keys` at its top."""
     if isinstance(found, Mapping):
+        keys = _REFERENCE if _is_reference(found) else keys
         for key, inner in found.items():
             if key.startswith("$") and key not in keys:
                 raise _refused(key, what)
@@ -126,6 +130,24 @@ def _plain(found: Any, what: str, keys: frozenset[str] = frozenset()) -> None:
     elif isinstance(found, list):
         for one in found:
             _plain(one, what)
+
+
+def _has_operator(found: Mapping[str, Any]) -> bool:
+    return any(key.startswith("$") for key in found) and not _is_reference(found)
+
+
+def _is_reference(found: Mapping[str, Any]) -> bool:
+    """Whether it names a document of a collection, as drivers store it: `{"$ref": "people", "$id": 5}`."""
+    return [*found][:2] == ["$ref", "$id"] and all(isinstance(found.get(key, ""), str) for key in ("$ref", "$db"))
+
+
+def check_projection(found: Mapping[str, Any]) -> None:
+    """What is given back of a document: expressions, and of a list the first item that a filter finds."""
+    for key, inner in found.items():
+        if not key.startswith("$") and isinstance(inner, Mapping) and inner.keys() == {"$elemMatch"}:
+            _check_condition(inner, "The projection")
+        else:
+            check_expression({key: inner})
 
 
 def check_expression(found: Any, *, random: bool = True, more: frozenset[str] = frozenset()) -> None:
@@ -156,8 +178,8 @@ def _check_variable(text: str) -> None:
             raise Unsupported(f"The variable $${name[:40]} isn't allowed here.")
 
 
-def check_update(found: Any) -> None:
-    """Operators, or a pipeline of stages that change one document by itself."""
+def check_update(found: Any, *, id: Any = None) -> None:
+    """Operators, or a pipeline of stages that change one document by itself. `id`: what the filter demands of `_id`."""
     if isinstance(found, list):
         if not found:
             raise InvalidInput("The update is an empty pipeline.")
@@ -177,7 +199,8 @@ def check_update(found: Any) -> None:
         if not isinstance(inner, Mapping):
             raise InvalidInput(f"{key} wants an object of fields.")
         for field, change in inner.items():
-            _check_change(key, field, change)
+            if (key, field) != ("$set", "_id") or id is None or encode({"": change}) != encode({"": id}):
+                _check_change(key, field, change)
 
 
 def _check_change(operator: str, field: str, change: Any) -> None:
@@ -187,7 +210,7 @@ def _check_change(operator: str, field: str, change: Any) -> None:
         raise InvalidInput("$rename wants another field's name, and not _id.")
     if operator == "$pull":
         _check_pull(change)
-    elif operator in ("$push", "$addToSet") and isinstance(change, Mapping) and any(k.startswith("$") for k in change):
+    elif operator in ("$push", "$addToSet") and isinstance(change, Mapping) and _has_operator(change):
         allowed = _names("each slice sort position") if operator == "$push" else _names("each")
         if not set(change) <= allowed:
             raise _refused(next(key for key in change if key not in allowed), "The update")
@@ -372,6 +395,8 @@ def check_document(found: Any) -> dict[str, Any]:
     """A document to insert or to put in another's place."""
     if not isinstance(found, dict):
         raise InvalidInput("The document isn't an object.")
+    if _is_reference(found):
+        raise _refused("$ref", "The document")
     _plain(found, "The document")
     if isinstance(found.get("_id"), list):
         raise InvalidInput("A document's _id can't be a list.")

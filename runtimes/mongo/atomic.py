@@ -32,7 +32,7 @@ from runtimes.mongo.job import (
     upserting,
 )
 from runtimes.mongo.operations import Insert, Read, Write
-from runtimes.mongo.reads import read
+from runtimes.mongo.reads import read, returned
 from runtimes.mongo.records import DOCUMENTS, Change, Touched, id_of, is_kept, keep, kept
 from runtimes.mongo.restore import apart, move_at_once, refuse_difference
 from runtimes.sql.contract import Doubtful
@@ -98,7 +98,10 @@ class Atomic:
             elif isinstance(operation, Insert):
                 _insert(unit, operation, budget)
             else:
+                budget.last = None
                 _write(unit, operation, budget)
+                if operation.returns:
+                    results.append(returned(operation, budget.last, job.limits, left))
         return budget, results
 
     # ---- what became of it

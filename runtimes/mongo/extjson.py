@@ -183,6 +183,8 @@ def _date(inner: JsonValue) -> DatetimeMS:
         if set(inner) != {"$numberLong"}:
             raise ValueError("not a date")
         return DatetimeMS(int(_int64(inner["$numberLong"])))
+    if isinstance(inner, int) and not isinstance(inner, bool):  # as Meteor and older dumps have it
+        return DatetimeMS(int(_int64(str(inner))))
     moment = datetime.fromisoformat(_string(inner))
     if moment.tzinfo is None:
         raise InvalidInput("A date has no time zone.", next_step="Write it like 2026-01-31T12:00:00Z.")

@@ -51,6 +51,7 @@ class Budget:
     most: int
     rules: Mapping[str, Filter]
     touched: Touched = field(default_factory=Touched)
+    last: Change | None = None  # that was made
 
     @classmethod
     def of(cls, job: Job) -> Budget:
@@ -87,6 +88,7 @@ class Budget:
     def add(self, change: Change, how: str) -> None:
         """Note one change that was made. Raises as `matched` does, after that."""
         self.touched.add(change, how)
+        self.last = change
         if self.touched.size > self.most:
             raise too_large(self.most)
         if change.after is not None:

@@ -2,12 +2,13 @@
 
 An operation is an object whose first word names what is done and the collection, like
 `{"updateMany": "orders", "filter": {"paid": false}, "update": {"$set": {"open": true}}}`. Names are those of MongoDB's
-shell; the ones with underlines are read as well. Unknown keys are refused.
+shell; the ones with underlines are read as well, and so are the commands for documents (`insert`, `update`, `delete`,
+`findAndModify`). Unknown keys are refused; those that change nothing of what is done are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -54,7 +55,7 @@ class Insert:
 class Write:
     """A change of documents that a filter finds. Exactly one of them is set: `change` (operators, or a pipeline that
     changes one document by itself), `document` (what takes its place); neither deletes. `upsert_id`: the `_id` of what
-    an upsert would insert, where that is known."""
+    an upsert would insert, where that is known. `returns`: which state of its one document it gives back."""
 
     collection: str
     filter: Filter
@@ -65,6 +66,7 @@ class Write:
     upsert_id: Any = None
     array_filters: tuple[Mapping[str, Any], ...] = ()
     sort: Mapping[str, Any] = field(default_factory=dict)
+    returns: Literal["", "before", "after"] = ""
 
     @property
     def deletes(self) -> bool:
@@ -123,6 +125,8 @@ def _uses(operation: Operation) -> Iterator[tuple[str, Verb]]:
         yield operation.collection, operation.verb
         if operation.upsert:
             yield operation.collection, "insert"
+        if operation.returns:
+            yield operation.collection, "find"
 
 
 # ---- parsing
@@ -150,42 +154,105 @@ def parse(texts: Sequence[str]) -> Program:
 
 def _operations(found: Mapping[str, Any]) -> Iterator[Operation]:
     name, collection = next(iter(found.items()))
+    rest = {key: value for key, value in found.items() if key != name and key not in _OF_THE_CLIENT}
     spelled = _SPELLED.get(name, name)
-    if spelled == "bulkWrite":
-        yield from _bulk(found, collection)
-        return
-    if spelled not in _KEYS:
+    if spelled in _LISTS:
+        yield from _listed(spelled, allowed.check_collection(collection), rest)
+    elif spelled == "findAndModify":
+        yield _one(*_found_and_modified(allowed.check_collection(collection), rest))
+    elif spelled in _KEYS:
+        if spelled in ("count", "distinct") and "query" in rest and "filter" not in rest:
+            rest["filter"] = rest.pop("query")  # as the command has it
+        yield _one(spelled, allowed.check_collection(collection), rest)
+    elif spelled.startswith(("create", "drop", "rename")) or spelled in ("collMod", "convertToCapped", "reIndex"):
+        raise Unsupported(
+            f"{name[:60]!r} changes what a collection or an index is, and no documents: that isn't run here.",
+            next_step="Do it with MongoDB's own shell.",
+        )
+    else:
         raise Unsupported(
             f"{name[:60]!r} isn't an operation that runs here.",
             next_step=f"These do: {', '.join((*_KEYS, 'bulkWrite'))}.",
         )
-    yield _one(spelled, allowed.check_collection(collection), {k: v for k, v in found.items() if k != name})
 
 
-def _bulk(found: Mapping[str, Any], collection: Any) -> Iterator[Operation]:
-    """The parts of a bulk, in order: GoEx stops at the first that fails, whether it is `ordered` or not."""
-    listed = found.get("operations")
-    if set(found) - {next(iter(found)), "operations", "ordered"} or not isinstance(listed, list) or not listed:
-        raise InvalidInput("A bulk has a list of operations, and nothing else but ordered.")
-    if found.get("ordered", True) is not True:
-        raise Unsupported("An unordered bulk goes on after a failure.", next_step="Leave ordered out.")
+def _listed(name: str, collection: str, rest: Mapping[str, Any]) -> Iterator[Operation]:
+    """The parts of a bulk or of a command, in order: GoEx stops at the first that fails."""
+    key, part_of = _LISTS[name]
+    listed = rest.get(key)
+    if set(rest) - {key, "ordered"} or not isinstance(listed, list) or not listed:
+        raise InvalidInput(f"{name} has a list of {key}, and nothing else but ordered.")
+    _check_ordered(rest)
     for part in listed:
-        if not isinstance(part, dict) or len(part) != 1:
-            raise InvalidInput('A part of a bulk is an object like {"insertOne": {"document": {…}}}.')
-        name, rest = next(iter(part.items()))
-        spelled = _SPELLED.get(name, name)
-        if spelled not in _IN_BULK or not isinstance(rest, dict):
-            raise Unsupported(f"{name[:60]!r} isn't part of a bulk.", next_step=f"These are: {', '.join(_IN_BULK)}.")
-        yield _one(spelled, allowed.check_collection(collection), rest)
+        if not isinstance(part, dict):
+            raise InvalidInput(f"Each of the {key} is an object.")
+        yield _one(*part_of(collection, part))
+
+
+def _check_ordered(rest: Mapping[str, Any]) -> None:
+    if rest.get("ordered", True) is not True:
+        raise Unsupported("What isn't ordered goes on after a failure.", next_step="Leave ordered out.")
+
+
+_Part = tuple[str, str, dict[str, Any]]  # an operation's name, its collection, its keys
+
+
+def _of_bulk(collection: str, part: dict[str, Any]) -> _Part:
+    name, rest = next(iter(part.items()), ("", None))
+    spelled = _SPELLED.get(name, name)
+    if len(part) != 1 or not isinstance(rest, dict):
+        raise InvalidInput('A part of a bulk is an object like {"insertOne": {"document": {…}}}.')
+    if spelled not in _IN_BULK:
+        raise Unsupported(f"{name[:60]!r} isn't part of a bulk.", next_step=f"These are: {', '.join(_IN_BULK)}.")
+    return spelled, collection, rest
+
+
+def _of_updates(collection: str, part: dict[str, Any]) -> _Part:
+    _check_keys("A part of update", part, ("q", "u", "multi", "upsert", "arrayFilters", "sort"))
+    rest = {"filter": part.get("q"), **{key: value for key, value in part.items() if key not in ("q", "u", "multi")}}
+    if part.get("multi", False) not in (False, True):
+        raise InvalidInput("multi is true or false.")
+    if part.get("multi"):
+        return "updateMany", collection, {**rest, "update": part.get("u")}
+    return _changing("updateOne", "replaceOne", collection, rest, part.get("u"))
+
+
+def _of_deletes(collection: str, part: dict[str, Any]) -> _Part:
+    _check_keys("A part of delete", part, ("q", "limit"))
+    limit = part.get("limit")
+    if isinstance(limit, bool) or limit not in (0, 1):
+        raise InvalidInput("limit is 1 for one document, 0 for all that the filter finds.")
+    return "deleteOne" if limit else "deleteMany", collection, {"filter": part.get("q")}
+
+
+def _found_and_modified(collection: str, rest: dict[str, Any]) -> _Part:
+    _check_keys("findAndModify", rest, ("query", "update", "remove", "upsert", "arrayFilters", "sort", "new"))
+    change, removes = rest.pop("update", None), rest.pop("remove", False)
+    rest = {"filter": rest.pop("query", None), **rest}
+    if removes is True and change is None:
+        return "findOneAndDelete", collection, rest
+    if removes is not False:
+        raise InvalidInput("remove is true, with no update beside it, or false.")
+    return _changing("findOneAndUpdate", "findOneAndReplace", collection, rest, change)
+
+
+def _changing(updates: str, replaces: str, collection: str, rest: dict[str, Any], change: Any) -> _Part:
+    """A change of one document, as commands have it: what holds no operator takes the document's place."""
+    if isinstance(change, dict) and not any(key.startswith("$") for key in change):
+        return replaces, collection, {**rest, "replacement": change}
+    return updates, collection, {**rest, "update": change}
+
+
+def _check_keys(what: str, found: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+    for key in found:
+        if key not in keys:
+            raise InvalidInput(f"{what} doesn't take {key[:60]!r}.", next_step=f"It takes: {', '.join(keys)}.")
 
 
 def _one(name: str, collection: str, rest: Mapping[str, Any]) -> Operation:
-    unknown = [key for key in rest if key not in _KEYS[name]]
-    if unknown:
-        raise InvalidInput(
-            f"{name} doesn't take {unknown[0][:60]!r}.", next_step=f"It takes: {', '.join(_KEYS[name])}."
-        )
+    _check_keys(name, rest, _KEYS[name])
     if name in ("insertOne", "insertMany"):
+        _check_ordered(rest)
         listed = [rest.get("document")] if name == "insertOne" else rest.get("documents")
         if not isinstance(listed, list) or not listed:
             raise InvalidInput(f"{name} has nothing to insert.")
@@ -198,23 +265,25 @@ def _one(name: str, collection: str, rest: Mapping[str, Any]) -> Operation:
     if condition is None:
         raise InvalidInput(f"{name} has no filter.", next_step='Write "filter": {} for all documents.')
     allowed.check_filter(condition)
-    sort = _sort(rest.get("sort", {}))
+    sort = _sort(rest.get("sort", {}), scored=name in _READS)
     if name in _READS:
         return _reading(name, collection, condition, sort, rest)
     many = name.endswith("Many")
-    if name.startswith("delete"):
-        return Write(collection=collection, filter=condition, many=many, sort=sort)
+    returns = _returns(name, rest)
+    if name in ("deleteOne", "deleteMany", "findOneAndDelete"):
+        return Write(collection=collection, filter=condition, many=many, sort=sort, returns=returns)
     upsert = rest.get("upsert", False)
     if not isinstance(upsert, bool):
         raise InvalidInput("upsert is true or false.")
-    if name == "replaceOne":
+    if name in ("replaceOne", "findOneAndReplace"):
         document = _document(rest.get("replacement"))
         return Write(
             collection=collection, filter=condition, many=False, document=document, upsert=upsert, sort=sort,
-            upsert_id=document.get("_id", equal_id(condition)),
+            upsert_id=document.get("_id", equal_id(condition)), returns=returns,
         )  # fmt: skip
     change = rest.get("update")
-    allowed.check_update(change)
+    known = equal_id(condition)
+    allowed.check_update(change, id=known)
     for step in change if isinstance(change, list) else [change or {}]:
         for name, fields in step.items():
             if isinstance(fields, Mapping) and name not in ("$unset", "$pull", "$pullAll"):  # these set nothing
@@ -225,11 +294,19 @@ def _one(name: str, collection: str, rest: Mapping[str, Any]) -> Operation:
     for one in array_filters:
         allowed.check_filter(one, "An array filter")
     fixed = change.get("$setOnInsert", {}).get("_id") if isinstance(change, Mapping) else None
-    known = equal_id(condition)
     return Write(
         collection=collection, filter=condition, many=many, change=change, upsert=upsert, sort=sort,
-        array_filters=tuple(array_filters), upsert_id=fixed if known is None else known,
+        array_filters=tuple(array_filters), upsert_id=fixed if known is None else known, returns=returns,
     )  # fmt: skip
+
+
+def _returns(name: str, rest: Mapping[str, Any]) -> Literal["", "before", "after"]:
+    if not name.startswith("findOneAnd"):
+        return ""
+    said = [rest[key] for key in _GIVES_BACK if key in rest] or [False]
+    if len(said) > 1 or said[0] not in (False, True, "before", "after"):
+        raise InvalidInput('returnDocument is "before" or "after".')
+    return "after" if said[0] in (True, "after") else "before"
 
 
 def _reading(name: str, collection: str, condition: Filter, sort: Mapping[str, Any], rest: Mapping[str, Any]) -> Read:
@@ -244,7 +321,7 @@ def _reading(name: str, collection: str, condition: Filter, sort: Mapping[str, A
     if projection is not None:
         if not isinstance(projection, dict):
             raise InvalidInput("The projection isn't an object.")
-        allowed.check_expression(projection)
+        allowed.check_projection(projection)
     return Read(
         how="find",
         collection=collection,
@@ -269,9 +346,11 @@ def _refuse_unset(fields: Mapping[str, Any]) -> None:
         raise Unsupported("An empty timestamp is filled in by the server: write the time.")
 
 
-def _sort(found: Any) -> Mapping[str, Any]:
+def _sort(found: Any, *, scored: bool) -> Mapping[str, Any]:
+    """`scored`: by how well a text was found, too."""
     if not isinstance(found, dict) or not all(
-        not key.startswith("$") and isinstance(way, int) and not isinstance(way, bool) and way in (1, -1)
+        not key.startswith("$")
+        and ((isinstance(way, int) and not isinstance(way, bool) and way in (1, -1)) or (scored and way == _SCORE))
         for key, way in found.items()
     ):
         raise InvalidInput("sort is an object of fields with 1 or -1.")
@@ -355,6 +434,8 @@ def with_ids(program: Program, ids: Sequence[Any]) -> Program:
 
 
 _READS = ("find", "findOne", "count", "distinct")
+_SCORE = {"$meta": "textScore"}
+_GIVES_BACK = ("returnDocument", "returnNewDocument", "new")
 _KEYS: Mapping[str, tuple[str, ...]] = {
     "find": ("filter", "projection", "sort", "skip", "limit"),
     "findOne": ("filter", "projection", "sort", "skip"),
@@ -362,20 +443,33 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "distinct": ("key", "filter"),
     "aggregate": ("pipeline",),
     "insertOne": ("document",),
-    "insertMany": ("documents",),
+    "insertMany": ("documents", "ordered"),
     "updateOne": ("filter", "update", "upsert", "arrayFilters", "sort"),
     "updateMany": ("filter", "update", "upsert", "arrayFilters"),
     "replaceOne": ("filter", "replacement", "upsert", "sort"),
     "deleteOne": ("filter", "sort"),
     "deleteMany": ("filter",),
+    "findOneAndUpdate": ("filter", "update", "upsert", "arrayFilters", "sort", *_GIVES_BACK),
+    "findOneAndReplace": ("filter", "replacement", "upsert", "sort", *_GIVES_BACK),
+    "findOneAndDelete": ("filter", "sort"),
+}
+# How a server goes about it: of no consequence for what is done, within GoEx's own limits.
+_OF_THE_CLIENT = frozenset({"cursor", "batchSize", "allowDiskUse", "maxTimeMS", "comment"})
+# What holds several operations: the key of their list, and how one of them is read.
+_LISTS: Mapping[str, tuple[str, Callable[[str, dict[str, Any]], _Part]]] = {
+    "bulkWrite": ("operations", _of_bulk),
+    "update": ("updates", _of_updates),
+    "delete": ("deletes", _of_deletes),
 }
 _IN_BULK = ("insertOne", "updateOne", "updateMany", "replaceOne", "deleteOne", "deleteMany")
 _SPELLED = {
     "find_one": "findOne",
     "countDocuments": "count",
     "count_documents": "count",
+    "estimatedDocumentCount": "count",
     "insert_one": "insertOne",
     "insert_many": "insertMany",
+    "insert": "insertMany",
     "update_one": "updateOne",
     "update_many": "updateMany",
     "replace_one": "replaceOne",
@@ -383,4 +477,8 @@ _SPELLED = {
     "delete_many": "deleteMany",
     "bulk_write": "bulkWrite",
     "bulk": "bulkWrite",
+    "find_one_and_update": "findOneAndUpdate",
+    "find_one_and_replace": "findOneAndReplace",
+    "find_one_and_delete": "findOneAndDelete",
+    "findandmodify": "findAndModify",
 }

@@ -64,9 +64,9 @@ def operations(texts: Iterable[str], program: Program) -> Iterator[str]:
         yield from barred(json.dumps(parse(text), indent=2, ensure_ascii=False))
     for (collection, verb), uses in program.uses().items():
         yield escape_name(f"It {_DOES[verb]} {collection}.")
-        if verb != "insert" and any(isinstance(one, Write) and one.everywhere for one in uses):
+        if verb in ("update", "delete") and any(isinstance(one, Write) and one.everywhere for one in uses):
             yield escape_name(f"THE FILTER IS EMPTY: it is for every document of {collection}.")
-        elif verb != "insert" and any(isinstance(one, Write) and one.lacking for one in uses):
+        elif verb in ("update", "delete") and any(isinstance(one, Write) and one.lacking for one in uses):
             yield "Its filter may keep out nothing: it only asks that a field is lacking."
 
 

@@ -96,7 +96,9 @@ def _needs(action: Mongo, collections: Mapping[str, Collection]) -> tuple[Need, 
         program = parse([text])
         uses = program.uses() | {(name, "find"): [] for name in _behind(program, collections)}
         for use, operations in uses.items():
-            everywhere = use[1] != "insert" and any(isinstance(one, Write) and one.everywhere for one in operations)
+            everywhere = use[1] in ("update", "delete") and any(
+                isinstance(one, Write) and one.everywhere for one in operations
+            )
             risk = max(RISKS[use[1]], Risk.DELETE) if everywhere else RISKS[use[1]]
             texts.setdefault(use, {})[text] = None
             risks[use] = max(risks.get(use, risk), risk)

@@ -22,7 +22,7 @@ from runtimes.mongo.extjson import decode, encode
 from runtimes.mongo.guards import Guards
 from runtimes.mongo.job import Budget, Job, Ran, changed_meanwhile, counts_of, now, pinned, upserting
 from runtimes.mongo.operations import Insert, Read, Write
-from runtimes.mongo.reads import read
+from runtimes.mongo.reads import read, returned
 from runtimes.mongo.records import DOCUMENTS, Change, Lifted, Touched, id_of, is_kept, keep, kept
 from runtimes.mongo.restore import OneByOne, apart, refuse_difference
 from runtimes.sql.contract import Doubtful
@@ -54,7 +54,10 @@ class Stepwise:
                 if isinstance(operation, Read):
                     results.append(read(unit, operation, job.limits, left))
                 else:
+                    budget.last = None
                     self._step(guards, job, step, operation, budget)
+                    if isinstance(operation, Write) and operation.returns:
+                        results.append(returned(operation, budget.last, job.limits, left))
             self._keep(job, budget.touched, whole=True)
         except GoexError as error:
             at = records.read_state(job.records).at

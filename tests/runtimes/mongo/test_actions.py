@@ -81,6 +81,28 @@ CHANGES = {
         operation("deleteMany", "orders", filter={"n": 10}),
         operation("insertOne", "other", document={"_id": 1}),
     ],
+    "found and changed": [
+        operation("findOneAndUpdate", "orders", filter={"n": 2}, update={"$inc": {"n": 5}}),
+        operation("findOneAndReplace", "orders", filter={"n": 3}, replacement={"z": 1}, returnDocument="after"),
+        operation("findOneAndDelete", "orders", filter={}, sort={"n": -1}),
+    ],
+    "commands": [
+        operation("insert", "orders", documents=[{"_id": 50}, {}]),
+        operation(
+            "update",
+            "orders",
+            updates=[{"q": {"n": 1}, "u": {"a": 2}}, {"q": {}, "u": {"$set": {"x": 1}}, "multi": True}],
+        ),
+        operation("delete", "orders", deletes=[{"q": {"n": 2}, "limit": 1}]),
+    ],
+    "its own id set again": [
+        operation("updateOne", "orders", filter={"_id": 1}, update={"$set": {"_id": 1, "x": 1}}),
+        operation("updateOne", "orders", filter={"_id": "new"}, update={"$set": {"_id": "new", "x": 1}}, upsert=True),
+    ],
+    "references": [
+        operation("updateMany", "orders", filter={}, update={"$set": {"by": {"$ref": "people", "$id": 5, "$db": "x"}}}),
+        operation("deleteOne", "orders", filter={"_id": 1}),
+    ],
     "nothing found": [operation("deleteMany", "orders", filter={"n": 1000})],
 }
 
@@ -102,6 +124,41 @@ async def test_undo_restores_every_byte_and_redo_too(server: Server, ground: Gro
     assert server.all() == after
     assert (await ground.revert("undo")).ok
     assert server.all() == before
+
+
+async def test_what_is_found_and_changed_is_given_back(server: Server, ground: Ground) -> None:
+    orders(server, 3)
+    change = {"update": {"$inc": {"n": 10}}}
+    done = await ground.do(
+        operation("findOneAndUpdate", "orders", filter={"_id": 1}, **change),
+        operation(
+            "findOneAndUpdate", "orders", filter={"n": {"$lt": 10}}, sort={"n": -1}, returnDocument="after", **change
+        ),
+        operation("findOneAndUpdate", "orders", filter={"_id": 7}, upsert=True, returnNewDocument=True, **change),
+        operation("findAndModify", "orders", query={"_id": 8}, upsert=True, **change),
+        operation("findOneAndReplace", "orders", filter={"_id": 0}, replacement={"z": 1}, returnDocument="after"),
+        operation("findOneAndDelete", "orders", filter={"_id": 0}),
+        operation("findOneAndDelete", "orders", filter={"_id": 99}),
+    )
+    assert [one["documents"] for one in done.results] == [
+        [{"_id": 1, "n": 1, "open": True}],
+        [{"_id": 2, "n": 12, "open": True}],
+        [{"_id": 7, "n": 10}],
+        [],
+        [{"_id": 0, "z": 1}],
+        [{"_id": 0, "z": 1}],
+        [],
+    ]
+
+
+async def test_what_gives_a_document_back_needs_that_it_may_be_read(server: Server, ground: Ground) -> None:
+    """And what is read is no deletion because its filter is empty."""
+    orders(server)
+    plan = await ground.plan(operation("findOneAndUpdate", "orders", filter={}, update={"$set": {"x": 1}}))
+    assert {need.scope: need.risk for need in plan.needs} == {"orders:update": Risk.DELETE, "orders:find": Risk.READ}
+    assert "\n".join(plan.lines).count("THE FILTER IS EMPTY") == 1
+    plan = await ground.plan(operation("updateOne", "orders", filter={}, update={"$set": {"x": 1}}))
+    assert {need.scope for need in plan.needs} == {"orders:update"}
 
 
 async def test_all_types_survive_replacing_and_deleting(server: Server, ground: Ground) -> None:

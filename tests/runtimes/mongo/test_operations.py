@@ -99,6 +99,35 @@ HOSTILE = {
     "an id that is changed below": update({"$unset": {"_id.a": 1}}),
     "an id that is renamed": update({"$rename": {"a": "_id"}}),
     "a bulk that goes on": operation("bulkWrite", "o", operations=[{"deleteOne": {"filter": {}}}], ordered=False),
+    "inserts that go on": operation("insertMany", "o", documents=[{}], ordered=False),
+    "a command that goes on": operation("update", "o", updates=[{"q": {}, "u": {"$set": {"a": 1}}}], ordered=False),
+    "a command with $where": operation("delete", "o", deletes=[{"q": {"$where": "1"}, "limit": 0}]),
+    "a command with two filters": operation("update", "o", updates=[{"q": {"a": 1}, "filter": {}, "u": {"a": 1}}]),
+    "a command that deletes by two filters": operation(
+        "delete", "o", deletes=[{"q": {"a": 1}, "filter": {}, "limit": 0}]
+    ),
+    "found and changed by two filters": operation("findAndModify", "o", query={"a": 1}, filter={}, remove=True),
+    "replaced by two documents": operation("findAndModify", "o", query={}, update={"a": 1}, replacement={"a": 2}),
+    "counted by two filters": operation("count", "o", query={"a": 1}, filter={}),
+    "a command without a filter": operation("delete", "o", deletes=[{"limit": 0}]),
+    "a command that doesn't say how many": operation("delete", "o", deletes=[{"q": {}}]),
+    "a command for the users": operation("update", "system.users", updates=[{"q": {}, "u": {"$set": {"a": 1}}}]),
+    "a command's pipeline that writes": operation("update", "o", updates=[{"q": {}, "u": [{"$out": "x"}]}]),
+    "a command for another database": operation("insert", "o", documents=[{}], **{"$db": "admin"}),
+    "many documents that one replaces": operation("update", "o", updates=[{"q": {}, "u": {"a": 1}, "multi": True}]),
+    "a collation, without which it finds others": operation(
+        "updateOne", "o", filter={"a": "b"}, update={"$set": {"c": 1}}, collation={"locale": "en", "strength": 1}
+    ),
+    "$where in what is found and changed": operation("findOneAndDelete", "o", filter={"$where": "1"}),
+    "found and changed without a filter": operation("findAndModify", "o", update={"$set": {"a": 1}}),
+    "removed and changed": operation("findAndModify", "o", query={}, remove=True, update={"$set": {"a": 1}}),
+    "$where in a projection": operation("find", "o", projection={"a": {"$elemMatch": {"$where": "1"}}}),
+    "a reference with an operator": update({"$set": {"a": {"$ref": "b", "$id": {"$where": "1"}}}}),
+    "a reference with an operator beside it": update({"$set": {"a": {"$ref": "b", "$id": 1, "$where": "1"}}}),
+    "a reference that names no collection": find({"a": {"$ref": {"$where": "1"}, "$id": 1}}),
+    "a reference in an expression": aggregate({"$project": {"a": {"$ref": "b", "$id": 1}}}),
+    "a reference as a document": operation("insertOne", "o", document={"$ref": "b", "$id": 1}),
+    "an id that becomes another": operation("updateOne", "o", filter={"_id": 1}, update={"$set": {"_id": 1.0}}),
     "a bulk of commands": operation("bulkWrite", "o", operations=[{"drop": {}}]),
     "an empty timestamp": '{"insertOne": "o", "document": {"a": {"$timestamp": {"t": 0, "i": 0}}}}',
     "a stage of two": aggregate({"$match": {}, "$out": "x"}),
@@ -184,12 +213,60 @@ FINE = (
     update([{"$set": {"total": {"$sum": "$items.price"}, "r": {"$rand": {}}}}]),
     operation("insert_one", "orders", document={"": 1, "a.b": 2}),
     operation("count_documents", "orders", filter={}),
+    operation("find", "orders", projection={"l": {"$elemMatch": {"a": {"$gt": 1}}}, "m": {"$slice": 2}}),
+    operation("find", "orders", filter={"$text": {"$search": "x"}}, sort={"score": {"$meta": "textScore"}}),
+    find({"by": {"$ref": "people", "$id": 5}, "by.$id": 5, "made": {"$gt": {"$date": 1700000000000}}}),
+    update({"$set": {"by": {"$ref": "people", "$id": 5, "$db": "x"}}, "$push": {"l": {"$ref": "people", "$id": 5}}}),
+    operation("updateOne", "orders", filter={"_id": "a"}, update={"$set": {"_id": "a", "b": 1}}, upsert=True),
+    operation("insertMany", "orders", documents=[{}], ordered=True),
 )
 
 
 @pytest.mark.parametrize("text", FINE, ids=range(len(FINE)))
 def test_what_people_need_is_read(text: str) -> None:
     assert parse([text]).operations
+
+
+CHANGE = {"$set": {"a": 1}}
+SAME = {
+    operation("insert", "o", documents=[{"a": 1}], comment="x"): [operation("insertMany", "o", documents=[{"a": 1}])],
+    operation("update", "o", updates=[{"q": {"a": 1}, "u": CHANGE}, {"q": {}, "u": CHANGE, "multi": True}]): [
+        operation("updateOne", "o", filter={"a": 1}, update=CHANGE),
+        operation("updateMany", "o", filter={}, update=CHANGE),
+    ],
+    operation("update", "o", updates=[{"q": {"a": 1}, "u": {"a": 2}}]): [
+        operation("replaceOne", "o", filter={"a": 1}, replacement={"a": 2})
+    ],
+    operation("delete", "o", deletes=[{"q": {"a": 1}, "limit": 1}, {"q": {"a": 2}, "limit": 0}]): [
+        operation("deleteOne", "o", filter={"a": 1}),
+        operation("deleteMany", "o", filter={"a": 2}),
+    ],
+    operation("findAndModify", "o", query={"a": 1}, update=CHANGE, new=True, upsert=True): [
+        operation("findOneAndUpdate", "o", filter={"a": 1}, update=CHANGE, returnDocument="after", upsert=True)
+    ],
+    operation("findAndModify", "o", query={"a": 1}, update={"a": 2}): [
+        operation("findOneAndReplace", "o", filter={"a": 1}, replacement={"a": 2}, returnDocument="before")
+    ],
+    operation("findAndModify", "o", query={"a": 1}, remove=True, sort={"a": 1}): [
+        operation("find_one_and_delete", "o", filter={"a": 1}, sort={"a": 1})
+    ],
+    operation("count", "o", query={"a": 1}): [operation("countDocuments", "o", filter={"a": 1})],
+    operation("distinct", "o", key="b", query={"a": 1}): [operation("distinct", "o", key="b", filter={"a": 1})],
+    operation("aggregate", "o", pipeline=[], cursor={}, allowDiskUse=True): [operation("aggregate", "o", pipeline=[])],
+    operation("estimatedDocumentCount", "o"): [operation("count", "o")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", SAME, ids=range(len(SAME)))
+def test_a_command_is_what_the_shell_calls_otherwise(command: str) -> None:
+    assert parse([command]) == parse(SAME[command])
+
+
+@pytest.mark.parametrize("name", ["createIndex", "dropIndexes", "drop", "renameCollection", "collMod"])
+def test_what_changes_a_collection_is_refused_as_that(name: str) -> None:
+    with pytest.raises(Unsupported, match="changes what a collection or an index is") as refused:
+        parse([operation(name, "orders")])
+    assert refused.value.next_step
 
 
 def test_a_lookup_is_a_use_of_the_other_collection_too() -> None:
