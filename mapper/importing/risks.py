@@ -25,7 +25,9 @@ _DESTROYS = _named(
     terminate truncate unregister deregister discard abandon
     """
 )
-_ADMIN_WORDS = frozenset({"acl", "acls", "iam", "permission", "permissions", "delegates", "roles", "impersonate"})
+_ADMIN_WORDS = _named(
+    "acl acls iam permission permissions delegates role roles administrator administrators impersonate"
+)
 _ADMIN_PHRASES = (
     ("make", "admin"),
     ("access", "control"),
@@ -115,7 +117,7 @@ def _asks(said: list[str]) -> bool:
 
 
 def _changes_access(said: list[str], resource: list[str]) -> bool:
-    if said[:1] and said[0] in _ADMIN_VERBS:
+    if _ADMIN_VERBS & set(said):  # the thing may stand before them: `userRevokeSession`
         return True
     both = [*resource, *said]
     if _ADMIN_WORDS & set(both) or (resource[-1:] and resource[-1] in _KEYS):

@@ -59,6 +59,14 @@ TABLE = [
     ("POST", "serviceAccounts.generateAccessToken", Risk.ADMIN),
     ("GET", "environments.generateAccessToken", Risk.ADMIN),
     ("POST", "users.settings.delegates.create", Risk.ADMIN),
+    # The same where a name holds all that is known, as in GraphQL.
+    ("POST", "createRole", Risk.ADMIN),
+    ("POST", "userChangeRole", Risk.ADMIN),
+    ("POST", "deleteUserRole", Risk.ADMIN),
+    ("POST", "createAdministrator", Risk.ADMIN),
+    ("POST", "userRevokeAllSessions", Risk.ADMIN),
+    ("GET", "roles.get", Risk.READ),
+    ("POST", "searchRole", Risk.READ),
     # HTTP doesn't say what these do.
     ("LOCK", "things.get", Risk.DELETE),
     ("", "things.list", Risk.DELETE),
