@@ -230,10 +230,147 @@ def _names(node: ast.expr | None) -> list[str]:
     ]
 
 
+def gitlab(folder: Path) -> dict[str, Any]:
+    """python-gitlab's classes. A manager has an address, and the class of what it gives; an object the managers below
+    it; a function of either is one of those that all have (`_GITLAB_KINDS`), or the method, what comes behind the
+    object's own address (arguments by their names), its arguments, and the names that these are sent under."""
+    classes: dict[str, ast.ClassDef] = {}
+    for file in (folder / "mixins.py", folder / "client.py", *sorted((folder / "v4" / "objects").glob("*.py"))):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] = node
+    made: dict[str, Any] = {"Gitlab": {"managers": _gitlab_managers(classes["Gitlab"]), "methods": {}}}
+    for name, node in classes.items():
+        line = _line(node, classes)
+        said = {key: value for one in reversed(line) for key, value in _assigned(one).items()}
+        methods = {key: asked for one in reversed(line) for key, asked in _gitlab_methods(one).items()}
+        methods = {key: asked for key, asked in sorted(methods.items()) if asked is not None}
+        if isinstance(path := said.get("_path"), ast.Constant):
+            gives = _names(said.get("_obj_cls"))
+            verb = "POST" if "POST" in _names(said.get("_update_method")) else "PUT"
+            made[name] = {"path": path.value, "gives": "".join(gives), "methods": methods, "update": verb}
+        elif name != "RESTObject" and any("RESTObject" in _names(base) for one in line for base in one.bases):
+            key = said.get("_id_attr")
+            managers = {
+                each.target.id: found for one in line for each in one.body
+                if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and each.target.id != "manager"
+                for found in _names(each.annotation) if found.endswith("Manager")
+            }  # fmt: skip
+            made[name] = {"managers": managers, "methods": methods,
+                          "id": key.value if isinstance(key, ast.Constant) else "id"}  # fmt: skip
+    return {"classes": made}
+
+
+# What the functions do that python-gitlab's classes have in common.
+_GITLAB_KINDS = {
+    "GetMixin": {"get": "get"}, "GetWithoutIdMixin": {"get": "get_alone"}, "ListMixin": {"list": "list"},
+    "CreateMixin": {"create": "create"}, "UpdateMixin": {"update": "update"}, "DeleteMixin": {"delete": "delete"},
+    "SaveMixin": {"save": "save"}, "ObjectDeleteMixin": {"delete": "delete_self"},
+    "RefreshMixin": {"refresh": "refresh"},
+}  # fmt: skip
+
+
+def _line(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast.ClassDef]:
+    """A class and those that it comes from, nearest first."""
+    found = [node]
+    for base in node.bases:
+        for name in _names(base)[:2]:
+            if name in classes and name.endswith("Mixin"):
+                found += [one for one in _line(classes[name], classes) if one not in found]
+    return found
+
+
+def _assigned(node: ast.ClassDef) -> dict[str, ast.expr]:
+    """What a class gives names in its own body."""
+    return {
+        each.targets[0].id: each.value for each in node.body
+        if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
+    }  # fmt: skip
+
+
+def _gitlab_managers(client: ast.ClassDef) -> dict[str, str]:
+    return {
+        node.targets[0].attr: node.value.func.attr for node in ast.walk(client)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
+        and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+        and node.value.func.attr.endswith("Manager") and len(node.value.args) == 1
+    } | {
+        each.target.attr: _names(each.value)[0] for each in ast.walk(client)
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Attribute) and each.value is not None
+        and _names(each.value) and _names(each.value)[0].endswith("Manager")
+    }  # fmt: skip
+
+
+def _gitlab_methods(node: ast.ClassDef) -> dict[str, Any]:
+    """What a class's own functions ask for; None for those of which that isn't known."""
+    if node.name in _GITLAB_KINDS:
+        return dict(_GITLAB_KINDS[node.name])
+    return {
+        each.name: _gitlab_asked(each) for each in node.body
+        if isinstance(each, ast.FunctionDef) and not each.name.startswith("_") and each.name != "head"
+    }  # fmt: skip
+
+
+def _gitlab_asked(function: ast.FunctionDef) -> list[Any] | None:
+    verbs = {"http_get": "GET", "http_list": "GET", "http_post": "POST", "http_put": "PUT", "http_delete": "DELETE"}
+    calls = list(_calls(function, {*verbs, "http_patch", "http_request"}))
+    if len(calls) != 1 or not isinstance(calls[0].func, ast.Attribute) or calls[0].func.attr not in verbs:
+        return None
+    given: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    given.setdefault(target.id, []).append(node.value)
+    arguments = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)][1:]
+    wanted = calls[0].args[0] if calls[0].args else ast.Constant("")
+    known = given.get(wanted.id, []) if isinstance(wanted, ast.Name) else [wanted]
+    where = _gitlab_path(known[0], set(arguments)) if len(known) == 1 else None
+    if where is None:
+        return None
+    sent: list[list[str]] | None = []
+    for keyword in calls[0].keywords:
+        if keyword.arg in ("post_data", "query_data"):
+            value = given.get(keyword.value.id, []) if isinstance(keyword.value, ast.Name) else [keyword.value]
+            one = value[0] if len(value) == 1 else None
+            changed = isinstance(keyword.value, ast.Name) and any(
+                isinstance(node, ast.Subscript | ast.Attribute) and _names(node.value)[:1] == [keyword.value.id]
+                for node in ast.walk(function)
+            )
+            plainly = (
+                isinstance(one, ast.Dict) and not changed and all(isinstance(key, ast.Constant) for key in one.keys)
+            )
+            plainly = plainly and all(isinstance(value, ast.Name) and value.id in arguments for value in one.values)  # type: ignore[union-attr]
+            sent = [[value.id, key.value] for key, value in zip(one.keys, one.values, strict=True)] if plainly else None  # type: ignore[union-attr]
+    sent = sent if len(calls[0].args) == 1 else None
+    return [verbs[calls[0].func.attr], where, arguments, sent]
+
+
+def _gitlab_path(node: ast.expr, arguments: set[str]) -> str | None:
+    """What an address has behind the object's own one; None for another address."""
+    written = ast.unparse(node)
+    if written in ("self.path", "self.manager.path"):
+        return "" if written == "self.path" else None
+    if not isinstance(node, ast.JoinedStr):
+        return None
+    made = ""
+    for part in node.values:
+        if isinstance(part, ast.Constant):
+            made += str(part.value)
+            continue
+        inner = ast.unparse(part.value) if isinstance(part, ast.FormattedValue) else ""
+        name = re.fullmatch(r"(?:(?:utils\.)?EncodedId\()?(\w+)\)?", inner)
+        made += f"{{{name[1]}}}" if name and name[1] in arguments else f"<{inner}>"
+    for own in ("<self.manager.path>/<self.encoded_id>", "<self.path>"):
+        if made.startswith(own) and "<" not in made.removeprefix(own):
+            return made.removeprefix(own)
+    return None
+
+
 _OCTOKIT = "@octokit/plugin-rest-endpoint-methods@18.0.0"
 _TABLES = (
     ("slack_sdk", slack_sdk), ("github", github), ("openai", openai), ("anthropic", anthropic),
-    ("notion_client", notion_client),
+    ("notion_client", notion_client), ("gitlab", gitlab),
 )  # fmt: skip
 
 

@@ -30,6 +30,11 @@ LONGEST = 100_000  # bytes
 GOOGLE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
 STAND_IN = "goex"  # stands where a file has a secret that only the daemon needs
+# A file that leads to nothing, for a token that has no file of its own: code asks its server, and so the gateway.
+USERS_STAND_IN = {
+    "type": "authorized_user", "client_id": STAND_IN, "client_secret": STAND_IN, "refresh_token": STAND_IN,
+    "token_uri": GOOGLE_TOKENS,
+}  # fmt: skip
 
 # Not beyond where the next one begins: each unclosed one would be looked for to the end of the file.
 _MARK = re.compile(r"\[\[secret:((?:(?!\[\[secret:).)*?)\]\]", re.DOTALL)

@@ -1,12 +1,15 @@
-"""What argparse gives a program: it is run without arguments, so that each of them is its default.
+"""What argparse gives a program: it is run without arguments, so that each of them is its default, unless the program
+itself says what they are (`sys.argv = […]`, `parse_args([…])`).
 
 Rules: the arguments of all parsers of a program are looked at as one parser's; one that several have is any of theirs.
-Where the program parses arguments of its own, only the functions among them are known (`set_defaults(func=…)`).
+Words that aren't all written there, or that mean more than one option with one value or a switch each, leave only the
+functions among the arguments known (`set_defaults(func=…)`).
 """
 
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mapper.code import texts
@@ -25,6 +28,7 @@ from mapper.code.abstract_values import (
     joined,
     plain,
 )
+from mapper.code.interpreter import ARGUMENTS
 from mapper.code.objects import Names
 
 if TYPE_CHECKING:
@@ -36,6 +40,17 @@ _OF = "argparse."  # what the names begin with under which the arguments are kep
 _PARTS = frozenset({"add_argument_group", "add_mutually_exclusive_group", "add_subparsers", "add_parser"})
 _PARSING = frozenset({"parse_args", "parse_intermixed_args", "parse_known_args", "parse_known_intermixed_args"})
 _SWITCHES = {"store_true": Lit(False), "store_false": Lit(True)}
+_SAID = {"store_true": Lit(True), "store_false": Lit(False)}
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One `add_argument`. `switch`: what it is where it is given, of one that takes no value."""
+
+    dest: str
+    names: tuple[str, ...]
+    switch: Value | None
+    type: Value | None
 
 
 def called(reader: Following, name: str, args: list[Value], given: Fields) -> Value:
@@ -45,13 +60,16 @@ def called(reader: Following, name: str, args: list[Value], given: Fields) -> Va
         return Listed((found, UNKNOWN)) if "known" in name else found
     if name == "add_argument":
         _keep(reader, _name(args, given), _default(reader, args, given))
+        reader.arguments.append(_argument(args, given))
     elif name == "set_defaults":
         for each, value in given.items:
             _keep(reader, each, value)
         if given.more:
             _keep(reader, "", UNKNOWN)
-    elif name == "add_subparsers" and given.get("dest") is not None:
-        _keep(reader, _name([], given), UNKNOWN)
+    elif name == "add_subparsers":
+        reader.arguments.append(None)
+        if given.get("dest") is not None:
+            _keep(reader, _name([], given), UNKNOWN)
     return PARSER if name in _PARTS else UNKNOWN
 
 
@@ -90,10 +108,60 @@ def _parsed(reader: Following, args: list[Value], given: Fields) -> Value:
         reader.given_away([*args, *(value for _, value in given.items)])
         return UNKNOWN
     told = args[0] if args else given.get("args") or Lit(None)
+    if told == Lit(None):
+        run_with = reader.shared(Named(ARGUMENTS))
+        told = Listed(run_with.items[1:], run_with.more) if isinstance(run_with, Listed) else run_with
     found = {name.removeprefix(_OF): value for name, value in reader.defaults.items() if name.startswith(_OF)}
-    if told != Lit(None):
+    said = _said(reader, told)
+    if said is not None:
+        found |= said
+    else:
         found = {
             name: value if all(isinstance(one, Function) for one in choices(value)) else UNKNOWN
             for name, value in found.items()
         }
     return reader.objects.born(Made(Class(ast.ClassDef("Namespace", [], [], [], []), None, Names()), found))
+
+
+def _argument(args: list[Value], given: Fields) -> Argument | None:
+    """An argument, None where what it takes isn't one value, or isn't known."""
+    dest, names = _name(args, given), tuple(str(plain(one)[1]) for one in args)
+    known, action = plain(given.get("action") or Lit("store"))
+    switch = _SAID.get(str(action))
+    option = all(one.startswith("-") for one in names)
+    counted = given.get("nargs") not in (None, Lit(None), *([] if option else [Lit("?")]))
+    if not (dest and known and (action == "store" or switch) and option is any(one.startswith("-") for one in names)):
+        return None
+    return None if counted or given.more else Argument(dest, names, switch, given.get("type"))
+
+
+def _said(reader: Following, told: Value) -> dict[str, Value] | None:
+    """What words give arguments, None where that isn't known."""
+    if not (isinstance(told, Listed) and not told.more):
+        return None
+    words = [one.value for one in told.items if isinstance(one, Lit) and isinstance(one.value, str)]
+    known = [one for one in reader.arguments if one is not None]
+    if len(words) < len(told.items) or (words and len(known) < len(reader.arguments)):
+        return None
+    places = list({one.dest: one for one in known if not one.names[0].startswith("-")}.values())
+    options: dict[str, Argument] = {}
+    for one in known:
+        if any(options.setdefault(name, one) != one for name in one.names if name.startswith("-")):
+            return None
+    found: dict[str, Value] = {}
+    left = list(reversed(words))
+    while left:
+        word = left.pop()
+        name, assigned, value = word.partition("=") if word.startswith("--") else (word, "", "")
+        argument = options.get(name) if word.startswith("-") else places.pop(0) if places else None
+        if argument is None or (argument.switch and assigned):
+            return None
+        if word.startswith("-") and not argument.switch and not assigned:
+            if not left or left[-1].startswith("-"):
+                return None
+            value = left.pop()
+        elif not word.startswith("-"):
+            value = word
+        typed = reader.call(argument.type, [Lit(value)], Fields()) if argument.type is not None else Lit(value)
+        found[argument.dest] = argument.switch or typed
+    return found

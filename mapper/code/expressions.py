@@ -66,14 +66,14 @@ class Expressions(Following):
                     return Named(f"builtins.{name}")
                 if isinstance(found, Function):
                     self.loose.append(found)
-                return found
+                return self.shared(found)
             case ast.JoinedStr(values=values):
                 pieces = [self._piece(value, scope) for value in values]
                 ways = [text(part for one in made for part in parts_of(one)) for made in each(*pieces)]
                 self.seen.spend(len(ways) * texts.work(*pieces))
                 return self.either(ways)
             case ast.Attribute(value=owner, attr=name):
-                return self.attribute(self.value(owner, scope), name)
+                return self.shared(self.attribute(self.value(owner, scope), name))
             case ast.Call():
                 return self.called(node, scope)
             case ast.Dict(keys=keys, values=values):
@@ -95,7 +95,8 @@ class Expressions(Following):
                     return Lit(-found.value)
                 return UNKNOWN
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                known = self.truth(self.value(test, scope))
+                tested = self.value(test, scope)
+                known = False if isinstance(tested, Unknown) and tested.unset else self.truth(tested)
                 if known is not None:
                     return self.value(body if known else orelse, scope)
                 return self.either([*self._maybe(body, scope), *self._maybe(orelse, scope)])

@@ -7,7 +7,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from mapper.code.abstract_values import (
     ANSWER,
@@ -35,6 +35,10 @@ from mapper.code.abstract_values import (
 from mapper.code.objects import Changes, Names, Objects, Touched
 from mapper.code.sent_requests import Enough, Seen
 
+if TYPE_CHECKING:
+    from mapper.code.command_line import Argument
+
+ARGUMENTS = "sys.argv"  # no variable is called like that: the outermost scope keeps there what the program is run with
 MAX_STEPS = 60_000
 UNROLLED = 24  # items of a written list that a loop goes through one by one
 
@@ -105,6 +109,7 @@ class Following(ABC):
 
     def __init__(self, seen: Seen, mentioned: frozenset[str]) -> None:
         self.seen = seen
+        self.top = Scope()  # the program's own variables
         self.line = 0
         self.steps = 0
         self.depth = 0
@@ -112,6 +117,7 @@ class Following(ABC):
         self.mentioned = mentioned  # every name that is read anywhere in it
         self.stored: dict[str, int] = {}  # how often each name is given a value, as far as that can be told
         self.defaults: dict[str, Value] = {}  # what a library is told to take where it is given nothing else
+        self.arguments: list[Argument | None] = []  # of its command line; None for what isn't known of one
         self.running: list[ast.AST] = []
         self.entering: ast.expr | None = None  # a call whose generator or coroutine is gone through at once
         self.at_once = False  # what is called next is begun before anything else is done
@@ -199,6 +205,10 @@ class Following(ABC):
     @abstractmethod
     def attribute(self, owner: Value, name: str) -> Value:
         """`owner.name`."""
+
+    def shared(self, value: Value) -> Value:
+        """What something imported holds that the program may change: `sys.argv`."""
+        return self.top.attributes.get(ARGUMENTS, value) if value == Named(ARGUMENTS) else value
 
     def leave(self) -> NoReturn:
         """The program ends here, unless somebody catches that."""

@@ -13,7 +13,7 @@ def read(language: Language, program: str, seen: Seen | None = None) -> Seen:
     if language == "python":
         from mapper.code.python import read_python
 
-        read_python(program, seen)
+        read_python(program, seen, ())
     elif language == "javascript":
         from mapper.code.javascript import read_javascript
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mapper.code import command_line, http, sdks, texts
+from mapper.code import command_line, http, library_methods, sdks, texts
 from mapper.code.abstract_values import (
     ANSWER,
     UNKNOWN,
@@ -121,6 +121,8 @@ def attribute(reader: Following, owner: Thing, name: str) -> Value:
 
 def assigned(owner: Thing, name: str, value: Value) -> Value:
     """The object after `owner.name = value`."""
+    if owner.kind == "table":
+        return library_methods.assigned(owner, name, value)
     return http.assigned(owner, name, value)
 
 
@@ -266,7 +268,11 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
                 except (ValueError, RecursionError):
                     return UNKNOWN
         case "urllib.parse.quote" | "urllib.parse.quote_plus" | "requests.utils.quote" | "requests.compat.quote":
-            return texts.quoted(first, name.endswith("plus"))
+            plus = name.endswith("plus")
+            safe = given.get("safe") or (
+                args[1] if len(args) > 1 else UNKNOWN if given.more else Lit("" if plus else "/")
+            )
+            return texts.quoted(first, plus, safe)
         case "urllib.parse.urlencode" | "requests.compat.urlencode":
             return texts.encoded(first)
         case "urllib.parse.urljoin" | "requests.compat.urljoin":

@@ -1,5 +1,5 @@
 """Libraries known by tables, made from their own source (`tools.library_tables`): PyGithub, openai, anthropic and
-notion-client.
+notion-client; python-gitlab's is in `gitlab_objects`.
 
 An object of such a library is a `Thing` that knows its class and, as far as it can be known, its own address: what its
 functions ask for is below that.
@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from mapper.code import service_libraries
+from mapper.code import gitlab_objects, jira_client, service_libraries
 from mapper.code.abstract_values import (
     UNKNOWN,
     Fields,
@@ -62,6 +62,18 @@ _DEPLOYED = frozenset(
         "/audio/speech", "/images/generations", "/images/edits",
     }
 )  # fmt: skip
+# What GitHub's lists leave out of their objects.
+_LEFT_OUT = {
+    "Issue": frozenset({"pull_request", "closed_by"}),
+    "PullRequest": frozenset(
+        {
+            "additions", "changed_files", "comments", "commits", "deletions", "maintainer_can_modify", "mergeable",
+            "mergeable_state", "merged", "merged_by", "rebaseable", "review_comments",
+        }
+    ),
+    "Commit": frozenset({"files", "stats"}),
+    "Repository": frozenset({"network_count", "organization", "parent", "source", "subscribers_count"}),
+}  # fmt: skip
 _PASSING = frozenset({"with_raw_response", "with_streaming_response"})
 _MODEL = re.compile(r"\w[\w.\-]{0,100}")
 _MOST_OF_A_PATH = 30
@@ -102,7 +114,9 @@ def made(reader: Following, name: str, args: Sequence[Value], given: Fields) -> 
         return _chain_called(reader, _chained("openai", Lit(_OPENAI)), name.removeprefix("openai."), args, given)
     if name in _NOTION_MADE:  # with options of another kind its address isn't known
         return _chained("notion_client", Lit(_NOTION) if not args and given.get("base_url") is None else UNKNOWN)
-    return service_libraries.made(reader, name, args, given)
+    client = gitlab_objects.made(name, args, given)
+    client = client if client is not None else jira_client.made(reader, name, args, given)
+    return client if client is not None else service_libraries.made(reader, name, args, given)
 
 
 def attribute(owner: Thing, name: str) -> Value | None:
@@ -114,10 +128,19 @@ def attribute(owner: Thing, name: str) -> Value | None:
         if any(known.startswith(f"{chain}.") for known in _table(owner["lib"])):
             return owner.but(chain=(*owner["chain"], name))
         return None
+    if owner["lib"] == "gitlab":
+        return gitlab_objects.attribute(owner, name)
+    if owner["lib"] == "jira":
+        return jira_client.attribute(owner, name)
     if owner["lib"] != "github":
         return service_libraries.attribute(owner, name)
     found = _of(owner["cls"], "attributes").get(name)
     return _github_thing(owner["base"], found, None) if found is not None else None
+
+
+def assigned(owner: Thing, name: str, value: Value) -> Value:
+    """The object after `owner.name = value`."""
+    return gitlab_objects.assigned(owner, name, value) if owner["lib"] == "gitlab" else owner
 
 
 def places(owner: Thing, name: str) -> int:
@@ -135,6 +158,10 @@ def called(reader: Following, owner: Thing, name: str, args: list[Value], given:
         return _chain_called(reader, owner, ".".join((*owner["chain"], name)), args, given)
     if owner["lib"] in _OWN:
         return _chain_called(reader, owner, ".".join((*owner["chain"], name)), args, given)
+    if owner["lib"] == "gitlab":
+        return gitlab_objects.called(reader, owner, name, args, given)
+    if owner["lib"] == "jira":
+        return jira_client.called(reader, owner, name, args, given)
     if owner["lib"] != "github":
         return service_libraries.called(reader, owner, name, args, given)
     return _github(reader, owner, name, args, given)
@@ -256,6 +283,12 @@ def _github(reader: Following, owner: Thing, name: str, args: list[Value], given
     return joined(outcomes) if outcomes else UNKNOWN
 
 
+def looked_at(reader: Following, owner: Thing, name: str) -> None:
+    """An attribute is read: PyGithub asks for the whole of an object of a list that came without it."""
+    if owner["lib"] == "github" and owner["listed"] and name in _LEFT_OUT.get(owner["cls"], ()):
+        _github_sent(reader, owner["base"], "GET", owner["path"], {}, {}, (), False)
+
+
 def _filled(
     template: str, own: Path | None, arguments: Sequence[str], named: Mapping[str, Value], sent: Mapping[str, Any]
 ) -> tuple[Path, tuple[str, ...]] | None:
@@ -349,7 +382,7 @@ def _given(base: Value, entry: Mapping[str, Any], place: int, verb: str, path: P
         return UNKNOWN
     name = gives[place] if len(gives) == len(entry["calls"]) else gives[0]
     if entry.get("many"):
-        return Stream(_github_thing(base, name, (*path, UNKNOWN)))
+        return Stream(_github_thing(base, name, (*path, UNKNOWN)).but(listed=True))
     return _github_thing(base, name, (*path, UNKNOWN) if verb == "POST" else path)
 
 

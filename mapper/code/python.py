@@ -21,8 +21,8 @@ import contextlib
 from collections.abc import Sequence
 
 from mapper import syntax
-from mapper.code.abstract_values import UNKNOWN, Fields, Lit
-from mapper.code.interpreter import Left, Scope
+from mapper.code.abstract_values import UNKNOWN, Fields, Listed, Lit, Value
+from mapper.code.interpreter import ARGUMENTS, Left
 from mapper.code.sent_requests import Enough, Seen
 from mapper.code.statements import Statements
 
@@ -33,8 +33,8 @@ TOO_MUCH = (
 )
 
 
-def read_python(program: str, seen: Seen) -> None:
-    """Add to `seen` what a Python program sends."""
+def read_python(program: str, seen: Seen, arguments: Sequence[Value]) -> None:
+    """Add to `seen` what a Python program sends that is run with these arguments."""
     if len(program) > LONGEST:
         seen.note(f"The Python is {len(program)} characters long; at most {LONGEST} are read.")
         return
@@ -45,7 +45,7 @@ def read_python(program: str, seen: Seen) -> None:
     reader = Reader(seen, mentioned(body))
     try:
         seen.spend(len(program) // 10)
-        reader.module(body)
+        reader.module(body, Listed((UNKNOWN, *arguments)))
     except (Enough, RecursionError):
         seen.note(TOO_MUCH)
 
@@ -53,9 +53,12 @@ def read_python(program: str, seen: Seen) -> None:
 class Reader(Statements):
     """Follows one program."""
 
-    def module(self, body: Sequence[ast.stmt]) -> None:
+    def module(self, body: Sequence[ast.stmt], arguments: Value = UNKNOWN) -> None:
         self.stored = stored(body)
-        scope = Scope({"__name__": Lit("__main__"), "__file__": UNKNOWN})
+        scope = self.top
+        self.objects.put(scope, "__name__", Lit("__main__"))
+        self.objects.put(scope, "__file__", UNKNOWN)
+        self.objects.put(scope, ARGUMENTS, arguments)
         with contextlib.suppress(Left):
             self.block(body, scope)
         # What runs at a time that isn't known finds what was there at any time.

@@ -15,6 +15,14 @@ _SLACK = ("slack_sdk", "slack", "slack_bolt", "slackclient")
 _SLACK_CLIENTS = frozenset({"WebClient", "AsyncWebClient", "LegacyWebClient", "SlackClient"})
 _SLACK_HOOKS = frozenset({"WebhookClient", "AsyncWebhookClient"})
 _SLACK_APPS = frozenset({"App", "AsyncApp"})
+# What a Slack app decorates its listeners with; they are called with what their parameters are named after.
+_SLACK_LISTENS = frozenset(
+    {
+        "action", "assistant", "block_action", "command", "error", "event", "function", "global_shortcut", "message",
+        "message_shortcut", "middleware", "options", "shortcut", "step", "use", "view", "view_closed",
+        "view_submission",
+    }
+)  # fmt: skip
 _NOT_CALLED = frozenset({"api_test", "close", "issue_new_token_if_necessary"})
 _DOWNLOAD = "_media"
 _POST = Lit("POST")
@@ -35,6 +43,8 @@ def called(reader: Following, function: Named | Method | Thing, args: list[Value
         return library_methods.made(reader, function.name, args, given)
     if isinstance(function, Method) and isinstance(function.of, Thing):
         owner, name = function.of, function.name
+        if owner.kind == "slack.app":
+            return Thing("slack.listener", owner.facts)
         if owner.kind == "slack":
             return _slack(reader, owner, name, args, given)
         if owner.kind == "hook":
@@ -51,14 +61,24 @@ def called(reader: Following, function: Named | Method | Thing, args: list[Value
             return UNKNOWN
         if owner.kind == "table":
             return library_methods.called(reader, owner, name, args, given)
+    if isinstance(function, Thing) and function.kind == "slack.listener" and args:
+        client = Thing("slack", function.facts)
+        named = Fields((("client", client), ("say", Thing("slack.say", function.facts))), True)
+        reader.beside(lambda: reader.call(args[0], [], named))
+        return args[0]
+    if isinstance(function, Thing) and function.kind == "slack.say":  # to wherever it was that something happened
+        given = given if not args else Fields((("text", args[0]),)).merged(given)
+        given = given if given.get("channel") is not None else given.merged(Fields((("channel", UNKNOWN),)))
+        return _slack(reader, function, "chat_postMessage", [], given)
     return None
 
 
 def attribute(reader: Following, owner: Thing, name: str) -> Value | None:
     """An attribute of one of these libraries' objects; None for what is only a method."""
     if owner.kind == "slack.app":
-        return Thing("slack", owner.facts) if name == "client" else UNKNOWN
+        return Thing("slack", owner.facts) if name == "client" else None if name in _SLACK_LISTENS else UNKNOWN
     if owner.kind == "table":
+        library_methods.looked_at(reader, owner, name)
         return library_methods.attribute(owner, name)
     return None
 

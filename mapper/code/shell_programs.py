@@ -5,7 +5,7 @@ from __future__ import annotations
 import os.path
 import re
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +32,7 @@ class _Inner:
     """How another language's program is started: options that say nothing of it, and those that its text is after."""
 
     name: str
-    read: Callable[[str, Seen], None]
+    read: Callable[[str, Seen, Sequence[Value]], None]
     plain: frozenset[str]
     text: frozenset[str]
 
@@ -40,7 +40,7 @@ class _Inner:
 PYTHON_INSIDE = _Inner("Python", read_python, frozenset({"-u", "-I", "-B", "-s", "-E"}), frozenset({"-c"}))
 NODE_INSIDE = _Inner(
     "JavaScript",
-    read_javascript,
+    lambda program, seen, _: read_javascript(program, seen),
     frozenset({"--input-type=module", "--no-warnings"}),
     frozenset({"-e", "--eval", "-p", "-pe", "--print"}),
 )
@@ -77,7 +77,7 @@ class Programs(Branches):
             self.seen.note(f"Line {line}: runs a {how.name} program of which parts are made while it runs.")
             return
         before = (len(self.seen.requests), len(self.seen.spoken))
-        how.read(str(program.value), self.seen)
+        how.read(str(program.value), self.seen, rest[2:] if first in how.text else rest[1:])
         self.shift(before, line)
 
     def shift(self, before: tuple[int, int], line: int) -> None:

@@ -28,7 +28,7 @@ from mapper.code.abstract_values import (
     weight,
 )
 from mapper.code.calls import Calling
-from mapper.code.interpreter import UNROLLED, Left, Scope
+from mapper.code.interpreter import ARGUMENTS, UNROLLED, Left, Scope
 from mapper.code.objects import Changes, Endings
 
 _ROUNDS = 6  # of a loop, after which nothing is known of what another would change
@@ -324,6 +324,8 @@ class Statements(Calling):
                 instead = self.call(made, [wrapped], Fields())
                 wrapped = (self._bound(instead, "__call__") if isinstance(instead, Made) else None) or wrapped
             elif at is scope:
+                if isinstance(made, Thing) and made.kind == "slack.listener":
+                    self.call(made, [function], Fields())
                 self.handed_on([function], Fields())  # whoever decorates it may call it
         return wrapped
 
@@ -350,6 +352,8 @@ class Statements(Calling):
                     self.assign_back(owner, libraries.assigned(holder, name, value), scope)
                 elif isinstance(holder, Fields):  # JavaScript's objects
                     self.assign_back(owner, self.kept(holder.merged(Fields(((name, value),)))), scope)
+                elif holder == Named("sys") and name == "argv":
+                    self.objects.put(self.top, ARGUMENTS, value)
                 elif isinstance(holder, Unknown | Named | Function):
                     self.let_go([value])
                 elif isinstance(holder, OneOf):
@@ -391,7 +395,7 @@ class Statements(Calling):
     def assign_back(self, owner: ast.expr, value: Value, scope: Scope, old: Value | None = None) -> None:
         """`value` in the place that an expression was read from, and wherever the same list or mapping is."""
         if isinstance(owner, ast.Name):
-            old = scope.find(owner.id) or UNKNOWN
+            old = self.shared(scope.find(owner.id) or UNKNOWN)
         elif old is None or not isinstance(owner, ast.Call):  # which isn't called twice
             old = self.value(owner, scope)
         for one in choices(old):

@@ -205,11 +205,15 @@ def replaced(owner: str, old: str, new: str, count: int = -1) -> Value:
     return Lit(owner.replace(old, new, count)) if len(owner) + longer <= max(len(owner), MOST_TEXT) else UNKNOWN
 
 
-def quoted(value: Value, plus: bool) -> Value:
-    """A text made fit for a URL."""
+def quoted(value: Value, plus: bool, safe: Value) -> Value:
+    """A text made fit for a URL, but for the `safe` characters, which stay as they are."""
+    if not (isinstance(safe, Lit) and isinstance(safe.value, str)):
+        return UNKNOWN
     if isinstance(value, Lit) and isinstance(value.value, str | int):
-        return text(((quote_plus if plus else quote)(str(value.value), errors="replace"),))
-    return text(quote(part, errors="replace") if isinstance(part, str) else None for part in parts_of(value))
+        return text(((quote_plus if plus else quote)(str(value.value), safe=safe.value, errors="replace"),))
+    return text(
+        quote(part, safe=safe.value, errors="replace") if isinstance(part, str) else None for part in parts_of(value)
+    )
 
 
 def encoded(value: Value) -> Value:

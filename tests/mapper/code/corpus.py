@@ -250,6 +250,7 @@ main()
 ''',
         ("github.repos.get owner=meadow repo=barn",
          "github.issues.list direction=asc owner=meadow repo=barn sort=updated state=open",
+         "github.issues.get issue_number=? owner=meadow repo=barn",  # a list leaves out whether it is a pull request
          "github.comments.create body='Closing as stale.' issue_number=? owner=meadow repo=barn",
          "github.issues.close issue_number=? owner=meadow repo=barn state=closed",
          "github.issues.addLabels issue_number=? owner=meadow repo=barn ?",

@@ -190,3 +190,19 @@ def test_what_an_answer_lacks_or_has_is_both_read() -> None:
         called = _told(f"{head}    if {test}:\n        continue\n    i.create_comment('x')\n")
         assert any(call for call in _find(f"{head}    if {test}:\n        continue\n    i.create_comment('x')\n").calls
                    if call.method_id == "github.comments.create"), called  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("program", "asked"),
+    [
+        ("for i in repo.get_issues():\n    i.pull_request\n", True),
+        ("for i in repo.get_issues():\n    i.title\n", False),
+        ("repo.get_issue(7).pull_request\n", False),
+        ("for i in repo.get_issues():\n    i.pull_request = 1\n", False),
+    ],
+)
+def test_pygithub_asks_for_what_a_list_left_out(program: str, asked: bool) -> None:
+    head = "from github import Github\nrepo = Github('t').get_repo('a/b', lazy=True)\n"
+    found = find("python", head + program, Catalog.bundled(), ("github",))
+    opened = [call for call in found.calls if call.method_id == "github.issues.get" and "issue_number" in call.open]
+    assert bool(opened) is asked

@@ -115,3 +115,97 @@ main(["send"])
     assert _told("python", program) == sorted(
         map(normal, ["slack.chat.postMessage channel=C1 text=?", "slack.users.list limit=100"])
     )
+
+
+ARGUMENTS = """
+p.add_argument('--repo', '-r', default='a/b')
+p.add_argument('--count', type=int, default=1)
+p.add_argument('--dry', action='store_true')
+p.add_argument('name', nargs='?')
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import sys\nsys.argv = ['x', '--repo', 'octo/hello']\n@R = p.parse_args().repo\n",
+        "import sys\nsys.argv = ['x', '--count=3', '-r', 'octo/hello', '--dry', 'n']\n@R = p.parse_args().repo\n",
+        "import sys\nsys.argv += ['--repo=octo/hello']\n@R = p.parse_args().repo\n",
+        "import sys\nsys.argv.extend(['--repo', 'octo/hello'])\n@R = p.parse_args(sys.argv[1:]).repo\n",
+        "from sys import argv\nargv.append('octo/hello')\n@R = p.parse_args().name\n",
+        "import sys\ndef f(): sys.argv = ['x', 'octo/hello']\nf()\n@R = p.parse_args().name\n",
+        "@R = p.parse_args(['--repo', 'octo/hello']).repo\n",
+        "@def main(argv=None):\n    return p.parse_args(argv)\nR = main(['-r', 'octo/hello']).repo\n",
+        "import sys\nsys.argv = ['x', '--dry']\n@R = 'octo/hello' if p.parse_args().dry else 'x/y'\n",
+        "@import sys\na = p.parse_args(sys.argv[1:])\nR = a.name or 'octo/hello'\n",
+    ],
+)
+def test_an_argument_that_the_program_gives_itself_is_that(program: str) -> None:
+    assert _told("python", PARSER + program.replace("@", ARGUMENTS) + GET) == [normal(LIST)]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import sys\nsys.argv = ['x', '--rep', 'octo/hello']\n@R = p.parse_args().repo\n",  # short for --repo
+        "import sys\nsys.argv = ['x', '-rocto/hello']\n@R = p.parse_args().repo\n",
+        "import sys\nsys.argv = ['x', '--', 'n']\n@R = p.parse_args().repo\n",
+        "import sys\nsys.argv = x()\n@R = p.parse_args().repo\n",
+        "import sys\nsys.argv[1:] = ['--repo', 'octo/hello']\n@R = p.parse_args().repo\n",
+        "import sys\nif x():\n    sys.argv = ['x', '-r', 'c/d']\n@R = p.parse_args().repo\n",
+        "import sys, other\nother.x(sys.argv)\n@R = p.parse_args().repo\n",
+        "import sys\nsys.argv = ['x', 'n']\n@s = p.add_subparsers()\nR = p.parse_args().repo\n",
+        "@p.add_argument('--more', action='append')\nR = p.parse_args(['--more', 'a']).repo\n",
+        "@p.add_argument('-s', '--repo', dest='other')\nR = p.parse_args(['--repo', 'a']).repo\n",
+    ],
+)
+def test_words_that_arent_known_leave_no_argument_known(program: str) -> None:
+    assert _told("python", PARSER + program.replace("@", ARGUMENTS) + GET) == [
+        normal("github.issues.list owner=? repo=?")
+    ]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "V = os.environ.get('REPO')\nR = V if V else 'octo/hello'\n",
+        "import json\nV = os.getenv('DATA')\nR = (json.loads(V) if V else {'repo': 'octo/hello'})['repo']\n",
+    ],
+)
+def test_a_choice_by_a_variable_that_is_not_given_is_the_other(program: str) -> None:
+    assert _told("python", HEAD + program + GET) == [normal(LIST)]
+
+
+@pytest.mark.parametrize(
+    ("given", "owner"),
+    [
+        ("quote('octo/x', safe='')", "octo/x"),
+        ("quote('octo', '')", "octo"),
+        ("quote_plus('a b')", "a+b"),
+    ],
+)
+def test_a_text_that_is_quoted_whole_is_one_part_of_an_address(given: str, owner: str) -> None:
+    program = f"import requests\nfrom urllib.parse import quote, quote_plus\nN = {given}\n"
+    get = "requests.get(f'https://api.github.com/repos/{N}/hello/issues')\n"
+    assert _told("python", program + get) == [normal(f"github.issues.list owner={owner} repo=hello")]
+
+
+def test_a_text_that_is_quoted_with_whatever_left_as_it_is_is_not_known() -> None:
+    program = "import requests\nfrom urllib.parse import quote\nN = quote('octo', safe=input())\n"
+    get = "requests.get(f'https://api.github.com/repos/{N}/hello/issues')\n"
+    assert _told("python", program + get) == [normal("github.issues.list owner=? repo=hello")]
+
+
+@pytest.mark.parametrize(
+    ("started", "call"),
+    [
+        ("python3 - <<'END'\n@END\n", "owner=a repo=b"),
+        ("python3 - --repo octo/hello <<'END'\n@END\n", "owner=octo repo=hello"),
+        ("python3 - --repo \"$(x)\" <<'END'\n@END\n", "owner=? repo=?"),
+        ("python3 - $(x) <<'END'\n@END\n", "owner=? repo=?"),
+        ("cat > /tmp/p.py <<'END'\n@END\npython3 /tmp/p.py -r octo/hello\n", "owner=octo repo=hello"),
+    ],
+)
+def test_a_program_within_a_shell_s_is_read_with_its_arguments(started: str, call: str) -> None:
+    program = PARSER + ARGUMENTS + "R = p.parse_args().repo\n" + GET
+    assert _told("shell", started.replace("@", program)) == [normal(f"github.issues.list {call}")]

@@ -143,7 +143,6 @@ def said(body: bytes, kind: str, *headers: str) -> str:
         (b'{"a":"x"}', "application/x-ndjson"),
         (b'{"a":"x"}', ""),
         (b'{"a":"x"}', "application/json, text/plain"),
-        (b'{"a":"x"}', FORM),
         (b"a=x&a=y", FORM),
         (b"a=x&%61=y", FORM),
         (b"a=x&A=y", FORM),
@@ -244,6 +243,38 @@ def test_what_a_service_could_read_otherwise_than_it_was_judged_is_refused(body:
 )
 def test_a_body_that_reads_in_one_way_alone_passes(body: bytes, kind: str) -> None:
     assert said(body, kind) == ""
+
+
+@pytest.mark.promise(51)
+@pytest.mark.parametrize("kind", [FORM, f"{FORM}; charset=utf-8"])
+def test_json_that_is_said_to_be_a_form_leaves_as_json_where_the_method_takes_json_alone(kind: str) -> None:
+    """As curl says of `-d '{…}'`, and as GitHub's own examples have it."""
+    ready = judge("POST /api/messages", W, body=b'{ "a":"\\u0078" }', kind=kind, plan=HELD)
+    assert isinstance(ready, Ready)
+    assert ready.body == b'{"a":"x"}'
+    assert dict(ready.admission.headers)["Content-Type"] == "application/json"
+    for body in (b'{"a":"y"}', b'{"a":"x","a":"y"}', b'{"a":"x","A":"y"}', b'{"a":"x"}&a=y', b' {"a":"x"}', b'["a"]'):
+        assert said(body, kind) != "", body
+    twice = b'{"a":"x","access_token":"y"}'
+    assert said(twice, kind) == said(twice, "application/json") != ""
+
+
+@pytest.mark.promise(51)
+@pytest.mark.parametrize("body_format", ["any", "form"])
+def test_json_that_is_said_to_be_a_form_leaves_as_a_form_elsewhere(body_format: str) -> None:
+    plan = replace(PLAN, rules=(rule(0, "POST", "messages", body_format=body_format),))
+    ready = judge("POST /api/messages", W, body=b'{"a":"x"}', kind=FORM, plan=plan)
+    assert isinstance(ready, Ready)
+    assert (ready.body, dict(ready.admission.headers)["Content-Type"]) == (b"%7B%22a%22%3A%22x%22%7D=", FORM)
+
+
+@pytest.mark.promise(51)
+def test_json_that_is_said_to_be_a_form_takes_no_credential() -> None:
+    one = rule(0, "POST", "messages", body_format="json", credential_at="body", credential_name="token")
+    body = b'{"token":"' + W.split()[-1].encode() + b'"}'
+    plan = replace(PLAN, rules=(one,))
+    assert isinstance(judge("POST /api/messages", body=body, plan=plan), Ready)
+    assert isinstance(judge("POST /api/messages", body=body, kind=FORM, plan=plan), No)
 
 
 def read_as(held: str, sent: str, kind: str = FORM, **more: Any) -> str:

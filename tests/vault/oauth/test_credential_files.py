@@ -441,3 +441,31 @@ def test_two_files_of_one_name_have_places_of_their_own() -> None:
     assert handed.files == {"cred.txt": "P1", "notes-home-cred.txt": "P2"}
     assert handed.variables["CRED"].endswith("/cred.txt")
     assert handed.variables["GOEX_FILE_NOTES_HOME"].endswith("/notes-home-cred.txt")
+
+
+def _googles(host: str, name: str = "work") -> Account:
+    origin = Origin.parse(f"https://{host}")
+    return Account(service="google_drive", name=name, origins=(origin,), base_url=str(origin))
+
+
+def test_an_account_of_googles_without_a_file_has_one_that_leads_to_its_placeholder() -> None:
+    """`google.auth.default()` takes no token, and looks for a file."""
+    made = credentials.with_googles(
+        credentials.Handed(), [_googles("notes.example.org"), _googles("www.googleapis.com")]
+    )
+    assert made.variables == {"GOOGLE_APPLICATION_CREDENTIALS": f"{environment.FOLDER}/google-user.json"}
+    said = json.loads(made.files["google-user.json"])
+    assert (said["type"], said["token_uri"]) == ("authorized_user", GOOGLE_TOKENS)
+    assert {said[name] for name in ("client_id", "client_secret", "refresh_token")} == {"goex"}
+    assert made.endpoints == (credentials.endpoint(("google_drive", "work"), GOOGLE_TOKENS),)
+
+
+@pytest.mark.parametrize("host", ["notes.example.org", "googleapis.com.example.org", "xgoogleapis.com"])
+def test_an_account_that_isnt_googles_has_no_such_file(host: str) -> None:
+    assert credentials.with_googles(credentials.Handed(), [_googles(host)]) == credentials.Handed()
+
+
+def test_a_file_of_the_accounts_own_stays_the_one() -> None:
+    own = {"GOOGLE_APPLICATION_CREDENTIALS": "/goex/job/service-account.json"}
+    made = credentials.with_googles(credentials.Handed(variables=dict(own)), [_googles("www.googleapis.com")])
+    assert (made.variables, made.files, made.endpoints) == (own, {}, ())

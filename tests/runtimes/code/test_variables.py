@@ -1,0 +1,38 @@
+"""What a program finds in its variables beside its placeholders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mapper.catalog import Catalog
+from policies.accounts import Account, Origin
+from policies.services import Placement
+from runtimes.code.run import variables
+
+CATALOG = Catalog.bundled()
+ORIGIN = Origin.parse("https://slack.com")
+ACCOUNT = Account(service="slack", name="work", origins=(ORIGIN,), base_url=str(ORIGIN))
+
+
+def found(account: Account, catalog: Catalog = CATALOG) -> dict[str, str]:
+    return variables({("slack", "work"): account}, {("slack", "work"): "xoxb-goex"}, catalog)
+
+
+def test_a_password_comes_with_a_name_for_its_user() -> None:
+    made = found(replace(ACCOUNT, format="basic"))
+    assert {name: made[f"SLACK_{name}"] for name in ("USER", "USERNAME", "EMAIL")} == dict.fromkeys(
+        ("USER", "USERNAME", "EMAIL"), "goex"
+    )
+    assert "xoxb-goex" in made.values()
+
+
+def test_a_token_comes_with_none() -> None:
+    assert not {"SLACK_USER", "SLACK_USERNAME", "SLACK_EMAIL"} & found(ACCOUNT).keys()
+
+
+def test_a_service_that_takes_passwords_alone_comes_with_one() -> None:
+    class Basic(Catalog):
+        def service(self, name: str):  # type: ignore[no-untyped-def]
+            return replace(CATALOG.service(name), placement=Placement(format="Basic {secret}"))
+
+    assert found(ACCOUNT, Basic.__new__(Basic))["SLACK_EMAIL"] == "goex"
