@@ -61,6 +61,9 @@ def run(
         raise Unavailable("The MCP server isn't installed.", next_step="Install it: pip install 'goex[mcp]'") from error
     import asyncio
 
+    from goex.logs import own_words_to_stderr
+
+    own_words_to_stderr("warning")
     place = agent_socket(socket)
     services = [name.strip() for name in service.split(",") if name.strip()]
     token = agent_token(token_file)

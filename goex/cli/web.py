@@ -39,6 +39,7 @@ def web(
     from goex.browser import lead_browser
     from goex.cli.connect import connect, paths
     from goex.config import load
+    from goex.logs import own_words_to_stderr
     from goex.page_address import OLD_HOST
     from goex.web.access import LINK_SECONDS, KeyFile
     from goex.web.server import link, serve
@@ -90,6 +91,7 @@ def web(
         if public and wanted != config.port:  # nobody comes through the tunnel but whoever has its port
             out.progress(f"{public} isn't served here: it is at [web] port ({config.port}) alone.")
             public = ""
+        own_words_to_stderr("warning")
         with suppress(KeyboardInterrupt):
             asyncio.run(serve(places, wanted, public, tell, at=at, old=old))
 

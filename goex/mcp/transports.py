@@ -172,6 +172,7 @@ async def serve(made: Server[Any], link: DaemonLink, listener: socket.socket, sa
         app,
         http=Connection,
         backlog=BACKLOG,
+        log_config=None,  # what uvicorn says goes the way of all that libraries say
         log_level="error",
         access_log=False,
         server_header=False,

@@ -44,6 +44,7 @@ async def serve(
             backlog=BACKLOG,
             ws="none",
             lifespan="off",
+            log_config=None,  # what uvicorn says goes the way of all that libraries say
             log_level="error",
             access_log=False,
             server_header=False,

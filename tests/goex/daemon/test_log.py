@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from goex.daemon import logs
+from goex import logs
 from goex.daemon.logind import Logind
-from goex.daemon.logs import OURS, log_to_stderr
+from goex.daemon.logs import log_to_stderr
+from goex.logs import OURS
 from goex.rpc import goex_pb2 as pb
 from policies.errors import Unavailable
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon

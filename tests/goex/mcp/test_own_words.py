@@ -1,0 +1,42 @@
+"""What a client of the MCP server sends isn't written to the terminal of whoever started it."""
+
+from __future__ import annotations
+
+import http.client
+import subprocess
+
+import pytest
+
+from tests.support.daemon import GOEX, Daemon
+
+COMMANDS = "\x1b[2J\x1b]52;c;cm0=\x07Approval passphrase: \x9b31m"
+
+
+@pytest.mark.promise(26)
+@pytest.mark.parametrize(("header", "status"), [("Host", 421), ("Origin", 403), ("Mcp-Session-Id", 404)])
+def test_no_header_commands_the_terminal(daemon: Daemon, token: str, header: str, status: int) -> None:
+    server = subprocess.Popen(
+        [str(GOEX), "mcp", "--http", "--port", "0"],
+        env=daemon.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="surrogateescape",
+    )
+    try:
+        assert server.stdout is not None
+        port = int(server.stdout.readline().strip().partition("//")[2].partition("/")[0].rpartition(":")[2])
+        line = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+        headers = {"Host": f"127.0.0.1:{port}", "Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        headers |= {"Accept": "application/json, text/event-stream", header: COMMANDS}
+        line.putrequest("POST", "/mcp", skip_host=True)
+        for name, value in headers.items():
+            line.putheader(name, value)
+        line.putheader("Content-Length", "2")
+        line.endheaders(b"{}")
+        assert line.getresponse().status == status
+        line.close()
+    finally:
+        server.terminate()
+        said = server.communicate(timeout=300)[1]
+    assert "\x1b" not in said and "\x9b" not in said and "passphrase" not in said
