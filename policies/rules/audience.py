@@ -7,6 +7,7 @@ of its arguments tell some of it: enough to forbid by, never enough to permit by
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -54,6 +55,11 @@ class Recipients:
     def known(self) -> bool:
         """Whether `names` is everybody."""
         return self.said and not self.later
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """`names`, and whom else a service may read in them."""
+        return self.names.union(*(_addresses(_plain(name)) for name in self.names if not name.isascii()))
 
 
 def recipients_of(service: Service | None, method: Method | None, arguments: JsonObject) -> Recipients:
@@ -213,6 +219,12 @@ def _addresses(text: str) -> Iterator[str]:
         for word in _words(item.strip()) if "@" in text else (item.strip(),):
             parts = word.split("@")
             yield from map("@".join, pairwise(parts)) if len(parts) > 1 else filter(None, parts)
+
+
+def _plain(name: str) -> str:
+    """A name as a service may take it that makes one letter of several (`＠` of full width is `@`) and leaves out what
+    nobody sees."""
+    return "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
 
 
 def _words(item: str) -> Iterator[str]:

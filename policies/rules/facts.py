@@ -141,7 +141,7 @@ def questions(
                 "risk": entity("Risk", risk.word),
                 "risk_level": int(risk),
                 "scopes": sorted({need.scope for need in needs}),
-                "recipients": sorted(recipients.names),
+                "recipients": sorted(recipients.judged),
                 "recipient_count": len(recipients.names) + recipients.later,
                 "imported": service is not None and service.source == "imported",
             },
@@ -262,7 +262,7 @@ def _of_target(plan: Plan, agent: str, common: Mapping[str, Any], catalog: Catal
                 "risk": entity("Risk", risk.word),
                 "risk_level": int(risk),
                 "scopes": list(part["scopes"]),
-                "recipients": sorted(recipients.names),
+                "recipients": sorted(recipients.judged),
                 "recipient_count": len(recipients.names) + recipients.later,
                 "imported": service is not None and service.source == "imported",
             },
@@ -478,7 +478,7 @@ def plan_recipients(plan: Plan, catalog: Catalogued = NO_CATALOG) -> tuple[froze
         service = catalog.services.get(part.service)
         method = service.methods.get(part.method) if service is not None and part.method else None
         recipients = _recipients(part, service, method)
-        found, known = found | recipients.names, known and recipients.known
+        found, known = found | recipients.judged, known and recipients.known
     return found, known
 
 

@@ -34,7 +34,7 @@ _FAMILIES = re.compile(
 _ADDRESSES = re.compile(r"link|refresh|(?:.*-)?(?:url|uri|href|location|link)")
 _LINK = re.compile(r"<(?P<address>[^<>]{0,8192})>(?P<more>[^<>]*)")
 _ANCHOR = re.compile(r'anchor\*?\s*=\s*("[^"]*"|[^;,\s]*)', re.IGNORECASE)
-_NEVER = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature|encryption")
+_NEVER = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature|encryption|upload-?id")
 # What a service hands out by a header that it also takes: not where a list goes on, nor a session of MCP.
 _MINTED = re.compile(
     r"(?<!next)(?<!next[-_])(?<!page)(?<!page[-_])(?<!continuation)(?<!continuation[-_])token|(?<!mcp-)session|jwt|bearer"
@@ -94,7 +94,9 @@ def passed_headers(
         return found, ""
     if _VISIBLE.fullmatch(location) and covers(_joined(base, location)):
         return [*found, ("location", text(location))], ""
-    there = _origin(_joined(base, location)) if _VISIBLE.fullmatch(location) else None
+    # An echo in a host's name is looked for before its letters lose their case.
+    whole = text(_joined(base, location)) if _VISIBLE.fullmatch(location) else ""
+    there = _origin(whole)
     where = "a place that can't be read" if there is None else text(f"{there.scheme}://{there.host}:{there.port}")
     if there is not None and there == _origin(base):
         # Where something lies that was made, as a rule: no more than withheld.

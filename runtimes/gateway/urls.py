@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from urllib.parse import quote, unquote_to_bytes
+from collections.abc import Iterable, Iterator, Sequence
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 from policies.errors import GoexError, InvalidInput
 from policies.host_names import normal_host
 
 MAX_SEGMENT = 1024
 MAX_QUERY_VALUE = 65_536
+_DECODED = 3  # times that servers in a row may decode what we sent
 
 _SAFE_PATH = "!$'()*,:@"  # legal in a segment, and read alike everywhere
 _RAW_PATH = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@%/]*")
@@ -98,13 +99,26 @@ def check_segment(segment: str, *, may_be_empty: bool = False) -> str:
 
 
 def is_dots(text: str) -> bool:
-    """Whether a server may find a dot segment in it: some take several characters for one, and leave out blanks, and
-    characters that nobody sees."""
-    folded = unicodedata.normalize("NFKC", text)
+    """Whether a server may find a dot segment in it: some take several characters for one, leave out blanks,
+    characters that nobody sees and a segment's parameters (`..;x`), or decode a path more than once."""
+    return any(_has_dots(each) for each in readings(text))
+
+
+def readings(text: str) -> Iterator[str]:
+    """The text, and what it becomes where servers in a row each decode it; normalised (NFKC), each once."""
+    for _ in range(1 + _DECODED):
+        text = unicodedata.normalize("NFKC", text)
+        yield text
+        if "%" not in text or (decoded := unquote(text)) == text:
+            return
+        text = decoded
+
+
+def _has_dots(folded: str) -> bool:
     if "." not in folded:
         return False
     seen = "".join(char for char in folded if unicodedata.category(char) not in _UNSEEN and char not in _FILLERS)
-    return any(piece in (".", "..") for piece in re.split(r"[/\\]", seen))
+    return any(piece.partition(";")[0] in (".", "..") for piece in re.split(r"[/\\]", seen))
 
 
 def unclosed(name: str) -> bool:

@@ -32,7 +32,7 @@ from policies.services import Expect, Location, Method, Placement, Risk, Service
 from policies.stages import MAX_VALUE
 from runtimes.gateway.plan import CredentialPlace, PlannedRequest, Ref
 from runtimes.gateway.plan_check import overriding
-from runtimes.gateway.urls import is_dots
+from runtimes.gateway.urls import is_dots, readings
 from runtimes.rest.mime import letter
 from runtimes.rest.path_owner import HOLE, check_path_owner
 from runtimes.rest.placed_values import each, flat, parts, queries, whole
@@ -145,14 +145,20 @@ def credential_of(placement: Placement) -> dict[str, Any]:
 def check_segment(where: str, text: str, *, foreign: bool = False) -> None:
     """Raise InvalidInput unless `text` is safe as one path segment.
 
-    Servers differ in when they decode `%2F` and fold `..`, so dot segments are refused even inside an encoded value;
-    a value that a service supplied (`foreign`) holds no slash at all and is at most 512 long.
+    Servers differ in when they decode `%2F` and fold `..`, so dot segments are refused even inside an encoded value,
+    also one that the caller encoded; a value that a service supplied (`foreign`) holds no slash at all, encoded or not,
+    and is at most 512 long.
     """
     parts = re.split(r"[/\\]", text)
     if not all(parts) or is_dots(text) or _CONTROL.search(text):
         raise InvalidInput(f"{where}: {text[:80]!r} can't stand in a path.")
-    if foreign and (len(parts) > 1 or len(text) > 512):
+    if foreign and (len(text) > 512 or _is_divided(text)):
         raise InvalidInput(f"{where}: {text[:80]!r}, which the service supplied, can't stand in a path.")
+
+
+def _is_divided(text: str) -> bool:
+    """Whether a server may find several segments in it."""
+    return any({"/", "\\"} & set(each) for each in readings(text))
 
 
 def _path(method: Method, arguments: Mapping[str, Any]) -> tuple[str | Ref, ...]:
@@ -228,8 +234,7 @@ def _filled(method: Method, hole: re.Match[str], arguments: Mapping[str, Any], *
 
 def _check_part(where: str, part: str) -> None:
     """A part of a name that is sent with its slashes: nothing in it may end the path, or read as a dot segment."""
-    decoded = unquote(part)
-    if set(part) & set("?#\\") or is_dots(decoded) or set(decoded) & set("/\\"):
+    if set(part) & set("?#\\") or _is_divided(part):
         raise InvalidInput(f"{where}: {part[:80]!r} can't stand in a path.")
 
 

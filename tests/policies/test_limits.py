@@ -96,9 +96,10 @@ OUTSIDE: dict[str, tuple[Confinement, dict[str, Any], str]] = {
     "an address of another alphabet in the place of a name": (
         PEOPLE,
         invited("eve\uff20example.net <ann@example.org>"),
-        "eve\uff20example.net isn't",
+        "eve@example.net isn't",
     ),
-    "an @ of another alphabet": (PEOPLE, invited("eve\uff20example.net,ann@example.org"), "eve\uff20example.net isn't"),
+    "an @ of another alphabet": (PEOPLE, invited("eve\uff20example.net,ann@example.org"), "eve@example.net isn't"),
+    "a list of full width": (PEOPLE, invited("eve\uff20example.net\uff0cann@example.org"), "eve@example.net isn't"),
     "two @ in one word": (PEOPLE, mailed("eve@example.net|ann@example.org"), "eve@example.net|ann isn't"),
     "a route": (PEOPLE, mailed("@example.net:ann@example.org"), "@example.net:ann isn't"),
     "copies of an address's URL": (PEOPLE, mailed("mailto:eve@example.net?cc=ann@example.org"), "cc isn't"),

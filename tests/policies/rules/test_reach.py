@@ -116,7 +116,16 @@ def test_who_gets_something_however_it_is_written(arguments: dict[str, Any], fou
 
 
 @pytest.mark.promise(13)
-@pytest.mark.parametrize("value", [[{"id": "eve"}], 17, {"room": {"id": "eve"}}])
+@pytest.mark.parametrize("to", ["ｅｖｅ＠ｄ．ｅ", "e\u200bve@d.e", "a@example.org，ＥＶＥ@d.e"])
+def test_a_recipient_is_forbidden_in_each_spelling_that_a_service_may_take_for_it(to: str) -> None:
+    rule = '@id("no")\nforbid (principal, action, resource) when { context.recipients.contains("eve@d.e") };'
+    case = {"call": MAIL, "arguments": {"to": to, "body": "x"}, "scope": "send", "granted": ["send"]}
+    assert came(rule, case) == ("deny", ("no",))
+    assert came(rule, {**case, "arguments": {"to": "ann@d.e", "body": "x"}})[0] != "deny"
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize("value", [[{"id": "eve"}], 17, {"room": {"id": "eve"}}, "eve＠d.e，a@example.org"])
 def test_nobody_is_reached_past_the_confinement_by_how_they_are_written(value: Any) -> None:
     request, _, _ = read({"call": MAIL, "arguments": {"to": value, "body": "x"}}, CATALOG)
     bounds = Confinement(recipients=("*@example.org",))

@@ -57,6 +57,21 @@ def test_an_address_that_cannot_be_read_leads_nowhere() -> None:
     assert ([name for name, _ in found], leads) == (["x-goex-location"], "a place that can't be read")
 
 
+@pytest.mark.parametrize("host", ["{}.files.example", "a-{}.files.example", "{}"])
+def test_no_echo_is_a_host_s_name_that_an_answer_leads_to(host: str) -> None:
+    secret = "AbC7Qf3Zr9xW2kLm"
+    location = f"https://{host.format(secret)}/x"
+    found, leads = passed_headers(
+        [("location", location)], ASKED, RulePolicy(PLAN).covers, Redactor([secret.encode()]).text
+    )
+    assert secret.lower() not in f"{found}{leads}".lower() and [name for name, _ in found] == ["x-goex-location"]
+
+
+def test_the_number_of_an_upload_is_withheld_as_its_address_is() -> None:
+    headers = [("x-guploader-uploadid", "AAANsUk"), ("x-goog-upload-status", "active")]
+    assert passed_headers(headers, ASKED, RulePolicy(PLAN).covers, str) == ([("x-goog-upload-status", "active")], "")
+
+
 def test_a_document_that_names_what_a_service_hands_out_opens_none_of_it() -> None:
     """An imported document may call any header an argument; those are passed on beside the usual ones."""
     minted = ("set-cookie", "x-subject-token", "x-auth-token", "x-session-id", "authentication-info", "authorization")

@@ -55,7 +55,8 @@ def test_a_written_query_reads_back(pairs: list[tuple[str, str]]) -> None:
      "/%", "/%4", "/%zz", "/%ff", "/%c0%ae", "/%00", "/%0d%0a", "/a b", "/é", "/a#b", "/a\tb", "/\x7f", "/%7f", "/a|b",
      "/..%20/b", "/a/%20..", "/.%20", "/.%E2%80%8B.", "/..%E3%80%80/b", "/a%2f..%20",
      "/..%C2%85", "/..%E2%80%A8", "/..%EF%B8%8F", "/%E2%A0%80..", "/..%E3%85%A4", "/%E2%80%A5", "/%EF%BC%8E%EF%BC%8E/b",
-     "/..%EF%BC%8Fb"],
+     "/..%EF%BC%8Fb", "/%252e%252e", "/a%252f%252E%252e", "/%25252e.", "/%EF%BC%852e.", "/..%3Bx", "/a%2f.%3b/b",
+     "/..%253Bx"],
 )  # fmt: skip
 def test_paths_that_can_be_read_in_two_ways(path: str) -> None:
     with pytest.raises(BadTarget):
@@ -67,6 +68,7 @@ def test_paths_that_pass() -> None:
     assert decode_path("/a/") == ("a", "")
     assert decode_path("/a%2Fb/%C3%A9/!room:h@x") == ("a/b", "é", "!room:h@x")
     assert decode_path("/...") == ("...",)
+    assert decode_path("/v1..v2%3Bx/50%25/%252e.txt") == ("v1..v2;x", "50%", "%2e.txt")
 
 
 @pytest.mark.parametrize(

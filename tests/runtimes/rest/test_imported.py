@@ -128,6 +128,9 @@ BAD_NAMES = [
     "projects/p/things/%2e%2e",
     "projects/p/things/%2E./t",
     "projects/p/things/a%2Fb",
+    "projects/p/things/a%252Fb",
+    "projects/p/things/%252e%252e",
+    "projects/p/things/..;x",
     "projects/p/things/a%5cb",
     "projects/p/things/a\\b",
     "projects/p/things/..\\..",
@@ -153,7 +156,24 @@ def test_a_name_is_nothing_but_a_name(catalog: Catalog, method_name: str, name: 
         request(catalog, method_name, **{"name" if method_name == "get" else "rest": name})
 
 
-@pytest.mark.parametrize("id", ["..", ".", "a/../b", "a\\..\\b", "", "x\n", "x:run", "x:setIamPolicy"])
+@pytest.mark.parametrize(
+    "id",
+    [
+        "..",
+        ".",
+        "a/../b",
+        "a\\..\\b",
+        "",
+        "x\n",
+        "x:run",
+        "x:setIamPolicy",
+        "%2e%2e",
+        "a%2F%2E%2E%2Fb",
+        "%252e.",
+        "..;",
+        ".;x",
+    ],
+)
 def test_one_segment_is_one_segment(catalog: Catalog, id: str) -> None:
     with pytest.raises(InvalidInput):
         request(catalog, "bare", id=id)

@@ -336,7 +336,10 @@ def test_a_decent_value_from_an_answer_passes() -> None:
     assert check_values(step, {"call-0": answer}, CATALOG)["issue_number"] == 8
 
 
-@pytest.mark.parametrize("text", ["../../admin", "a/b", "a\\b", "", ".", "..", "x\r\ny", "\0", "y" * 513])
+@pytest.mark.parametrize(
+    "text",
+    ["../../admin", "a/b", "a\\b", "", ".", "..", "x\r\ny", "\0", "y" * 513, "a%2Fb", "a%255cb", "%2e%2e", "..;x"],
+)
 def test_a_text_from_an_answer_that_is_not_one_short_segment_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         check_segment("here", text, foreign=True)
