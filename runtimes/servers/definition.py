@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from typing import Any
 
 from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.jsonvalue import JsonObject, canonical, parse
-from policies.regular_file import read_regular
+from policies.regular_file import open_regular, read_regular
 
 PROVIDER = "mcp"
 HOST = ".mcp.invalid"  # no name below it is ever looked up (RFC 2606)
@@ -166,8 +167,9 @@ class Servers:
         try:
             folder = self.place / name
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            fresh = folder / f"{file}.{os.getpid()}"
-            fresh.write_bytes(data)
+            fresh = folder / f"{file}.{secrets.token_hex(8)}"  # where nobody can have put a link or a pipe
+            with os.fdopen(open_regular(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as made:
+                made.write(data)
             fresh.replace(folder / file)
         except OSError as error:
             raise Unavailable(f"{self.place} can't be written: {error.strerror}.") from error
