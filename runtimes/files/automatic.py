@@ -1,8 +1,9 @@
 """Files that a tool of the person's runs by itself, or takes from them what it runs: a git hook, an `.envrc`.
 
-Rules: what is told is what is there afterwards and is another than before, in content, kind or executable mode. Names
-alone say it, in any case: a folder that `core.hooksPath` or a link names counts where it bears a usual name, and the
-change that names it is told itself.
+Rules: what is told is what is there afterwards and is another than before, in content, kind or executable mode; of a
+repository without a work tree also the part that completes it. Names alone say it, in any case: a folder that
+`core.hooksPath`, `commondir` or a link names counts where it bears a usual name, and the change that names it is told
+itself.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ _NAMES = {
 }
 _OF_GIT = frozenset({b"config", b"config.worktree", b"commondir", b"git-rebase-todo"})
 _DATA_OF_GIT = frozenset({b"objects", b"refs", b"logs"})
+_HEAD, _PARTS = b"HEAD", (b"objects", b"refs")  # by which git knows a repository without a work tree
 
 
 def told(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry]) -> list[str]:
@@ -64,7 +66,7 @@ def told(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry]) -> list[st
     found: dict[str, list[bytes]] = {_GIT: [], _ENTERED: [], _OPENED: []}
     for path, entry in apart(before, after)[0].items():
         old = before.get(path)
-        if entry.kind not in "fl" or (old is not None and _runs_as(old) == _runs_as(entry)):
+        if entry.kind not in "fld" or (old is not None and _runs_as(old) == _runs_as(entry)):
             continue
         if when := _when(path, entry, before, after):
             found[when].append(path)
@@ -78,6 +80,11 @@ def _runs_as(entry: Entry) -> tuple[object, ...]:
 def _when(path: bytes, entry: Entry, before: Mapping[bytes, Entry], after: Mapping[bytes, Entry]) -> str:
     """When a file is run by itself; "" for one that isn't."""
     *above, name = path.lower().split(b"/")
+    *folders, _ = path.split(b"/")
+    if name in _PARTS and b".git" not in above and _in(folders, _HEAD) in before and _is_repository(folders, after):
+        return _GIT  # it completes one
+    if entry.kind == "d":
+        return ""
     within = [*above, name] if entry.kind == "l" else above  # a link stands for a folder, too
     if name == b".git":
         return _GIT  # it names a folder elsewhere
@@ -85,15 +92,24 @@ def _when(path: bytes, entry: Entry, before: Mapping[bytes, Entry], after: Mappi
         inside = within[within.index(b".git") + 1 :]
         return "" if inside and inside[0] in _DATA_OF_GIT else _of_git(name, inside)
     if _of_git(name, within) or (name == b"head" and path not in before):
-        *folders, _ = path.split(b"/")
         bare = folders[: above.index(b"hooks")] if b"hooks" in above else folders
-        if all(b"/".join((*bare, part)) in after for part in (b"HEAD", b"objects", b"refs")):
+        if _is_repository(bare, after):
             return _GIT
     if name in _NAMES:
         return _NAMES[name]
     if above[-2:] == [b".github", b"hooks"]:
         return _OPENED
     return next((_FOLDERS[each] for each in within if each in _FOLDERS), "")
+
+
+def _is_repository(folders: list[bytes], after: Mapping[bytes, Entry]) -> bool:
+    """Whether git takes a folder for a repository without a work tree; the rest of one may lie elsewhere."""
+    rest = (_PARTS, (b"commondir",))
+    return _in(folders, _HEAD) in after and any(all(_in(folders, part) in after for part in parts) for parts in rest)
+
+
+def _in(folders: list[bytes], name: bytes) -> bytes:
+    return b"/".join((*folders, name))
 
 
 def _of_git(name: bytes, folders: list[bytes]) -> str:

@@ -35,6 +35,7 @@ class Defence(StrEnum):
     TMP_SIZE = "a size limit of /tmp and /dev/shm"
     FILE_SIZE = "a size limit for each file"
     OPEN_FILES = "a limit of open files"
+    SIGNALS = "a limit of pending signals"
     CORE = "no core dumps"
     LOG = "no log of the engine's"
 
@@ -68,11 +69,15 @@ def apply(missing: frozenset[Defence], config: dict[str, Any]) -> None:
     if Defence.SECCOMP in missing:
         # The kernel counts locked memory by user over all containers, so others' would refuse an io_uring instead.
         host["Ulimits"] = [item for item in host["Ulimits"] if item["Name"] != "memlock"]
-    for defence, limit in ((Defence.FILE_SIZE, "fsize"), (Defence.OPEN_FILES, "nofile"), (Defence.CORE, "core")):
+    for defence, limit, most in (
+        (Defence.FILE_SIZE, "fsize", -1),
+        (Defence.OPEN_FILES, "nofile", 8192),
+        (Defence.SIGNALS, "sigpending", 8192),
+        (Defence.CORE, "core", -1),
+    ):
         if defence in missing:
             host["Ulimits"] = [item for item in host["Ulimits"] if item["Name"] != limit]
-            host["Ulimits"].append({"Name": limit, "Soft": 8192, "Hard": 8192} if limit == "nofile" else
-                                   {"Name": limit, "Soft": -1, "Hard": -1})  # fmt: skip
+            host["Ulimits"].append({"Name": limit, "Soft": most, "Hard": most})
     for mount in host["Mounts"]:
         if Defence.READ_ONLY_JOB in missing:
             mount["ReadOnly"] = False

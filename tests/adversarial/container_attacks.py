@@ -126,6 +126,11 @@ _SHARES: dict[str, tuple[str, Defences]] = {
     "many_files_in_tmp": ("make empty files without end", only(Defence.TMP_SIZE)),
     "large_file": ("write one file without end", only(Defence.FILE_SIZE)),
     "many_open_files": ("open files without end", only(Defence.OPEN_FILES)),
+    "descriptors_in_flight": (
+        "send itself so many open files that other programs of that user can pass none",
+        only(Defence.OPEN_FILES),
+    ),
+    "pending_signals": ("take all timers and queued signals of that user", only(Defence.SIGNALS)),
     "processors": ("keep every processor busy", only(Defence.CPUS)),
     "core_dump": ("have its memory written to a file of the host", only(Defence.CORE)),
 }

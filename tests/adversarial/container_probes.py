@@ -229,6 +229,22 @@ def many_open_files() -> None:
     must([os.open("/dev/null", os.O_RDONLY) for _ in range(5000)])
 
 
+def descriptors_in_flight() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    file, kept = os.open("/dev/null", os.O_RDONLY), []
+    for _ in range(1100):  # most programs may have 1,024 files, and that user so many in flight before they pass one
+        if len(kept) % 100 == 0:
+            pair = socket.socketpair()
+        kept.append(pair)
+        socket.send_fds(pair[0], [b"x"], [file])
+
+
+def pending_signals() -> None:
+    event, timer = struct.pack("QiiI44x", 0, 10, 0, 0), ctypes.create_string_buffer(8)
+    for _ in range(3000):
+        call(222, 1, event, timer)  # timer_create: each keeps a signal
+
+
 def core_dump() -> None:
     os.chdir("/tmp")
     resource.setrlimit(resource.RLIMIT_CORE, (2**20, 2**20))

@@ -68,12 +68,27 @@ def test_a_link_in_the_place_of_such_a_folder_is_told(path: str, when: str) -> N
     assert automatic.told({}, tree(path, kind="d", oid="")) == []
 
 
+def test_a_repository_whose_rest_lies_elsewhere_is_one() -> None:
+    rest = {**tree("y/config"), **tree("y/objects", "y/refs", kind="d", oid="")}
+    head, names = tree("x/HEAD"), tree("x/commondir")
+    assert automatic.told({}, {**rest, **head}) == []
+    assert automatic.told({**rest, **head}, {**rest, **head, **names}) == [f"{GIT}: x/commondir"]
+    assert automatic.told({**rest, **names}, {**rest, **head, **names}) == [f"{GIT}: x/HEAD"]
+
+
 def test_a_repository_without_a_work_tree_is_one_wherever_it_lies() -> None:
     bare = tree("x/HEAD", "x/objects", "x/refs")
     assert automatic.told(bare, {**bare, **tree("x/config")}) == [f"{GIT}: x/config"]
     assert automatic.told(bare, {**bare, **tree("x/hooks/a/b")}) == [f"{GIT}: x/hooks/a/b"]
     config = tree("x/config")
     assert automatic.told(config, {**bare, **config}) == [f"{GIT}: x/HEAD"], "what was there is obeyed from now on"
+    for part in ("HEAD", "objects", "refs"):
+        made = {**bare, **config}
+        unfinished = {path: one for path, one in made.items() if path != f"x/{part}".encode()}
+        assert automatic.told({}, unfinished) == []
+        for kind in "dl" if part != "HEAD" else "fl":
+            last = tree(f"x/{part}", kind=kind, oid="")
+            assert automatic.told(unfinished, {**unfinished, **last}) == [f"{GIT}: x/{part}"], "what completes it"
     root = tree("HEAD", "objects", "refs")
     assert automatic.told(root, {**root, **tree("hooks/update")}) == [f"{GIT}: hooks/update"]
 

@@ -63,6 +63,8 @@ def test_bounds() -> None:
     assert set(host["Tmpfs"]["/tmp"].split(",")) >= {"nosuid", "nodev", "noexec", "size=2000"}
     limits = {item["Name"]: (item["Soft"], item["Hard"]) for item in host["Ulimits"]}
     assert (limits["core"], limits["fsize"]) == ((0, 0), (3000, 3000))
+    # Of one message 253 descriptors are in flight beyond the limit, and others of that user send while 1,024 are.
+    assert limits["nofile"][1] + 253 < 1024 and limits["sigpending"] == (1024, 1024)
 
 
 def test_runsc_has_room_for_its_own_kernel_within_the_limit_of_processes() -> None:
