@@ -9,7 +9,6 @@ functions among the arguments known (`set_defaults(func=…)`).
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mapper.code import texts
@@ -28,7 +27,7 @@ from mapper.code.abstract_values import (
     joined,
     plain,
 )
-from mapper.code.interpreter import ARGUMENTS
+from mapper.code.interpreter import ARGUMENTS, Argument
 from mapper.code.objects import Names
 
 if TYPE_CHECKING:
@@ -41,16 +40,6 @@ _PARTS = frozenset({"add_argument_group", "add_mutually_exclusive_group", "add_s
 _PARSING = frozenset({"parse_args", "parse_intermixed_args", "parse_known_args", "parse_known_intermixed_args"})
 _SWITCHES = {"store_true": Lit(False), "store_false": Lit(True)}
 _SAID = {"store_true": Lit(True), "store_false": Lit(False)}
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """One `add_argument`. `switch`: what it is where it is given, of one that takes no value."""
-
-    dest: str
-    names: tuple[str, ...]
-    switch: Value | None
-    type: Value | None
 
 
 def called(reader: Following, name: str, args: list[Value], given: Fields) -> Value:

@@ -7,7 +7,7 @@ import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import Literal, NoReturn
 
 from mapper.code.abstract_values import (
     ANSWER,
@@ -34,9 +34,6 @@ from mapper.code.abstract_values import (
 )
 from mapper.code.objects import Changes, Names, Objects, Touched
 from mapper.code.sent_requests import Enough, Seen
-
-if TYPE_CHECKING:
-    from mapper.code.command_line import Argument
 
 ARGUMENTS = "sys.argv"  # no variable is called like that: the outermost scope keeps there what the program is run with
 MAX_STEPS = 60_000
@@ -102,6 +99,16 @@ class Scope(Names):
         if name in self.nonlocals and self.outer is not None:
             return self.outer.holder(name) or self.outer
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One `add_argument` of argparse. `switch`: what it is where it is given, of one that takes no value."""
+
+    dest: str
+    names: tuple[str, ...]
+    switch: Value | None
+    type: Value | None
 
 
 class Following(ABC):
