@@ -20,7 +20,8 @@ _BODY = "CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE pg_catalog.pg_get_fun
 _QUERY = """
 SELECT p.oid::pg_catalog.int8, p.proname, l.lanname, p.provolatile, {body},
   (SELECT e.extname FROM pg_catalog.pg_depend d JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
-    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e' LIMIT 1)
+    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass AND d.objid = p.oid AND d.deptype = 'e'
+    AND EXISTS (SELECT 1 FROM pg_catalog.pg_roles r WHERE r.oid = p.proowner AND r.rolsuper) LIMIT 1)
 FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
 WHERE p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
   AND (p.proname = ANY(%s::pg_catalog.text[]) OR p.oid = ANY(%s::pg_catalog.oid[]))
@@ -37,7 +38,7 @@ class Function:
     language: str
     volatility: str  # i, s or v, as pg_proc has it
     source: str
-    extension: str  # that brought it; ""
+    extension: str  # that brought it; ""; ALTER EXTENSION ADD lets its owner add more, which only look so
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,11 +138,11 @@ def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Itera
                 hidden += relation.judges
         bodies |= dict.fromkeys(each.source for each in hidden)
         texts = [without_comments(body) for body in bodies]
-        named = _named(catalog, "\n".join((*heads, *texts)))
-        waiting += {(name, True) for name in named} - seen
+        told = named(catalog, "\n".join((*heads, *texts)))
+        waiting += {(name, True) for name in told} - seen
         if not waiting:
             break
-    found |= named - {reach.table for reach in reaches}
+    found |= told - {reach.table for reach in reaches}
     if any(map(MAKES_TEXTS.search, texts)) or any(map(_opaque, hidden)):
         found.add(ANY)
     yield from sorted(found)
@@ -161,7 +161,8 @@ def without_texts(body: str) -> str:
     return _QUOTED.sub(lambda found: found[1] or " ", bare) if plain else body
 
 
-def _named(catalog: Catalog, text: str) -> set[str]:
+def named(catalog: Catalog, text: str) -> set[str]:
+    """The tables and views whose names stand in a text."""
     words = {*_WORD.findall(text.lower()), *_DOLLARS.findall(text.lower())}
     return {name for name, one in catalog.relations.items() if one.plain in words or quoted(one.plain) in text}
 

@@ -38,6 +38,8 @@ WITH RECURSIVE {_SEEN}, calls AS (  -- functions, also behind operators
       'pg_catalog.pg_constraint'::pg_catalog.regclass, 'pg_catalog.pg_type'::pg_catalog.regclass,
       'pg_catalog.pg_rewrite'::pg_catalog.regclass, 'pg_catalog.pg_class'::pg_catalog.regclass)
     AND (d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass OR o.oid IS NOT NULL)
+), super AS (  -- what an extension brought is theirs; its owner may add others' to it
+  SELECT oid FROM pg_catalog.pg_roles WHERE rolsuper
 ), held AS (  -- types that a column or another type holds
   SELECT atttypid AS type FROM pg_catalog.pg_attribute WHERE NOT attisdropped AND atttypid::pg_catalog.int8 >= 16384
   UNION SELECT typbasetype FROM pg_catalog.pg_type WHERE typbasetype <> 0
@@ -115,7 +117,8 @@ SELECT pg_catalog.json_build_object(
       OR EXISTS (SELECT 1 FROM pg_catalog.pg_proc o WHERE o.proname = p.proname
         AND o.pronamespace = 'pg_catalog'::pg_catalog.regnamespace))
     AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'
-      AND d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass)),
+      AND d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+      AND p.proowner IN (SELECT super.oid FROM super))),
  'extended', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(e.extname, n.nspname, p.proname))
     FROM pg_catalog.pg_extension e
     JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_extension'::pg_catalog.regclass AND d.refobjid = e.oid
@@ -123,14 +126,16 @@ SELECT pg_catalog.json_build_object(
     JOIN pg_catalog.pg_proc p ON p.oid = d.objid JOIN pg_catalog.pg_language l ON l.oid = p.prolang AND l.lanname = 'c'
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace
     WHERE p.proname = ANY('{{{",".join(sorted(name for some in EXTENSIONS.values() for name in some))}}}')
-    AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc o WHERE o.proname = p.proname AND NOT EXISTS (
-      SELECT 1 FROM pg_catalog.pg_depend x WHERE x.refclassid = d.refclassid AND x.refobjid = e.oid
-      AND x.classid = d.classid AND x.objid = o.oid AND x.deptype = 'e'))),
+    AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_proc o WHERE o.proname = p.proname
+      AND (o.prolang <> p.prolang OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend x
+        WHERE x.refclassid = d.refclassid AND x.refobjid = e.oid
+        AND x.classid = d.classid AND x.objid = o.oid AND x.deptype = 'e')))),
  'operators', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(n.nspname, p.oprname))
     FROM pg_catalog.pg_operator p
     JOIN pg_catalog.pg_namespace n ON n.oid = p.oprnamespace WHERE n.nspname !~ '^pg_'
     AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'
-      AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass)),
+      AND d.classid = 'pg_catalog.pg_operator'::pg_catalog.regclass
+      AND p.oprowner IN (SELECT super.oid FROM super))),
  'beneath', (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(
     CASE WHEN edge.way = 'child' AND c.relkind = 'f' THEN 'view' ELSE edge.way END,  -- its rows are elsewhere
     rn.nspname, r.relname, cn.nspname, c.relname) ORDER BY edge.way, r.oid, c.oid)

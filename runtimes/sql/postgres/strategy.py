@@ -62,6 +62,8 @@ _MEANT = {
     **dict.fromkeys(("DISTINCT", "NULLIF", "CASE", "USING", "NATURAL"), ("=",)),
 }
 _CALLED = re.compile(r"(?<![a-z_0-9])(?<!pg_catalog\.)[0-9]*+([a-z_][a-z_0-9]*+)(?=\s*+\()")
+_SEQUENCE = re.compile(r"(?i)\b(?:nextval|currval|pg_get_serial_sequence)\('([^']*)'")
+_IN_QUOTES = re.compile(r'"[^"]*"')
 _HOLD = "Ask for it with --policy versioning: its transaction is then held, and undo rolls it back."
 _LEAVE = "Leave it to somebody with a backup."
 _REVERSE = "Ask for it with --policy reversal."
@@ -109,6 +111,8 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
         "table that isn't named here, nothing is done."
         for table, trigger in firing
     ]
+    if firing:
+        _one_sequence(catalog, program)
     for table, trigger in firing:
         _known(catalog, table, trigger)
     computing = _computing(catalog, reaches)
@@ -160,6 +164,17 @@ def _not_shadowed(catalog: Catalog, program: Program) -> None:
             raise Unsupported(
                 f"The schema public has an operator {sorted(signs & catalog.operators)[0]} of its own.",
                 next_step="Have it moved to another schema.",
+            )
+
+
+def _one_sequence(catalog: Catalog, program: Program) -> None:
+    """Raises Unsupported for a sequence without its schema where the path of the triggers, which statements then run
+    with, may lead to another one than the one of `public`."""
+    for name in (name for one in program.statements for name in _SEQUENCE.findall(one.sql)):
+        if catalog.path[0] != "public" and "." not in _IN_QUOTES.sub("", name):
+            raise Unsupported(
+                f"{name} may be a sequence of {catalog.path[0]}, too, where triggers fire.",
+                next_step=f"Name it with its schema: 'public.{name}'.",
             )
 
 

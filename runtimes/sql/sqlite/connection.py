@@ -92,7 +92,12 @@ class Connection:
         files = [(pinned.device, pinned.inode), *beside(pinned.path), *above(pinned.path)]
         self._hold = OPEN_FILES.hold("database", files, seconds=limits.lock_seconds)
         try:
+            # A program may have worked there since the file was looked at; from here on none does.
+            location.check_beside(pinned.path, location.check_same(pinned))
             self.db = apsw.Connection(pinned.path, flags=flags)
+        except GoexError:
+            self._hold.release()
+            raise
         except apsw.Error as error:
             self._hold.release()
             location.check_same(pinned)

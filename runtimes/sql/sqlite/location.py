@@ -74,7 +74,7 @@ def find(asked: str, *, protected: Sequence[Path] = ()) -> Pinned:
     return Pinned(path=path, device=at.st_dev, inode=at.st_ino)
 
 
-def check_same(pinned: Pinned) -> None:
+def check_same(pinned: Pinned) -> os.stat_result:
     """Raise Conflict when another file, or none, is at the path now."""
     try:
         at = os.lstat(pinned.path)
@@ -82,6 +82,7 @@ def check_same(pinned: Pinned) -> None:
         raise swapped(pinned.path) from error
     if (at.st_dev, at.st_ino) != (pinned.device, pinned.inode) or not stat.S_ISREG(at.st_mode) or at.st_nlink != 1:
         raise swapped(pinned.path)
+    return at
 
 
 def swapped(path: str) -> Conflict:
@@ -119,20 +120,8 @@ def _refuse_by_owner(path: str, at: os.stat_result) -> None:
         raise _refused(path, "it belongs to another user", "Run GoEx as that user, or choose a file of your own.")
     if at.st_mode & stat.S_IWOTH:
         raise _refused(path, "every user may write to it", f"chmod o-w {path}")
+    check_beside(path, at)
     trusted = {0, euid, at.st_uid}
-    for suffix in BESIDE:
-        try:
-            beside = os.lstat(path + suffix)
-        except FileNotFoundError:
-            continue
-        if not stat.S_ISREG(beside.st_mode) or beside.st_nlink != 1 or beside.st_uid not in trusted:
-            raise _refused(path, f"{path + suffix} isn't a plain file of its owner", "Find out who put it there.")
-    if names_another(Path(f"{path}-journal")):
-        raise _refused(
-            path,
-            f"{path}-journal names a file that SQLite would delete",
-            "If a transaction over several databases was cut off, have the program that made it open them.",
-        )
     above, nearest = os.path.dirname(path), True
     while True:
         found = os.lstat(above)
@@ -146,6 +135,25 @@ def _refuse_by_owner(path: str, at: os.stat_result) -> None:
         if above == "/":
             return
         above, nearest = os.path.dirname(above), False
+
+
+def check_beside(path: str, at: os.stat_result) -> None:
+    """Raise InvalidInput when what lies beside the file isn't for SQLite to open; once more when no program works there
+    any more."""
+    trusted = {0, os.geteuid(), at.st_uid}
+    for suffix in BESIDE:
+        try:
+            beside = os.lstat(path + suffix)
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISREG(beside.st_mode) or beside.st_nlink != 1 or beside.st_uid not in trusted:
+            raise _refused(path, f"{path + suffix} isn't a plain file of its owner", "Find out who put it there.")
+    if names_another(Path(f"{path}-journal")):
+        raise _refused(
+            path,
+            f"{path}-journal names a file that SQLite would delete",
+            "If a transaction over several databases was cut off, have the program that made it open them.",
+        )
 
 
 def _inside(path: str, folder: str) -> bool:

@@ -71,6 +71,20 @@ def test_a_trigger_finds_what_its_role_or_database_lets_it_find(music: PostgresG
     assert music.rows("SELECT count(*) FROM public.log") == [(0,)]
 
 
+def test_a_sequence_is_named_with_its_schema_where_triggers_have_another_path(music: PostgresGround) -> None:
+    """What was approved as one of `public` would move on one of `music`."""
+    made = music.made
+    with made.admin() as admin:
+        admin.execute(f"ALTER ROLE {made.user} SET search_path = music".encode())
+    music.execute("CREATE SEQUENCE public.counts; CREATE SEQUENCE music.counts")
+    text = "INSERT INTO music.credit SELECT 1, nextval({})::text"
+    for name in ("'counts'", "U&'c\\006funts'"):
+        with pytest.raises(Unsupported, match="counts may be a sequence of music"):
+            Asked(music, text.format(name)).plan()
+    _exact(music, text.format("'public.counts'"))
+    assert music.rows("SELECT is_called FROM music.counts") == [(False,)]
+
+
 def test_a_type_may_be_named_with_its_schema(music: PostgresGround) -> None:
     _exact(
         music, "UPDATE music.artist SET kind = 'two'::music.kind WHERE kind IS DISTINCT FROM CAST('one' AS music.kind)"

@@ -592,6 +592,18 @@ def test_a_journal_that_names_a_file_is_refused(ground: SqliteGround) -> None:
     assert precious.exists() and journal.exists()
 
 
+def test_a_journal_that_came_after_the_file_was_looked_at_is_refused(ground: SqliteGround) -> None:
+    """A program on its folder may leave one while the database waits for it to end."""
+    pinned = find(str(ground.path))
+    journal = ground.folder / "shop.db-journal"
+    journal.write_bytes(naming(ground.folder / "precious", ground.path.stat().st_size // 4096))
+    with pytest.raises(InvalidInput, match="journal names a file"):
+        Connection(pinned, Limits())
+    assert journal.exists()
+    journal.unlink()
+    Connection(pinned, Limits()).close()  # nothing is held
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_another_users_file_is_refused() -> None:
     with tempfile.TemporaryDirectory() as name:
