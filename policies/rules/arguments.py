@@ -17,6 +17,7 @@ from typing import Any
 from policies.actions import ANY_VALUE, refers
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical, parse
+from policies.services import Method
 
 STRING: Mapping[str, Any] = {"type": "String"}
 LONG: Mapping[str, Any] = {"type": "Long"}
@@ -42,6 +43,24 @@ def types_of(parameters: JsonObject) -> dict[str, dict[str, Any]]:
         for name, schema in properties.items()
         if str(name) not in _CEDARS_OWN
     }
+
+
+class TypesOf:
+    """Cedar types of a method's arguments, kept as long as it is the same method."""
+
+    def __init__(self, most: int = 512) -> None:
+        self._known: dict[str, tuple[Method, Mapping[str, Any]]] = {}
+        self._most = most
+
+    def __call__(self, method: Method | None) -> Mapping[str, Any]:
+        if method is None:
+            return {}
+        known = self._known.get(method.id)
+        if known is None or known[0] is not method:
+            if len(self._known) >= self._most:
+                self._known.pop(next(iter(self._known)))
+            known = self._known[method.id] = method, types_of(method.parameters)
+        return known[1]
 
 
 def value_of(kind: Mapping[str, Any], value: JsonValue) -> Any:

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 from policies.actions import ANY_VALUE, refers
 from policies.jsonvalue import JsonObject, JsonValue
+from policies.normal_form import nfkc
 from policies.rules.arguments import is_open
 from policies.services import Audience, Method, Risk, Service, believed_risk
 
@@ -57,9 +58,11 @@ class Recipients:
         return self.said and not self.later
 
     @property
-    def judged(self) -> frozenset[str]:
-        """`names`, and whom else a service may read in them."""
-        return self.names.union(*(_addresses(_plain(name)) for name in self.names if not name.isascii()))
+    def read(self) -> frozenset[str]:
+        """`names` as a service may read them that takes several characters for one."""
+        return frozenset(
+            one for name in self.names for one in ((name,) if name.isascii() else _addresses(_plain(name)))
+        )
 
 
 def recipients_of(service: Service | None, method: Method | None, arguments: JsonObject) -> Recipients:
@@ -223,8 +226,9 @@ def _addresses(text: str) -> Iterator[str]:
 
 def _plain(name: str) -> str:
     """A name as a service may take it that makes one letter of several (`＠` of full width is `@`) and leaves out what
-    nobody sees."""
-    return "".join(char for char in unicodedata.normalize("NFKC", name) if unicodedata.category(char) != "Cf")
+    nobody sees. The full stop of Chinese parts a host's name, too (UTS #46)."""
+    seen = "".join(char for char in nfkc(name) if unicodedata.category(char) != "Cf")
+    return seen.replace("\u3002", ".")
 
 
 def _words(item: str) -> Iterator[str]:

@@ -18,7 +18,8 @@ from importlib.resources import files
 from typing import Any
 
 from policies.decisions import Request, Ruling
-from policies.rules.facts import NO_CATALOG, REVERTS, TOOL, Catalogued, Question, TypesOf, questions
+from policies.rules.arguments import TypesOf
+from policies.rules.facts import NO_CATALOG, REVERTS, TOOL, Catalogued, Question, questions
 from policies.rules.source import EVERYTHING, Effect, Policy, agents_of, joined, read, services_of
 
 DEFAULT_FILE = "default.cedar"

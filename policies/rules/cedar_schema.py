@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policies.databases import SERVICE
-from policies.rules.arguments import BOOLEAN, LONG, STRING
-from policies.rules.facts import KINDS, REVERTS, TOOL, WEEKDAYS, Catalogued, TypesOf
+from policies.rules.arguments import BOOLEAN, LONG, STRING, TypesOf
+from policies.rules.facts import KINDS, REVERTS, TOOL, WEEKDAYS, Catalogued
 from policies.rules.source import Policy
 from policies.services import Method, Risk
 

@@ -23,7 +23,7 @@ from policies.databases import RISKS
 from policies.databases import SERVICE as DATABASES
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, JsonValue, canonical
-from policies.rules.arguments import STRING, Unjudgeable, types_of, value_of
+from policies.rules.arguments import STRING, Unjudgeable, value_of
 from policies.rules.audience import Recipients, at_most_one_each, recipients_of
 from policies.services import Method, Risk, Service
 
@@ -98,9 +98,9 @@ def questions(
     plan: Plan, *, agent: str, situation: Situation, now: datetime, catalog: Catalogued = NO_CATALOG
 ) -> tuple[Question, ...]:
     """What is asked of the rules about this plan. At least one for each required need. What goes with a need may
-    forbid and ask, and permits nothing; so does what is said of a folder by another of its paths: by that, too, it is
-    in those that hold it on its own mount, as confinement takes it. Raises InvalidInput for a commit of several that
-    doesn't say what each is."""
+    forbid and ask, and permits nothing; so do recipients in another spelling, and what is said of a folder by another
+    of its paths: by that, too, it is in those that hold it on its own mount, as confinement takes it. Raises
+    InvalidInput for a commit of several that doesn't say what each is."""
     required = plan.required
     if several := each_of(plan):
         asked = [(one, questions(one, agent=agent, situation=situation, now=now, catalog=catalog)) for one in several]
@@ -141,7 +141,7 @@ def questions(
                 "risk": entity("Risk", risk.word),
                 "risk_level": int(risk),
                 "scopes": sorted({need.scope for need in needs}),
-                "recipients": sorted(recipients.judged),
+                "recipients": sorted(recipients.names),
                 "recipient_count": len(recipients.names) + recipients.later,
                 "imported": service is not None and service.source == "imported",
             },
@@ -155,6 +155,7 @@ def questions(
             first = "call" if part.service != DATABASES else _statements(plan)
             made.append(replace(question, kind=first, needs=frozenset()))  # it may forbid and ask, and permits nothing
     made += _of_target(plan, agent, common, catalog)
+    made += [one for question in made for one in _by_other_spellings(question)]
     return tuple(one for question in made for one in (question, *_by_other_paths(plan, question)))
 
 
@@ -196,6 +197,15 @@ def _by_other_paths(plan: Plan, question: Question) -> Iterator[Question]:
             above = (*above, *(one for one in holding if one not in (resource, *above)))
         there = {**question.context, "folder": path}
         yield replace(question, resource=resource, above=above, context=there, needs=frozenset())
+
+
+def _by_other_spellings(question: Question) -> Iterator[Question]:
+    """The same question with the recipients as a service may read them, where that is another way."""
+    names = frozenset(question.context["recipients"])
+    if (read := Recipients(names).read) != names:
+        count = question.context["recipient_count"] - len(names) + len(read)
+        there = {**question.context, "recipients": sorted(read), "recipient_count": count}
+        yield replace(question, context=there, needs=frozenset())
 
 
 def with_target(plan: Plan, target: Plan, *, most: int, catalog: Catalogued = NO_CATALOG) -> Plan:
@@ -262,7 +272,7 @@ def _of_target(plan: Plan, agent: str, common: Mapping[str, Any], catalog: Catal
                 "risk": entity("Risk", risk.word),
                 "risk_level": int(risk),
                 "scopes": list(part["scopes"]),
-                "recipients": sorted(recipients.judged),
+                "recipients": sorted(recipients.names),
                 "recipient_count": len(recipients.names) + recipients.later,
                 "imported": service is not None and service.source == "imported",
             },
@@ -452,24 +462,6 @@ def _texts(value: JsonValue) -> Iterator[str]:
             yield item
 
 
-class TypesOf:
-    """Cedar types of a method's arguments, kept as long as it is the same method."""
-
-    def __init__(self, most: int = 512) -> None:
-        self._known: dict[str, tuple[Method, Mapping[str, Any]]] = {}
-        self._most = most
-
-    def __call__(self, method: Method | None) -> Mapping[str, Any]:
-        if method is None:
-            return {}
-        known = self._known.get(method.id)
-        if known is None or known[0] is not method:
-            if len(self._known) >= self._most:
-                self._known.pop(next(iter(self._known)))
-            known = self._known[method.id] = method, types_of(method.parameters)
-        return known[1]
-
-
 def plan_recipients(plan: Plan, catalog: Catalogued = NO_CATALOG) -> tuple[frozenset[str], bool]:
     """Return who gets something by a plan, and whether that is everybody."""
     found: frozenset[str] = frozenset()
@@ -478,7 +470,7 @@ def plan_recipients(plan: Plan, catalog: Catalogued = NO_CATALOG) -> tuple[froze
         service = catalog.services.get(part.service)
         method = service.methods.get(part.method) if service is not None and part.method else None
         recipients = _recipients(part, service, method)
-        found, known = found | recipients.judged, known and recipients.known
+        found, known = found | recipients.names | recipients.read, known and recipients.known
     return found, known
 
 

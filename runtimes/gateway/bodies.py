@@ -9,13 +9,13 @@ from __future__ import annotations
 import codecs
 import json
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonValue, canonical, parse
+from policies.normal_form import nfkc
 from policies.services import outer_name, overrides
 from runtimes.gateway.admission import BodyKind, Refused
 from runtimes.gateway.multipart import BadParts, FirstPart, Part, PartReader, boundary_of, read_parts, write_parts
@@ -382,7 +382,7 @@ def held(values: Mapping[str, tuple[JsonValue, ...]]) -> dict[str, tuple[JsonVal
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\s_\-.+!'\"`\x00-\x1f\x7f-\x9f]", "", visible(unicodedata.normalize("NFKC", name)).casefold())
+    return re.sub(r"[\s_\-.+!'\"`\x00-\x1f\x7f-\x9f]", "", visible(nfkc(name)).casefold())
 
 
 def _plains(name: str) -> set[str]:

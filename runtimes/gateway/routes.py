@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from policies.normal_form import nfkc
 from runtimes.gateway.admission import No, Refused
 from runtimes.gateway.plan import MethodRule, Slot
 from runtimes.gateway.request_headers import refuse
@@ -149,7 +150,7 @@ def _refused(slot: Slot, took: tuple[str, ...]) -> str:
         # A value that has a slash in it is one encoded segment, or (of `many`) several: it was shown either way.
         return "" if value in slot.values else f"{slot.name} is held to {_listed(slot.values)}"
     for segment in took:
-        folded = unicodedata.normalize("NFKC", segment)
+        folded = nfkc(segment)
         if _ENCODED.search(segment) or any(char in text for text in (segment, folded) for char in "/\\?#;"):
             return f"{slot.name} holds a character that servers read in different ways"
         try:
@@ -176,7 +177,7 @@ def _lowered(part: str | Slot) -> str | Slot:
 
 def _folded(text: str) -> str:
     """As a server may compare it: without upper case and without the forms of one letter."""
-    return visible(unicodedata.normalize("NFKC", text)).casefold()
+    return visible(nfkc(text)).casefold()
 
 
 def without_suffix(segment: str) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 
 from policies.errors import GoexError, InvalidInput
 from policies.host_names import normal_host
+from policies.normal_form import nfkc
 
 MAX_SEGMENT = 1024
 MAX_QUERY_VALUE = 65_536
@@ -107,7 +108,7 @@ def is_dots(text: str) -> bool:
 def readings(text: str) -> Iterator[str]:
     """The text, and what it becomes where servers in a row each decode it; normalised (NFKC), each once."""
     for _ in range(1 + _DECODED):
-        text = unicodedata.normalize("NFKC", text)
+        text = nfkc(text)
         yield text
         if "%" not in text or (decoded := unquote(text)) == text:
             return

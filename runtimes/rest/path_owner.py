@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from urllib.parse import unquote
 
 from mapper.catalog import Catalog
 from policies.errors import InvalidInput
+from policies.normal_form import nfkc
 from policies.services import Method, Service, believed_risk
 from runtimes.gateway.routes import visible, without_suffix
 
@@ -108,7 +108,7 @@ def _word(text: str) -> str:
 
 def _spelled(text: str) -> str:
     """A fixed text of a path, spelled as `_spellings` has a value."""
-    return visible(unicodedata.normalize("NFKC", unquote(text)))
+    return visible(nfkc(unquote(text)))
 
 
 def _key(segment: str) -> str:
@@ -261,7 +261,7 @@ def _own_words(method: Method, segments: Sequence[str]) -> tuple[int, ...]:
 
 def _spellings(path: Sequence[str]) -> Iterator[tuple[list[str], slice | None]]:
     """The segments as servers may read them; with a slice, those that one of them was divided into."""
-    plain = [visible(unicodedata.normalize("NFKC", segment)) for segment in path]
+    plain = [visible(nfkc(segment)) for segment in path]
     while plain and not plain[-1]:
         plain.pop()
     yield from _with_bare(plain, None)

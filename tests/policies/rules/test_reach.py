@@ -116,12 +116,28 @@ def test_who_gets_something_however_it_is_written(arguments: dict[str, Any], fou
 
 
 @pytest.mark.promise(13)
-@pytest.mark.parametrize("to", ["ｅｖｅ＠ｄ．ｅ", "e\u200bve@d.e", "a@example.org，ＥＶＥ@d.e"])
+@pytest.mark.parametrize("to", ["ｅｖｅ＠ｄ．ｅ", "e\u200bve@d.e", "a@example.org，ＥＶＥ@d.e", "eve@d。e", "eve@d｡e"])
 def test_a_recipient_is_forbidden_in_each_spelling_that_a_service_may_take_for_it(to: str) -> None:
     rule = '@id("no")\nforbid (principal, action, resource) when { context.recipients.contains("eve@d.e") };'
     case = {"call": MAIL, "arguments": {"to": to, "body": "x"}, "scope": "send", "granted": ["send"]}
     assert came(rule, case) == ("deny", ("no",))
     assert came(rule, {**case, "arguments": {"to": "ann@d.e", "body": "x"}})[0] != "deny"
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize("sent", ["＃ops", "#ops\u200b", "#ｏps", "#ops，c2"])
+def test_a_permit_by_recipients_is_met_by_what_is_sent_alone(sent: str) -> None:
+    """What a service may read in another spelling forbids; somebody else may get it, so that it permits nothing."""
+    rule = '@id("yes") permit (principal, action, resource) when { context.recipients.contains("#ops") };'
+    cases = {channel: {**POST, "arguments": {"channel": channel, "text": "x"}} for channel in ("#ops", sent)}
+    assert {channel: permitted(rule, case) for channel, case in cases.items()} == {"#ops": ("yes",), sent: ()}
+
+
+def permitted(rule: str, case: dict[str, Any]) -> tuple[str, ...]:
+    """Which rules permit a case, whatever else asks about it."""
+    request, _, now = read(case, CATALOG)
+    book = RuleBook.of({"a.cedar": rule}, CATALOG)
+    return tuple(sorted({name for names in book.judge(request, now).permits.values() for name in names}))
 
 
 @pytest.mark.promise(13)
