@@ -338,7 +338,7 @@ def _show_rows(out: Output, result: dict[str, Any]) -> None:
     """What a SELECT gave back."""
     rows = [row for row in _list(result["rows"]) if isinstance(row, list)]
     names = [shown(str(column)) for column in _list(result["columns"])]
-    out.table(names, [[_cell(value) for value in row] for row in rows])
+    out.table(names, [[_cell(value) for value in row] for row in rows], whole=True)
     if result["cut"]:
         out.say(f"… and {_count(result['cut'], 'more row')} left out.", "dim")
 

@@ -100,20 +100,20 @@ class Output:
         """Whether a person reads the words on a screen; otherwise one thing stands on one line, to be searched."""
         return self.console.is_terminal
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, whole: bool = False) -> None:
         """A table of foreign text: every cell is escaped here. The first column holds names, which stay whole; another
-        that says nothing in any row leaves its place to those that do."""
+        that says nothing in any row leaves its place to those that do, unless the table is shown `whole`."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
         cells = [[Text(shown(cell)) for cell in row] for row in rows]
-        said = [index for index in range(len(columns)) if not index or any(row[index] for row in cells)]
+        said = [index for index in range(len(columns)) if whole or not index or any(row[index] for row in cells)]
         cells = [[row[index] for index in said] for row in cells]
         for index, column in enumerate(columns[place] for place in said):
-            whole = 0 if index else min(max((row[0].cell_len for row in cells), default=0), _NAME_WIDTH)
-            table.add_column(Text(column), overflow="fold", min_width=whole or None)
+            width = 0 if index else min(max((row[0].cell_len for row in cells), default=0), _NAME_WIDTH)
+            table.add_column(Text(column), overflow="fold", min_width=width or None)
         for row in cells:
             table.add_row(*row)
         self.console.print(table)

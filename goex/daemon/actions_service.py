@@ -37,7 +37,7 @@ from goex.engine.engine import Engine
 from goex.engine.events import Approval, Asked, Event, Finished, Mapped, Printed, Progressed, Stepped
 from goex.engine.keys import KeyTaken, KeyUnknown
 from goex.engine.peers import sees_our_files
-from goex.engine.quota import Exhausted
+from goex.engine.quota import JUDGEMENTS, Exhausted
 from goex.journal.actions import ActionRow
 from goex.journal.states import UNDER_WAY, State
 from goex.rpc import goex_pb2 as pb
@@ -219,7 +219,7 @@ class ActionsService(rpc.ActionsServicer):
         peer, principal = self._callers.peer(context), self._callers.principal(context)
         core = self._engine.core
         core.quotas.take(principal.agent, principal.session, request.ByteSize())
-        async with core.quotas.doing(principal.agent, principal.session):
+        async with core.quotas.doing(principal.agent, principal.session, JUDGEMENTS):
             from goex.daemon.tool_calls import judged  # it reads programs, which few daemons are asked for
             from runtimes.code.reader import Reader
 

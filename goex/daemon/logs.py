@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 
 from goex.logs import own_words_to_stderr
 
@@ -15,5 +14,3 @@ def log_to_stderr(level: str) -> None:
     """Write what GoEx itself logs from `level` on; what Python would write there by itself goes the same way."""
     own_words_to_stderr(level)
     sys.excepthook = lambda kind, error, trace: log.critical("the daemon met a defect", exc_info=error)
-    sys.unraisablehook = lambda one: log.error("something met a defect as it ended", exc_info=one.exc_value)
-    threading.excepthook = lambda one: log.error("a thread met a defect", exc_info=one.exc_value)

@@ -25,7 +25,9 @@ _MOST = 2000  # buckets that are kept
 _LOOKS = 10  # times the requests
 _LOOK_SIZE = 16 * 1024  # characters of an action's texts that are one look
 MOST_WATCHED = 256  # actions that an agent follows at once
-MOST_WAITING = 128  # mappings of an agent that are under way or wait for their turn
+MOST_WAITING = 128  # of one kind and one agent, under way or waiting for their turn
+MAPPINGS = "mappings"  # and assessments
+JUDGEMENTS = "judgements"  # of a coding agent's own tools, whose hook doesn't wait long: they have turns of their own
 _TOLD_EVERY = timedelta(minutes=10)
 
 
@@ -60,7 +62,7 @@ class Quotas:
     _buckets: dict[tuple[str, str], _Bucket] = field(default_factory=dict)
     _doing: dict[tuple[str, str], int] = field(default_factory=dict)
     _told: dict[str, tuple[datetime, int]] = field(default_factory=dict)  # when a row was written; refused since
-    _turns: WeakValueDictionary[str, Semaphore] = field(default_factory=WeakValueDictionary)
+    _turns: WeakValueDictionary[tuple[str, str], Semaphore] = field(default_factory=WeakValueDictionary)
 
     def take(self, agent: str, session: str, size: int) -> None:
         """One more request, of that many bytes. Raises Exhausted."""
@@ -90,16 +92,18 @@ class Quotas:
         self._spend(agent, session, {"calls to the model": calls})
 
     @asynccontextmanager
-    async def doing(self, agent: str, session: str) -> AsyncIterator[None]:
-        """While an agent's words are mapped: a few at a time, the others wait. Raises Exhausted where too many do."""
-        with self._at_once(agent, session, "mappings at once", MOST_WAITING):
-            async with self.turn(agent, session):
+    async def doing(self, agent: str, session: str, what: str = MAPPINGS) -> AsyncIterator[None]:
+        """While an agent's words are looked at: a few at a time, the others wait. Raises Exhausted where too many
+        do."""
+        with self._at_once(agent, session, f"{what} at once", MOST_WAITING):
+            async with self.turn(agent, session, what):
                 yield
 
-    def turn(self, agent: str, session: str) -> Semaphore:
-        """What lets a few of an agent's requests work at a time, whatever others ask; the person doesn't wait."""
+    def turn(self, agent: str, session: str, what: str = MAPPINGS) -> Semaphore:
+        """What lets a few of an agent's requests of one kind work at a time, whatever others ask; the person doesn't
+        wait."""
         line = next((line for line, _ in _lines(agent, session)), "")
-        return self._turns.setdefault(line, Semaphore(self.quota.at_once)) if line else Semaphore()
+        return self._turns.setdefault((line, what), Semaphore(self.quota.at_once)) if line else Semaphore()
 
     @contextmanager
     def _at_once(self, agent: str, session: str, what: str, most: int) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -15,7 +16,7 @@ import docker
 import pytest
 from google.protobuf.message import Message
 
-from goex.cli import doctor
+from goex.cli import doctor, follow
 from goex.cli.output import Output
 from goex.cli.vault_app import chosen_key
 from goex.client import Client
@@ -766,3 +767,11 @@ def test_no_answer_can_trick_the_terminal(
     assert not re.search("[\x00-\x1f\x7f-\x9f\u200b\u202e]", said)
     if flag:
         assert ran.out.isascii()
+
+
+@pytest.mark.parametrize("rows", [[], [[1, "", None]]])
+def test_what_a_select_gave_back_has_all_its_columns(rows: list[list[Any]], capsys: pytest.CaptureFixture[str]) -> None:
+    result = {"columns": ["id", "note", "until"], "rows": rows, "cut": 0}
+    outcome = json.dumps({"summary": "It read.", "results": [result]})
+    follow.show_outcome(Output(False), pb.ActionView(id="a-1", outcome_json=outcome), printed=False)
+    assert [line.split() for line in capsys.readouterr().out.splitlines()][1] == result["columns"]

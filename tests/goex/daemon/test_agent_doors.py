@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -501,3 +502,14 @@ async def test_anothers_id_is_as_unknown_as_one_that_isnt_there(
         assert said[0] == said[1] and "There is no" in said[0][3], kind
         # Of which not even its length is to be felt.
         assert not [row for row in rows if row.id == f"a-{kind}"], kind
+
+
+async def test_a_coding_agent_s_tool_is_judged_whatever_else_of_its_is_looked_at(door: Door) -> None:
+    """Its hook waits for seconds alone, and a mapping may take longer."""
+    quotas = door.desk.core.quotas
+    async with AsyncExitStack() as mappings:
+        for _ in range(quotas.quota.at_once):
+            await mappings.enter_async_context(quotas.turn(ASKER.agent, ASKER.session))
+        async with asyncio.timeout(300):
+            reply = await door.ask("Judge", pb.JudgeRequest(tool="Read", kind="read", folder="/tmp"))
+    assert isinstance(reply, pb.JudgeReply)
