@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ from typing import Any
 
 from policies.display_text import escape
 from policies.errors import GoexError
+
+log = logging.getLogger("goex.logs")
 
 OURS = ("goex", "mapper", "policies", "runtimes", "vault")
 TOLD_EVERY = 600.0  # seconds
@@ -106,3 +109,5 @@ def own_words_to_stderr(level: str) -> None:
         logging.getLogger(name).setLevel(level.upper())
     logging.captureWarnings(True)
     logging.raiseExceptions = False  # it would write a record's arguments
+    sys.unraisablehook = lambda one: log.error("something met a defect as it ended", exc_info=one.exc_value)
+    threading.excepthook = lambda one: log.error("a thread met a defect", exc_info=one.exc_value)

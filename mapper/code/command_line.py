@@ -97,6 +97,7 @@ def _parsed(reader: Following, args: list[Value], given: Fields) -> Value:
         reader.given_away([*args, *(value for _, value in given.items)])
         return UNKNOWN
     told = args[0] if args else given.get("args") or Lit(None)
+    reader.seen.spend(len(reader.defaults) + len(reader.arguments))
     if told == Lit(None):
         run_with = reader.shared(Named(ARGUMENTS))
         told = Listed(run_with.items[1:], run_with.more) if isinstance(run_with, Listed) else run_with
@@ -128,11 +129,12 @@ def _said(reader: Following, told: Value) -> dict[str, Value] | None:
     """What words give arguments, None where that isn't known."""
     if not (isinstance(told, Listed) and not told.more):
         return None
+    reader.seen.spend(len(told.items))
     words = [one.value for one in told.items if isinstance(one, Lit) and isinstance(one.value, str)]
     known = [one for one in reader.arguments if one is not None]
     if len(words) < len(told.items) or (words and len(known) < len(reader.arguments)):
         return None
-    places = list({one.dest: one for one in known if not one.names[0].startswith("-")}.values())
+    places = iter({one.dest: one for one in known if not one.names[0].startswith("-")}.values())
     options: dict[str, Argument] = {}
     for one in known:
         if any(options.setdefault(name, one) != one for name in one.names if name.startswith("-")):
@@ -142,7 +144,7 @@ def _said(reader: Following, told: Value) -> dict[str, Value] | None:
     while left:
         word = left.pop()
         name, assigned, value = word.partition("=") if word.startswith("--") else (word, "", "")
-        argument = options.get(name) if word.startswith("-") else places.pop(0) if places else None
+        argument = options.get(name) if word.startswith("-") else next(places, None)
         if argument is None or (argument.switch and assigned):
             return None
         if word.startswith("-") and not argument.switch and not assigned:

@@ -118,6 +118,7 @@ def _client(reader: Following, owner: Thing, name: str, args: list[Value], given
             known, path = plain(one)
             if known and isinstance(path, str) and path.startswith("/"):
                 where = tuple(Lit(part) for part in path.strip("/").split("/"))
+                reader.seen.spend(len(where))
                 _send(reader, owner, _RAW[name], where, asked.merged(given.without("post_data", "query_data")), body)
             else:
                 reader.seen.unread.append((reader.line, f"{name} of an address that isn't written there"))

@@ -38,9 +38,11 @@ _ADMIN_PHRASES = (
     ("role", "assignments"),
     ("owner",),
     ("admins",),
+    ("api", "key"),
+    ("api", "keys"),
 )
 _SECRETS = (("access", "token"), ("id", "token"), ("sign", "blob"), ("sign", "jwt"))
-_ADMIN_VERBS = frozenset({"grant", "revoke", "impersonate", "promote"})
+_ADMIN_SAID = _named("grant revoke impersonate promote admin ownership privilege privileges")  # by the last part alone
 _KEYS = frozenset({"keys", "apikeys"})
 _ASKS = _named(
     """
@@ -117,7 +119,7 @@ def _asks(said: list[str]) -> bool:
 
 
 def _changes_access(said: list[str], resource: list[str]) -> bool:
-    if _ADMIN_VERBS & set(said):  # the thing may stand before them: `userRevokeSession`
+    if _ADMIN_SAID & set(said):  # the thing may stand before them: `userRevokeSession`
         return True
     both = [*resource, *said]
     if _ADMIN_WORDS & set(both) or (resource[-1:] and resource[-1] in _KEYS):

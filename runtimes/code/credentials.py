@@ -59,14 +59,25 @@ def handed(leases: Iterable[Lease], placeholders: Mapping[tuple[str, str], str])
 
 
 def with_googles(made: Handed, accounts: Iterable[Account]) -> Handed:
-    """The same with a file for `google.auth.default()`, where the first of Google's accounts has none of its own."""
-    first = next((one for one in accounts if all(at.host.endswith(_GOOGLE) for at in one.origins)), None)
+    """The same with a file for `google.auth.default()`, where the first of Google's accounts has none of its own, and
+    no other file's tokens are to be had in the same place, which gives one account's alone."""
+    first = next((one for one in accounts if _is_googles(one)), None)
     if first is None or GOOGLE_VARIABLE in made.variables:
         return made
-    made.files[_GOOGLES_FILE] = json.dumps(USERS_STAND_IN, indent=2)
-    made.variables[GOOGLE_VARIABLE] = f"{environment.FOLDER}/{_GOOGLES_FILE}"
-    made.endpoints += (endpoint((first.service, first.name), GOOGLE_TOKENS),)
+    own = endpoint((first.service, first.name), GOOGLE_TOKENS)
+    if any((one.origin, one.path) == (own.origin, own.path) for one in made.endpoints):
+        return made
+    name = _GOOGLES_FILE
+    while name in made.files:
+        name = f"goex-{name}"
+    made.files[name] = json.dumps(USERS_STAND_IN, indent=2)
+    made.variables[GOOGLE_VARIABLE] = f"{environment.FOLDER}/{name}"
+    made.endpoints += (own,)
     return made
+
+
+def _is_googles(account: Account) -> bool:
+    return bool(account.origins) and all(at.host.endswith(_GOOGLE) for at in account.origins)
 
 
 def _shows_it(lease: Lease, file: FileTemplate) -> bool:

@@ -16,6 +16,7 @@ from runtimes.code.permits import Accounts
 from runtimes.code.record import Record
 from runtimes.code.refused import proposal
 from runtimes.code.run import Report
+from runtimes.sandbox import open_files_hint
 
 
 def outcome(report: Report, kept: Record, accounts: Accounts, catalog: Catalog) -> Outcome:
@@ -27,6 +28,8 @@ def outcome(report: Report, kept: Record, accounts: Accounts, catalog: Catalog) 
     said = [_ending(report, ended, code)]
     if result is not None and code and (lacked := missing.told(result.stderr)):
         said.append(lacked)
+    if result is not None and (hint := open_files_hint.told(result)):
+        said.append(hint)
     if not report.counted:
         said.append("No request left.")
     if report.refusals.count:

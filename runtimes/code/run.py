@@ -24,7 +24,7 @@ from policies.actions import Code
 from policies.display_text import escape
 from policies.errors import Conflict, GoexError
 from policies.reversions import NoReversions, ReversionSet
-from policies.services import Service
+from policies.services import Placement, Service
 from runtimes.base import Context
 from runtimes.code import credentials, environment, record
 from runtimes.code.permits import Accounts, Permit
@@ -86,11 +86,14 @@ class CodeRunner:
         report.refusals.permitted = frozenset(permit.method_id for _, permit in permits.values())
         watch = _Watch(permits, context, kept, report, self.catalog, dry, self.reversions)
         files = credentials.handed(context.leases, placeholders)
-        files = credentials.with_googles(files, (lease.account for lease in context.leases))
+        held = placeholders_of(placeholders, context)
+        leased = ((self.catalog.service(key[0]), one) for key, one in accounts.items() if key in held.values())
+        bearers = (one for service, one in leased if is_bearer(placement_for(service, one)))
+        files = credentials.with_googles(files, bearers)
         plan = GatewayPlan(
             action_id=context.action_id,
             rules=tuple(permit.rule for _, permit in permits.values()),
-            placeholders=placeholders_of(placeholders, context),
+            placeholders=held,
             tokens=files.endpoints,
             seconds=self.profile.limits.seconds,
             code=True,
@@ -186,6 +189,11 @@ def variables(
             if services.count(service) > 1:
                 found[f"{variable}_{_upper(name)}"] = value
     return {name: value for name, value in found.items() if name not in environment.VARIABLES}
+
+
+def is_bearer(place: Placement) -> bool:
+    """Whether a credential goes where what a token endpoint gives does."""
+    return place.header.lower() == "authorization" and place.format.lower().startswith("bearer ")
 
 
 def usual_variables(service: str) -> tuple[str, ...]:

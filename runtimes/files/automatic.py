@@ -91,7 +91,7 @@ def _when(path: bytes, entry: Entry, before: Mapping[bytes, Entry], after: Mappi
     if b".git" in above:
         inside = within[within.index(b".git") + 1 :]
         return "" if inside and inside[0] in _DATA_OF_GIT else _of_git(name, inside)
-    if _of_git(name, within) or (name == b"head" and path not in before):
+    if _of_git(name, within) or (name == b"head" and (path not in before or before[path].kind not in "fl")):
         bare = folders[: above.index(b"hooks")] if b"hooks" in above else folders
         if _is_repository(bare, after):
             return _GIT

@@ -18,6 +18,7 @@ from runtimes.files import automatic, plan_text, rights, workcopy
 from runtimes.files.folder import Folder
 from runtimes.files.manifest import equal
 from runtimes.files.tree import Bounds, Manifest
+from runtimes.sandbox import open_files_hint
 from runtimes.sandbox.contract import Profile, Result
 
 SERVICE = "files"
@@ -250,7 +251,7 @@ def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence
     first, said = beware(before, after)
     shown, cut = plan_text.capped([*first, *remarks, *lines])
     return replace(
-        _ended(result, f"{ending(result)}: {plan_text.tally(lines)}.{said}"),
+        _ended(result, f"{ending(result)}: {plan_text.tally(lines)}.{said}{_hint(result)}"),
         changes=shown,
         changes_cut=cut,
         touched=not equal(before, after),
@@ -259,7 +260,12 @@ def outcome(result: Result, before: Manifest, after: Manifest, remarks: Sequence
 
 def read_outcome(result: Result) -> Outcome:
     """What a program that only reads makes."""
-    return replace(_ended(result, f"{ending(result)}. It could change nothing."), touched=False)
+    return replace(_ended(result, f"{ending(result)}. It could change nothing.{_hint(result)}"), touched=False)
+
+
+def _hint(result: Result) -> str:
+    said = open_files_hint.told(result)
+    return f" {said}" if said else ""
 
 
 def _ended(result: Result, summary: str) -> Outcome:

@@ -8,6 +8,7 @@ shell; the ones with underlines are read as well, and so are the commands for do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -165,8 +166,9 @@ def _operations(found: Mapping[str, Any]) -> Iterator[Operation]:
             rest["filter"] = rest.pop("query")  # as the command has it
         yield _one(spelled, allowed.check_collection(collection), rest)
     elif spelled.startswith(("create", "drop", "rename")) or spelled in ("collMod", "convertToCapped", "reIndex"):
+        what = "a user or a role" if _OF_USERS.search(spelled) else "a collection or an index"
         raise Unsupported(
-            f"{name[:60]!r} changes what a collection or an index is, and no documents: that isn't run here.",
+            f"{name[:60]!r} changes what {what} is, instead of single documents: that isn't run here.",
             next_step="Do it with MongoDB's own shell.",
         )
     else:
@@ -284,6 +286,7 @@ def _one(name: str, collection: str, rest: Mapping[str, Any]) -> Operation:
     change = rest.get("update")
     known = equal_id(condition)
     allowed.check_update(change, id=known)
+    change = _without_own_id(change)
     for step in change if isinstance(change, list) else [change or {}]:
         for name, fields in step.items():
             if isinstance(fields, Mapping) and name not in ("$unset", "$pull", "$pullAll"):  # these set nothing
@@ -298,6 +301,17 @@ def _one(name: str, collection: str, rest: Mapping[str, Any]) -> Operation:
         collection=collection, filter=condition, many=many, change=change, upsert=upsert, sort=sort,
         array_filters=tuple(array_filters), upsert_id=fixed if known is None else known, returns=returns,
     )  # fmt: skip
+
+
+def _without_own_id(change: Any) -> Any:
+    """A change that sets the `_id` to what the filter demands sets it only where it inserts: 1 finds 1.0, too, which
+    would become 1."""
+    if not isinstance(change, dict) or "_id" not in change.get("$set", {}):
+        return change
+    fields = {**change["$set"]}
+    inserted = {"_id": fields.pop("_id"), **change.get("$setOnInsert", {})}
+    rest = {key: value for key, value in change.items() if key != "$set"}
+    return {**({"$set": fields} if fields else {}), **rest, "$setOnInsert": inserted}
 
 
 def _returns(name: str, rest: Mapping[str, Any]) -> Literal["", "before", "after"]:
@@ -433,6 +447,7 @@ def with_ids(program: Program, ids: Sequence[Any]) -> Program:
     return Program(operations=tuple(made))
 
 
+_OF_USERS = re.compile("User|Role")
 _READS = ("find", "findOne", "count", "distinct")
 _SCORE = {"$meta": "textScore"}
 _GIVES_BACK = ("returnDocument", "returnNewDocument", "new")

@@ -56,6 +56,9 @@ class Profile:
     shared_memory: bool = False
 
 
+# What the kernel counts by user over all processes is the person's too where a job runs as the owner of a folder. So
+# few that, with the 253 of one more message, other programs still pass descriptors, as they do below 1,024 in flight.
+OPEN_FILES = 640
 WORK = "/work"  # where a person's folder, or folders, are in the container
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from policies.display_text import escape
 from policies.errors import InvalidInput
 from runtimes.sandbox import container_pool, defences, seccomp
-from runtimes.sandbox.contract import WORK, Job, Limits, Profile
+from runtimes.sandbox.contract import OPEN_FILES, WORK, Job, Limits, Profile
 from runtimes.sandbox.defences import Defence
 
 STATE_LABEL = "org.goex.state"
@@ -34,10 +34,7 @@ _SUPERVISORS = ["/usr/bin/tini", "-s", "--", "/goex/supervise"]
 _ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8"}  # noqa: S108
 _SHM = 16 * 2**20
 _TMP_FILES = 32768  # inodes of /tmp; an empty file costs kernel memory too
-# What the kernel counts by user over all processes is the person's too where a job runs as the owner of a folder. So
-# few that, with the 253 of one more message, other programs still pass descriptors, as they do below 1,024 in flight.
-_OPEN_FILES = 640
-_PENDING_SIGNALS = 1024  # and timers
+_PENDING_SIGNALS = 1024  # and timers, which the kernel counts by user too: see OPEN_FILES
 _RUNSC_TASKS = 192  # what runsc's own kernel takes of the machine's; with less it panics
 
 # The engine's own lists, and what else would tell of the machine, of its keys, or of what others do on it just now.
@@ -201,7 +198,7 @@ def _isolation(job: Job, profile: Profile) -> dict[str, Any]:
 def _bounds(profile: Profile) -> dict[str, Any]:
     limits = profile.limits
     hard = {
-        "core": 0, "fsize": limits.file_size, "nofile": _OPEN_FILES, "sigpending": _PENDING_SIGNALS, "memlock": 65536,
+        "core": 0, "fsize": limits.file_size, "nofile": OPEN_FILES, "sigpending": _PENDING_SIGNALS, "memlock": 65536,
         "msgqueue": 0, "rtprio": 0,
     }  # fmt: skip
     return {

@@ -168,8 +168,11 @@ class Servers:
             folder = self.place / name
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = folder / f"{file}.{secrets.token_hex(8)}"  # where nobody can have put a link or a pipe
-            with os.fdopen(open_regular(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as made:
-                made.write(data)
-            fresh.replace(folder / file)
+            try:
+                with os.fdopen(open_regular(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as made:
+                    made.write(data)
+                fresh.replace(folder / file)
+            finally:
+                fresh.unlink(missing_ok=True)  # where it didn't get there
         except OSError as error:
             raise Unavailable(f"{self.place} can't be written: {error.strerror}.") from error

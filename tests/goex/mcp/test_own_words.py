@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import subprocess
+import sys
 
 import pytest
 
@@ -40,3 +41,27 @@ def test_no_header_commands_the_terminal(daemon: Daemon, token: str, header: str
         server.terminate()
         said = server.communicate(timeout=300)[1]
     assert "\x1b" not in said and "\x9b" not in said and "passphrase" not in said
+
+
+DEFECTS = """
+import threading
+from goex.logs import own_words_to_stderr
+own_words_to_stderr("warning")
+class Ends:
+    def __del__(self):
+        fails()
+def fails():
+    raise ValueError(chr(27) + "[2J Approval " + "passphrase:")
+thread = threading.Thread(target=fails)
+thread.start()
+thread.join()
+Ends()
+"""
+
+
+@pytest.mark.promise(26)
+def test_a_defect_beside_the_server_says_what_it_is_and_nothing_of_others() -> None:
+    """In a thread, or as something ends, where Python itself would write all of it."""
+    said = subprocess.run([sys.executable, "-c", DEFECTS], capture_output=True, text=True, check=True).stderr
+    assert "\x1b" not in said and "passphrase" not in said
+    assert said.count("ValueError") == 2 and said.count("met a defect") == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from policies.errors import Unavailable
 from runtimes.servers.definition import Servers
 
 pytestmark = pytest.mark.timeout(300)  # which only a hang reaches
@@ -30,3 +31,11 @@ def test_a_link_or_pipe_beside_it_takes_nothing(name: str, put: Callable[[Path, 
     servers.note_seen("notes", TOOLS)
     assert kept.read_text() == "mine" and servers.seen("notes") == TOOLS
     assert stat.S_IMODE((folder / "seen.json").stat().st_mode) == 0o600
+
+
+def test_what_cannot_be_written_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    in_its_place = tmp_path / "servers" / "notes" / "seen.json" / "x"
+    in_its_place.mkdir(parents=True)
+    with pytest.raises(Unavailable):
+        Servers(tmp_path / "servers").note_seen("notes", TOOLS)
+    assert [one.name for one in (tmp_path / "servers" / "notes").iterdir()] == ["seen.json"]

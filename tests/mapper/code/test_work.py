@@ -138,6 +138,26 @@ def test_functions_that_call_each_other_take_the_work_that_is_counted() -> None:
     assert seen.requests
 
 
+_PARSER = "import argparse, sys, gitlab\np = argparse.ArgumentParser()\n"
+
+
+@pytest.mark.promise(16)
+@pytest.mark.parametrize(
+    "program",
+    [
+        "".join(f"p.add_argument('--a{i}')\n" for i in range(400)) + "p.parse_args()\n" * 400,
+        "".join(f"p.set_defaults(a{i}=1)\n" for i in range(400)) + "p.parse_args(['x'])\n" * 400,
+        "".join(f"p.add_argument('a{i}')\n" for i in range(100)) + f"W = {['b'] * 100}\n" + "p.parse_args(W)\n" * 400,
+        f"g, S = gitlab.Gitlab(), '{'/a' * 4000}'\n" + "g.http_get(S)\n" * 90,
+    ],
+    ids=["options", "defaults", "words", "addresses"],
+)
+def test_arguments_and_addresses_take_the_work_that_is_counted(program: str) -> None:
+    done, seen = lines_of(lambda: read("python", _PARSER + program, Seen(budget=20_000)))
+    assert done < 50 * 20_000
+    assert any("--method" in note for note in seen.notes)
+
+
 @pytest.mark.parametrize(
     "program",
     [

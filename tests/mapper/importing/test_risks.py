@@ -65,6 +65,13 @@ TABLE = [
     ("POST", "deleteUserRole", Risk.ADMIN),
     ("POST", "createAdministrator", Risk.ADMIN),
     ("POST", "userRevokeAllSessions", Risk.ADMIN),
+    ("POST", "addAdmin", Risk.ADMIN),
+    ("POST", "userSetAdmin", Risk.ADMIN),
+    ("POST", "transferOwnership", Risk.ADMIN),
+    ("POST", "updatePrivileges", Risk.ADMIN),
+    ("POST", "createApiKey", Risk.ADMIN),
+    ("POST", "searchAdmin", Risk.READ),
+    ("POST", "admin.conversations.setPrefs", Risk.WRITE),
     ("GET", "roles.get", Risk.READ),
     ("POST", "searchRole", Risk.READ),
     # HTTP doesn't say what these do.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mapper.catalog import Catalog
 from policies.accounts import Account, Origin
 from policies.services import Placement
-from runtimes.code.run import variables
+from runtimes.code.run import is_bearer, variables
 
 CATALOG = Catalog.bundled()
 ORIGIN = Origin.parse("https://slack.com")
@@ -36,3 +36,11 @@ def test_a_service_that_takes_passwords_alone_comes_with_one() -> None:
             return replace(CATALOG.service(name), placement=Placement(format="Basic {secret}"))
 
     assert found(ACCOUNT, Basic.__new__(Basic))["SLACK_EMAIL"] == "goex"
+
+
+def test_a_token_endpoint_is_for_what_goes_where_its_tokens_go() -> None:
+    """An API key of Google's has another place, and leads no library that asks for tokens."""
+    assert is_bearer(Placement())
+    assert not is_bearer(Placement(header="x-goog-api-key", format="{secret}"))
+    assert not is_bearer(Placement(header="key", format="{secret}", at="query"))
+    assert not is_bearer(Placement(format="Basic {secret}"))

@@ -89,6 +89,8 @@ def test_a_repository_without_a_work_tree_is_one_wherever_it_lies() -> None:
         for kind in "dl" if part != "HEAD" else "fl":
             last = tree(f"x/{part}", kind=kind, oid="")
             assert automatic.told(unfinished, {**unfinished, **last}) == [f"{GIT}: x/{part}"], "what completes it"
+    folder = tree("x/HEAD", kind="d", oid="")
+    assert automatic.told({**bare, **config, **folder}, {**bare, **config}) == [f"{GIT}: x/HEAD"], "it was a folder"
     root = tree("HEAD", "objects", "refs")
     assert automatic.told(root, {**root, **tree("hooks/update")}) == [f"{GIT}: hooks/update"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from policies.actions import Ended, Files
-from runtimes.sandbox.contract import Limits, Profile, Sandbox
+from runtimes.sandbox.contract import OPEN_FILES, Limits, Profile, Sandbox
 from tests.runtimes.files.desk import Way, runtime
 from tests.runtimes.files.photo import photo
 from tests.runtimes.files.test_round import PROGRAM, furnish
@@ -94,3 +94,9 @@ async def test_a_program_sees_each_of_several_folders_and_undo_takes_back_all(
     assert (pair[1] / "b").read_text() == "my docs" and not (pair[0] / "a").exists()
     assert (await way.revert("undo")).ok
     assert [photo(folder) for folder in pair] == before
+
+
+async def test_too_many_open_files_are_said(folder: Path, state: Path, sandbox: Sandbox) -> None:
+    program = "kept = [open(f'/tmp/{each}', 'w') for each in range(2000)]\n"
+    outcome = await Way(runtime(state, sandbox), folder, program, language="python").do()
+    assert not outcome.ok and f"{OPEN_FILES} files" in outcome.summary, outcome.stderr

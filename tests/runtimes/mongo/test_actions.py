@@ -126,6 +126,20 @@ async def test_undo_restores_every_byte_and_redo_too(server: Server, ground: Gro
     assert server.all() == before
 
 
+async def test_an_id_of_another_type_than_the_filter_s_stays_as_it_is(server: Server, ground: Ground) -> None:
+    """1 finds 1.0, and a server takes the one for the other."""
+    server.put("orders", ejson('{"_id": 1.0, "n": 1}'))
+    before = server.all()
+    same = {"filter": {"_id": 1}, "update": {"$set": {"_id": 1, "n": 2}}}
+    done = await ground.do(
+        operation("updateOne", "orders", **same),
+        operation("findOneAndUpdate", "orders", returnDocument="after", **same),
+    )
+    assert [exact(decode(one)) for one in server.all().values()] == [exact({"_id": 1.0, "n": 2})]
+    assert done.results[0]["documents"] == [{"_id": 1.0, "n": 2}]
+    assert (await ground.revert("undo")).ok and server.all() == before
+
+
 async def test_what_is_found_and_changed_is_given_back(server: Server, ground: Ground) -> None:
     orders(server, 3)
     change = {"update": {"$inc": {"n": 10}}}

@@ -269,6 +269,12 @@ def test_what_changes_a_collection_is_refused_as_that(name: str) -> None:
     assert refused.value.next_step
 
 
+@pytest.mark.parametrize("name", ["createUser", "dropRole", "dropAllUsersFromDatabase"])
+def test_what_changes_users_is_refused_as_that(name: str) -> None:
+    with pytest.raises(Unsupported, match="changes what a user or a role is"):
+        parse([operation(name, "orders")])
+
+
 def test_a_lookup_is_a_use_of_the_other_collection_too() -> None:
     uses = parse([FINE[4]]).uses()
     assert set(uses) == {("orders", "find"), ("people", "find")}

@@ -469,3 +469,25 @@ def test_a_file_of_the_accounts_own_stays_the_one() -> None:
     own = {"GOOGLE_APPLICATION_CREDENTIALS": "/goex/job/service-account.json"}
     made = credentials.with_googles(credentials.Handed(variables=dict(own)), [_googles("www.googleapis.com")])
     assert (made.variables, made.files, made.endpoints) == (own, {}, ())
+
+
+def test_an_account_without_an_origin_isnt_googles() -> None:
+    made = Account(
+        service="db", name="shop", origins=(), base_url="postgresql://db.example.org:5432/shop", format="database"
+    )
+    assert credentials.with_googles(credentials.Handed(), [made]) == credentials.Handed()
+
+
+def test_a_file_of_that_name_stays_what_it_is() -> None:
+    own = credentials.Handed(files={"google-user.json": "P1", "goex-google-user.json": "P2"}, variables={"OWN": "/x"})
+    made = credentials.with_googles(own, [_googles("www.googleapis.com")])
+    assert (made.files["google-user.json"], made.files["goex-google-user.json"]) == ("P1", "P2")
+    assert json.loads(made.files[made.variables["GOOGLE_APPLICATION_CREDENTIALS"].rpartition("/")[2]])
+
+
+def test_no_file_leads_to_another_account_s_tokens() -> None:
+    """One endpoint gives one account's."""
+    other = credentials.endpoint(("google_calendar", "home"), GOOGLE_TOKENS)
+    own = credentials.Handed(variables={"OWN": "/goex/job/own.json"}, endpoints=(other,))
+    made = credentials.with_googles(own, [_googles("www.googleapis.com")])
+    assert "GOOGLE_APPLICATION_CREDENTIALS" not in made.variables and made.endpoints == (other,)
