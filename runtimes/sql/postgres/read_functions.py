@@ -64,6 +64,17 @@ UNION ALL SELECT pg_catalog.pg_get_expr(p.polqual, p.polrelid) FROM pg_catalog.p
   WHERE c.relrowsecurity AND p.polqual IS NOT NULL AND c.oid = ANY(%s::pg_catalog.oid[])
 UNION ALL SELECT pg_catalog.pg_get_constraintdef(f.oid) FROM pg_catalog.pg_constraint f WHERE f.contypid <> 0
 """
+# Foreign tables, of these relations and their children, whose rows a program of the server's machine prints.
+_PROGRAMS = """
+WITH RECURSIVE base (oid) AS (
+  SELECT pg_catalog.unnest(%s::pg_catalog.oid[])
+  UNION SELECT i.inhrelid FROM base JOIN pg_catalog.pg_inherits i ON i.inhparent = base.oid
+)
+SELECT c.relname FROM base JOIN pg_catalog.pg_foreign_table f ON f.ftrelid = base.oid
+  JOIN pg_catalog.pg_class c ON c.oid = base.oid
+  WHERE EXISTS (SELECT 1 FROM pg_catalog.unnest(f.ftoptions) o
+    WHERE pg_catalog.starts_with(pg_catalog.lower(o), 'program='))
+"""
 _TRUSTED = frozenset({"plpgsql", "sql", "internal", "plperl", "pltcl", "plv8"})  # they have SQL alone to reach out by
 # Whose functions in C compute, or look at the server, though they give another value each time.
 _LOOKING = frozenset({
@@ -80,7 +91,9 @@ _CALLS = re.compile(rf"(?i)\b({_ACTING}|{_SERVER}|{_RUNS})\(")
 
 def refuse_outside(link: Link, catalog: Catalog, program: Program) -> None:
     """Raise Unsupported where reading what the program reads may do something outside of the tables."""
-    found, texts = _called(link, catalog, {use.table for one in program.statements for use in one.uses})
+    found, texts, read = _called(link, catalog, {use.table for one in program.statements for use in one.uses})
+    for (name,) in link.ask(_PROGRAMS, read):
+        raise _refused(f"the program of {name}")
     for text in texts:
         if (call := _CALLS.search(text)) is not None:
             raise _refused(call[1])
@@ -95,8 +108,9 @@ def refuse_outside(link: Link, catalog: Catalog, program: Program) -> None:
             raise _refused(function.name)
 
 
-def _called(link: Link, catalog: Catalog, names: set[str]) -> tuple[Iterable[Function], list[str]]:
-    """The functions that may run where these tables are read, and the texts of their views and policies."""
+def _called(link: Link, catalog: Catalog, names: set[str]) -> tuple[Iterable[Function], list[str], list[int]]:
+    """The functions that may run where these tables are read, the texts of their views and policies, and what is read
+    for all of it."""
     major = re.match(r"\d+", catalog.schema.version)
     operators = link.ask(_OPERATORS)
     found = {one.oid: one for one in catalog.converts if one.language in _TRUSTED}
@@ -108,7 +122,7 @@ def _called(link: Link, catalog: Catalog, names: set[str]) -> tuple[Iterable[Fun
         more = helpers.read(link, int(major[0]) if major else 0, (), sorted(oids)).by_oid
         named_there = named(catalog, "\n".join(without_comments(one.source) for one in more.values()))
         if more.keys() <= found.keys() and named_there <= names:
-            return found.values(), [text for (text,) in link.ask(_TEXTS, read, read)]
+            return found.values(), [text for (text,) in link.ask(_TEXTS, read, read)], read
         found, names = {**found, **more}, names | named_there
 
 

@@ -111,6 +111,21 @@ def test_a_read_that_reaches_out_is_refused(ground: PostgresGround, way: str, te
     assert ground.rows("SELECT id FROM people ORDER BY id") == [(1,), (2,)]
 
 
+@pytest.mark.promise(69)
+@pytest.mark.parametrize("text", ["SELECT id FROM printed", "SELECT id FROM seen", "SELECT id FROM parent"])
+def test_a_foreign_table_that_runs_a_program_is_refused(ground: PostgresGround, text: str) -> None:
+    ground.execute("CREATE TABLE parent (id int)")
+    with ground.made.admin() as admin:
+        admin.execute("CREATE EXTENSION file_fdw; CREATE SERVER files FOREIGN DATA WRAPPER file_fdw")
+        admin.execute(
+            "CREATE FOREIGN TABLE printed (id int) SERVER files OPTIONS (program 'echo 1');"
+            "CREATE FOREIGN TABLE child (id int) INHERITS (parent) SERVER files OPTIONS (program 'echo 1');"
+            "CREATE VIEW seen AS SELECT id FROM printed; GRANT SELECT ON printed, child, seen TO PUBLIC"
+        )
+    with pytest.raises(Unsupported, match=r"the program of .* outside of the tables"):
+        Asked(ground, text).plan()
+
+
 def test_functions_that_only_compute_are_no_hindrance(ground: PostgresGround) -> None:
     with ground.made.admin() as admin:
         admin.execute("CREATE EXTENSION pgcrypto; CREATE EXTENSION pg_buffercache")
