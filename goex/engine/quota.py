@@ -29,6 +29,7 @@ MOST_WAITING = 128  # of one kind and one agent, under way or waiting for their 
 MAPPINGS = "mappings"  # and assessments
 JUDGEMENTS = "judgements"  # of a coding agent's own tools, whose hook doesn't wait long: they have turns of their own
 _TOLD_EVERY = timedelta(minutes=10)
+_LATER = "Ask again later, and more slowly; the person can raise it: [limits] in config.toml"
 
 
 class Exhausted(Denied):
@@ -109,7 +110,7 @@ class Quotas:
     def _at_once(self, agent: str, session: str, what: str, most: int) -> Iterator[None]:
         line = next((line for line, _ in _lines(agent, session)), "")
         if line and self._doing.get((line, what), 0) >= most:
-            raise self._refused(agent, line, what, f"{most} at a time")
+            raise self._refused(agent, line, what, f"{most} at a time", "Ask again when some of them have ended.")
         self._doing[line, what] = self._doing.get((line, what), 0) + 1
         try:
             yield
@@ -149,7 +150,7 @@ class Quotas:
         if len(self._buckets) >= _MOST:
             self._buckets = {key: one for key, one in self._buckets.items() if not key[0].startswith("conn-")}
 
-    def _refused(self, agent: str, line: str, what: str, quota: str) -> Exhausted:
+    def _refused(self, agent: str, line: str, what: str, quota: str, next_step: str = _LATER) -> Exhausted:
         now = self.clock()
         told, since = self._told.pop(line, (None, 0))
         if len(self._told) >= _MOST:
@@ -163,7 +164,7 @@ class Quotas:
             self._told[line] = told, since + 1
         return Exhausted(
             f"{agent} asked for more than its quota of {what}: {quota}.",
-            next_step="Ask again later, and more slowly; the person can raise it: [limits] in config.toml",
+            next_step=next_step,
         )
 
 

@@ -271,7 +271,8 @@ async def _mappings(journal: Journal, number: int) -> tuple[int, int, int]:
                 await asyncio.sleep(0)
                 under_way -= 1
                 done += 1
-        except Exhausted:
+        except Exhausted as over:
+            assert over.next_step == "Ask again when some of them have ended."  # no setting raises that
             refused += 1
 
     await asyncio.gather(*(one() for _ in range(number)))
