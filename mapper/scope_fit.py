@@ -6,7 +6,7 @@ scopes say and open, none about one provider:
 
 * what the provider itself says that it refuses for these arguments, it refuses;
 * a scope for administrators, partners or add-ons is no ordinary person's, unless the call asks as one;
-* a scope over what the app made itself doesn't reach what was there before;
+* a scope over what the app made itself doesn't reach what was there before, and fits calls that make something new;
 * a scope over the signed-in person's own things fits calls about that person, and no others; one over what the
   person owns fits calls that name nobody's;
 * a scope over the files that were made or opened with the app fits calls that make one, and hardly those that look at
@@ -252,7 +252,7 @@ def _limited(each: Candidate, facts: _Facts, known: frozenset[str]) -> int:
         found += 4
     if Limit.ROLE not in limits and facts.as_admin:
         found += 1
-    if Limit.OWN in limits and not (each.said.base.endswith(_OWN_FOLDER) and facts.own_folder):
+    if Limit.OWN in limits and not (facts.own_folder if each.said.base.endswith(_OWN_FOLDER) else _makes(facts)):
         found += 2
     if Limit.METADATA in limits and (facts.destroys or facts.inside):
         found += 2
@@ -369,10 +369,15 @@ def _made(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) 
     if facts.own_folder and folder:  # nothing else makes files there
         return sorted(set(among) - folder)
     looking = any(each.said.looks for each in among.values())  # then it makes something else: no file without a change
-    if looking or facts.path or facts.method.name.split(".")[-1] not in ("create", "insert"):
+    if looking or not _makes(facts):
         return []
     used = {name for name, each in among.items() if Limit.USED in each.said.limits}
     return sorted(set(among) - used) if used else []
+
+
+def _makes(facts: _Facts) -> bool:
+    """Whether the call makes something new, which lies in nothing that was there."""
+    return not facts.path and facts.method.name.split(".")[-1] in ("create", "insert")
 
 
 def _opened(among: Mapping[str, Candidate], facts: _Facts, known: frozenset[str]) -> list[str]:

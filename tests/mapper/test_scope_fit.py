@@ -114,6 +114,11 @@ def test_what_the_app_made_isnt_what_was_there() -> None:
     }
 
 
+def test_what_the_app_makes_is_what_it_made() -> None:
+    made = files(**{"things.create": (Risk.WRITE, "files files.app.created"), "a.b": (Risk.ADMIN, "files")})
+    assert least(made, "things.create") == {"files.app.created"}
+
+
 def test_administrators_scopes_are_for_those_who_ask_as_one() -> None:
     made = files(
         **{"rooms.members.add": (Risk.ADMIN, "rooms.members rooms.admin.members"), "x": (Risk.ADMIN, "rooms.members")}
