@@ -14,7 +14,7 @@ import re
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -337,13 +337,21 @@ def _gitlab_asked(function: ast.FunctionDef) -> list[Any] | None:
                 isinstance(node, ast.Subscript | ast.Attribute) and _names(node.value)[:1] == [keyword.value.id]
                 for node in ast.walk(function)
             )
-            plainly = (
-                isinstance(one, ast.Dict) and not changed and all(isinstance(key, ast.Constant) for key in one.keys)
-            )
-            plainly = plainly and all(isinstance(value, ast.Name) and value.id in arguments for value in one.values)  # type: ignore[union-attr]
-            sent = [[value.id, key.value] for key, value in zip(one.keys, one.values, strict=True)] if plainly else None  # type: ignore[union-attr]
+            sent = None if changed else _plainly(one, arguments)
     sent = sent if len(calls[0].args) == 1 else None
     return [verbs[calls[0].func.attr], where, arguments, sent]
+
+
+def _plainly(node: ast.expr | None, arguments: Sequence[str]) -> list[list[str]] | None:
+    """Arguments and the names that a written mapping gives them; None for what holds anything else."""
+    if not isinstance(node, ast.Dict):
+        return None
+    found = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        if not (isinstance(key, ast.Constant) and isinstance(value, ast.Name) and value.id in arguments):
+            return None
+        found.append([value.id, key.value])
+    return found
 
 
 def _gitlab_path(node: ast.expr, arguments: set[str]) -> str | None:

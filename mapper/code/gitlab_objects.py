@@ -6,10 +6,7 @@ a project that is found by its path is a number from then on, unless it is `lazy
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -27,6 +24,7 @@ from mapper.code.abstract_values import (
     plain,
     text,
 )
+from mapper.code.library_table import table
 from mapper.code.sent_requests import Request
 
 if TYPE_CHECKING:
@@ -44,14 +42,6 @@ _PAGES = ("get_all", "all", "iterator")
 _RAW = {"http_get": "GET", "http_list": "GET", "http_post": "POST", "http_put": "PUT", "http_delete": "DELETE"}
 
 
-@cache
-def _table() -> Mapping[str, Any]:
-    found: Mapping[str, Any] = json.loads(
-        (files("mapper") / "code" / "library_tables" / "gitlab.json").read_text(encoding="utf-8")
-    )
-    return found
-
-
 def made(name: str, args: Sequence[Value], given: Fields) -> Value | None:
     """A client, where a call of something imported gives one."""
     if name not in _MADE:
@@ -64,10 +54,10 @@ def made(name: str, args: Sequence[Value], given: Fields) -> Value | None:
 
 def attribute(owner: Thing, name: str) -> Value | None:
     """An attribute of an object; None for what is only a function."""
-    entry = _table()[owner["cls"]]
+    entry = table("gitlab")[owner["cls"]]
     manager = entry.get("managers", {}).get(name)
-    if manager in _table():
-        return _thing(manager, _below(_table()[manager]["path"], owner["path"]), owner["base"])
+    if manager in table("gitlab"):
+        return _thing(manager, _below(table("gitlab")[manager]["path"], owner["path"]), owner["base"])
     known = name in entry["methods"] or name in _RAW or name in ("auth", "version") or name.startswith("__")
     return None if known or (owner["cls"], name) in _ALIKE else UNKNOWN
 
@@ -79,7 +69,7 @@ def assigned(owner: Thing, name: str, value: Value) -> Thing:
 
 def called(reader: Following, owner: Thing, name: str, args: list[Value], given: Fields) -> Value:
     """A function of an object."""
-    kind: Any = _ALIKE.get((owner["cls"], name)) or _table()[owner["cls"]]["methods"].get(name)
+    kind: Any = _ALIKE.get((owner["cls"], name)) or table("gitlab")[owner["cls"]]["methods"].get(name)
     if isinstance(kind, list):
         return _own(reader, owner, kind, args, given)
     match kind:
@@ -91,7 +81,9 @@ def called(reader: Following, owner: Thing, name: str, args: list[Value], given:
             return _created(reader, owner, given.get("data") or (args[0] if args else Fields()), given.without("data"))
         case "save":  # a list of the object's that is only read is sent, too
             sets: Fields = owner["sets"] or Fields()
-            entry: dict[str, Any] = next((one for one in _table().values() if one.get("gives") == owner["cls"]), {})
+            entry: dict[str, Any] = next(
+                (one for one in table("gitlab").values() if one.get("gives") == owner["cls"]), {}
+            )
             body = Fields(sets.merged(given).items, True)
             _send(reader, owner, entry.get("update", "PUT"), owner["path"], body=body)
         case "delete_self" | "refresh":
@@ -134,7 +126,7 @@ def _item(reader: Following, owner: Thing, kind: str, args: list[Value], given: 
         body = given.get("new_data") or (args[1] if len(args) > 1 else None)
         lazy = given.get("lazy") or (args[1] if kind == "get" and len(args) > 1 else Lit(False))
         if kind == "update":
-            _send(reader, owner, _table()[owner["cls"]]["update"], path, given.without("id", "new_data"), body)
+            _send(reader, owner, table("gitlab")[owner["cls"]]["update"], path, given.without("id", "new_data"), body)
         elif kind == "delete" or lazy != Lit(True):
             _send(reader, owner, "DELETE" if kind == "delete" else "GET", path, given.without("id", "lazy"))
         gives = _object(owner, one, path, lazy == Lit(True)) if "get" in kind and len(choices(key)) == 1 else UNKNOWN
@@ -196,12 +188,12 @@ def _below(template: str, parent: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def _object(owner: Thing, key: Value, path: tuple[Value, ...], lazy: bool) -> Value:
-    gives = _table()[owner["cls"]]["gives"]
-    if gives not in _table():
+    gives = table("gitlab")[owner["cls"]]["gives"]
+    if gives not in table("gitlab"):
         return UNKNOWN
     if path == owner["path"] and key != Lit(None):
         path = (*path, UNKNOWN)
-    elif not lazy and _table()[gives]["id"] in _NUMBERED and key != Lit(None):
+    elif not lazy and table("gitlab")[gives]["id"] in _NUMBERED and key != Lit(None):
         known, said = plain(key)
         if not (known and str(said).isdecimal()):
             path = (*owner["path"], UNKNOWN)

@@ -7,11 +7,9 @@ functions ask for is below that.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from mapper.code import gitlab_objects, jira_client, service_libraries
@@ -29,6 +27,7 @@ from mapper.code.abstract_values import (
     plain,
     text,
 )
+from mapper.code.library_table import table
 from mapper.code.sent_requests import Request
 
 if TYPE_CHECKING:
@@ -80,21 +79,16 @@ _MOST_OF_A_PATH = 30
 
 
 @cache
-def _table(name: str) -> Any:
-    return json.loads((files("mapper") / "code" / "library_tables" / f"{name}.json").read_text(encoding="utf-8"))
-
-
-@cache
 def octokit_routes() -> Mapping[str, str]:
     """What octokit's functions ask for, by their names (`issues.create`), as their method and address."""
-    routes: Mapping[str, str] = _table("octokit")
+    routes: Mapping[str, str] = table("octokit")
     return routes
 
 
 @cache
 def slack_names(how: str) -> frozenset[str]:
     """The names of slack_sdk's functions that send `json`, a form as `data`, or ask by `get`."""
-    return frozenset(_table("slack_sdk")[how])
+    return frozenset(table("slack_sdk")[how])
 
 
 def made(reader: Following, name: str, args: Sequence[Value], given: Fields) -> Value | None:
@@ -110,7 +104,7 @@ def made(reader: Following, name: str, args: Sequence[Value], given: Fields) -> 
     if name in _ANTHROPIC_MADE:
         base = given.get("base_url") or Lit(_ANTHROPIC)
         return _chained("anthropic", Lit(_ANTHROPIC) if base == Lit(None) else base)
-    if name.startswith("openai.") and name.removeprefix("openai.") in _table("openai"):
+    if name.startswith("openai.") and name.removeprefix("openai.") in table("openai"):
         return _chain_called(reader, _chained("openai", Lit(_OPENAI)), name.removeprefix("openai."), args, given)
     if name in _NOTION_MADE:  # with options of another kind its address isn't known
         return _chained("notion_client", Lit(_NOTION) if not args and given.get("base_url") is None else UNKNOWN)
@@ -125,7 +119,7 @@ def attribute(owner: Thing, name: str) -> Value | None:
         chain = ".".join((*owner["chain"], name))
         if name in _PASSING and owner["lib"] in _ALIKE:
             return owner
-        if any(known.startswith(f"{chain}.") for known in _table(owner["lib"])):
+        if any(known.startswith(f"{chain}.") for known in table(owner["lib"])):
             return owner.but(chain=(*owner["chain"], name))
         return None
     if owner["lib"] == "gitlab":
@@ -145,7 +139,7 @@ def assigned(owner: Thing, name: str, value: Value) -> Value:
 
 def places(owner: Thing, name: str) -> int:
     """How many parts of its address a function takes."""
-    found = _table(owner["lib"]).get(".".join((*owner["chain"], name)))
+    found = table(owner["lib"]).get(".".join((*owner["chain"], name)))
     return len(_SLOT.findall(found[1])) if found is not None else 0
 
 
@@ -183,11 +177,11 @@ def _azure(given: Fields) -> Thing:
 
 
 def _chain_called(reader: Following, owner: Thing, chain: str, args: Sequence[Value], given: Fields) -> Value:
-    table = _table(owner["lib"])
-    found = table.get(chain)
+    functions = table(owner["lib"])
+    found = functions.get(chain)
     if found is None and owner["lib"] in _ALIKE:
         stream = chain.removesuffix(".stream").removesuffix(".parse")
-        found = table.get(f"{stream}.create") if stream != chain else None
+        found = functions.get(f"{stream}.create") if stream != chain else None
     if found is None:
         return UNKNOWN
     verb, path = found
@@ -208,7 +202,7 @@ def _chain_called(reader: Following, owner: Thing, chain: str, args: Sequence[Va
             sent = sent.without(part[1:-1])
         else:
             where.append(part)
-    if left or chain not in table or chain.endswith(".parse"):  # a helper's own function adds to what it is given
+    if left or chain not in functions or chain.endswith(".parse"):  # a helper's own function adds to what it is given
         sent = Fields(sent.without("text_format", "output_format").items, True)
     if isinstance(extra, Fields):
         sent = sent.merged(extra)
@@ -240,7 +234,7 @@ def _github_thing(base: Value, name: str, path: Path | None) -> Thing:
 
 def _of(name: str, what: str, depth: int = 0) -> Mapping[str, Any]:
     """What a class has, and those that it comes from."""
-    entry = _table("github").get(name)
+    entry = table("github").get(name)
     if entry is None:
         return {}
     made: dict[str, Any] = {}

@@ -15,6 +15,10 @@ from policies.jsonvalue import JsonValue
 from runtimes.sql.postgres.link import Link
 
 AGGREGATE = "aggregate_dummy"  # the text that each aggregate has: what it calls stands elsewhere
+COMPUTING = frozenset({  # extensions whose functions in C only compute, though some give another value each time
+    "uuid-ossp", "pgcrypto", "citext", "hstore", "ltree", "intarray", "pg_trgm", "unaccent", "fuzzystrmatch", "cube",
+    "earthdistance", "seg", "isn", "tablefunc", "btree_gin", "btree_gist", "postgis", "vector", "pg_uuidv7",
+})  # fmt: skip
 _CALL = re.compile(r'"((?:[^"]|""){1,63})"\s*+\(|(?<![\w$])[\d$]*+([^\W\d][\w$]*+)\s*+\(')  # no name is longer
 _BODY = "CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE pg_catalog.pg_get_function_sqlbody(p.oid) END"
 _QUERY = """

@@ -14,18 +14,19 @@ from collections.abc import Iterable, Iterator
 from policies.errors import Unsupported
 from runtimes.sql.contract import Program
 from runtimes.sql.postgres import helpers
-from runtimes.sql.postgres.helpers import Function
+from runtimes.sql.postgres.helpers import COMPUTING, Function
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.reach import MAKES_TEXTS, named, without_comments
 from runtimes.sql.postgres.relations import Catalog, Relation
 
-# What relations with their children, and functions, call; also behind operators and aggregates. As it plans, the server
-# computes what is immutable.
-_CALLED = """
+_WITH_CHILDREN = """
 WITH RECURSIVE base (oid) AS (
   SELECT pg_catalog.unnest(%s::pg_catalog.oid[])
   UNION SELECT i.inhrelid FROM base JOIN pg_catalog.pg_inherits i ON i.inhparent = base.oid
-), calls (classid, objid, planned) AS (
+)"""
+# What relations with their children, and functions, call; also behind operators and aggregates. As it plans, the server
+# computes what is immutable.
+_CALLED = f"""{_WITH_CHILDREN}, calls (classid, objid, planned) AS (
   SELECT made.of::pg_catalog.oid, made.oid, made.planned FROM base JOIN (
       SELECT 'pg_catalog.pg_rewrite'::pg_catalog.regclass AS of, w.oid, w.ev_class AS relation, false AS planned
         FROM pg_catalog.pg_rewrite w JOIN pg_catalog.pg_class c ON c.oid = w.ev_class
@@ -65,21 +66,14 @@ UNION ALL SELECT pg_catalog.pg_get_expr(p.polqual, p.polrelid) FROM pg_catalog.p
 UNION ALL SELECT pg_catalog.pg_get_constraintdef(f.oid) FROM pg_catalog.pg_constraint f WHERE f.contypid <> 0
 """
 # Foreign tables, of these relations and their children, whose rows a program of the server's machine prints.
-_PROGRAMS = """
-WITH RECURSIVE base (oid) AS (
-  SELECT pg_catalog.unnest(%s::pg_catalog.oid[])
-  UNION SELECT i.inhrelid FROM base JOIN pg_catalog.pg_inherits i ON i.inhparent = base.oid
-)
+_PROGRAMS = f"""{_WITH_CHILDREN}
 SELECT c.relname FROM base JOIN pg_catalog.pg_foreign_table f ON f.ftrelid = base.oid
   JOIN pg_catalog.pg_class c ON c.oid = base.oid
   WHERE EXISTS (SELECT 1 FROM pg_catalog.unnest(f.ftoptions) o
     WHERE pg_catalog.starts_with(pg_catalog.lower(o), 'program='))
 """
 _TRUSTED = frozenset({"plpgsql", "sql", "internal", "plperl", "pltcl", "plv8"})  # they have SQL alone to reach out by
-# Whose functions in C compute, or look at the server, though they give another value each time.
-_LOOKING = frozenset({
-    "uuid-ossp", "pgcrypto", "citext", "hstore", "ltree", "intarray", "pg_trgm", "unaccent", "fuzzystrmatch", "cube",
-    "earthdistance", "seg", "isn", "tablefunc", "btree_gin", "btree_gist", "postgis", "vector", "pg_uuidv7",
+_LOOKING = frozenset({  # extensions whose functions in C look at the server
     "pg_stat_statements", "pg_buffercache", "pgstattuple", "pageinspect", "pg_freespacemap", "pg_visibility",
 })  # fmt: skip
 _ACTING = r"lo_export|pg_file_\w+|pg_(?:terminate|cancel)_backend"
@@ -99,7 +93,7 @@ def refuse_outside(link: Link, catalog: Catalog, program: Program) -> None:
             raise _refused(call[1])
     for function in found:
         if function.language == "c":
-            harmless = function.volatility in "is" or function.extension in _LOOKING
+            harmless = function.volatility in "is" or function.extension in COMPUTING | _LOOKING
         else:
             said = without_comments(function.source)
             runs = not function.extension and MAKES_TEXTS.search(said)

@@ -15,7 +15,7 @@ from policies.jsonvalue import JsonObject
 from runtimes.sql.checking.allowlist import of_schema
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Policy, Program, Statement, Verb
-from runtimes.sql.postgres.helpers import Function
+from runtimes.sql.postgres.helpers import COMPUTING, Function
 from runtimes.sql.postgres.reach import (
     DATA,
     EVENTS,
@@ -33,10 +33,6 @@ Method = Literal["none", "returning", "triggers"]
 
 _LANGUAGES = ("plpgsql", "sql", "internal")
 _KNOWN_C = ("moddatetime", "autoinc", "insert_username", "citext_eq")
-# Extensions whose functions in C compute, and do no more, also where they give another value each time.
-_COMPUTING = ("uuid-ossp", "pgcrypto", "citext", "hstore", "ltree", "intarray", "pg_trgm", "unaccent", "fuzzystrmatch",
-              "cube", "earthdistance", "seg", "isn", "tablefunc", "btree_gin", "btree_gist", "postgis", "vector",
-              "pg_uuidv7")  # fmt: skip
 _OUTSIDE = re.compile(
     r"\b(dblink\w*|lo_\w+|pg_read_\w+|pg_write_\w+|pg_file_\w+|copy|program|http(?!s?://)\w*|pg_terminate_backend)\b",
     re.I,
@@ -221,7 +217,7 @@ def _known(catalog: Catalog, table: str, trigger: Trigger) -> None:
 def _harmless(catalog: Catalog, said: str, function: Function, runs: bool = True) -> None:
     """Raises Unsupported for a function that does what can't be taken back, or can't be seen to."""
     if function.language not in _LANGUAGES:
-        computes = function.volatility in "is" or function.extension in _COMPUTING or function.name in _KNOWN_C
+        computes = function.volatility in "is" or function.extension in COMPUTING or function.name in _KNOWN_C
         if function.language != "c" or not computes:
             raise _unseen(f"{said} calls {function.name}, which is written in {function.language}")
     elif function.language != "internal" and _reaches_out(catalog, function.source, runs):

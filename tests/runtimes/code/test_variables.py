@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mapper.catalog import Catalog
 from policies.accounts import Account, Origin
-from policies.services import Placement
+from policies.services import Placement, Service
 from runtimes.code.run import is_bearer, variables
 
 CATALOG = Catalog.bundled()
@@ -32,7 +32,7 @@ def test_a_token_comes_with_none() -> None:
 
 def test_a_service_that_takes_passwords_alone_comes_with_one() -> None:
     class Basic(Catalog):
-        def service(self, name: str):  # type: ignore[no-untyped-def]
+        def service(self, name: str) -> Service:
             return replace(CATALOG.service(name), placement=Placement(format="Basic {secret}"))
 
     assert found(ACCOUNT, Basic.__new__(Basic))["SLACK_EMAIL"] == "goex"

@@ -14,7 +14,7 @@ from runtimes.sandbox.contract import OPEN_FILES, Result
 from runtimes.sandbox.open_files_hint import told
 from tests.runtimes.code.support import CATALOG
 
-NODE = b"Error: EMFILE: too many open files, open '/work/626'\nNode.js v18.20.4\n"
+NODE = b"Error: EMFILE: too many open files, open '626.md'\nNode.js v18.20.4\n"
 PYTHON = b"OSError: [Errno 24] Too many open files: 'x'\n"
 NOTHING = Manifest(entries={}, taken=0, settled=True)
 
