@@ -19,7 +19,11 @@ COMPUTING = frozenset({  # extensions whose functions in C only compute, though 
     "uuid-ossp", "pgcrypto", "citext", "hstore", "ltree", "intarray", "pg_trgm", "unaccent", "fuzzystrmatch", "cube",
     "earthdistance", "seg", "isn", "tablefunc", "btree_gin", "btree_gist", "postgis", "vector", "pg_uuidv7",
 })  # fmt: skip
-_CALL = re.compile(r'"((?:[^"]|""){1,63})"\s*+\(|(?<![\w$])[\d$]*+([^\W\d][\w$]*+)\s*+\(')  # no name is longer
+KNOWN_C = ("moddatetime", "autoinc", "insert_username", "citext_eq")  # as is what these do for a trigger
+_CALL = re.compile(  # `row.name` may be one, too; no name is longer
+    r'"((?:[^"]|""){1,63})"\s*+\(|(?<![\w$])[\d$]*+([^\W\d][\w$]*+)\s*+\('
+    r'|\.\s*+(?:"((?:[^"]|""){1,63})"|([^\W\d][\w$]*+))'
+)
 _BODY = "CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE pg_catalog.pg_get_function_sqlbody(p.oid) END"
 _QUERY = """
 SELECT p.oid::pg_catalog.int8, p.proname, l.lanname, p.provolatile, {body},
@@ -95,4 +99,5 @@ def read(link: Link, major: int, texts: Iterable[str], oids: Iterable[int]) -> F
 
 def _called(text: str) -> set[str]:
     """The names that something is called by in a text."""
-    return {quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in _CALL.findall(text)}
+    found = ((quoted or field, plain or simple) for quoted, plain, field, simple in _CALL.findall(text))
+    return {quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in found}

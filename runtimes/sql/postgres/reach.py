@@ -14,12 +14,12 @@ from typing import Literal
 
 from runtimes.sql.contract import Program, Verb
 from runtimes.sql.postgres.helpers import AGGREGATE, Function
-from runtimes.sql.postgres.relations import DELETE, INSERT, TRUNCATE, UPDATE, Catalog, Relation, Trigger, quoted
+from runtimes.sql.postgres.relations import DELETE, INSERT, ROW, TRUNCATE, UPDATE, Catalog, Relation, Trigger, quoted
 from runtimes.sql.reads_through import ANY
 
 Why = Literal["statement", "cascade", "trigger"]
 
-EVENTS: dict[Verb, int] = {"insert": INSERT, "update": UPDATE, "delete": DELETE}
+EVENTS: dict[Verb, int] = {"insert": INSERT, "update": UPDATE, "delete": DELETE, "truncate": TRUNCATE}
 DATA: frozenset[Verb] = frozenset({"insert", "update", "delete", "truncate"})
 
 
@@ -60,11 +60,18 @@ def closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
         yield reach
         waiting += _cascades(catalog, reach)
         waiting += _stands_for(catalog, reach)
-        relation = catalog.relations.get(reach.table)
-        if relation is not None:
-            for _, trigger in catalog.firing(relation):
-                if trigger.events & EVENTS.get(reach.verb, 0):
-                    waiting += _written_by(catalog, trigger, reach.table, said)
+        for _, trigger in fired(catalog, reach):
+            waiting += _written_by(catalog, trigger, reach.table, said)
+
+
+def fired(catalog: Catalog, reach: Reach) -> Iterator[tuple[Relation, Trigger]]:
+    """The triggers that may fire where that is done, each with its table. A row that an UPDATE moves to another
+    partition goes from one and comes to the other."""
+    relation = catalog.relations.get(reach.table)
+    for one, trigger in catalog.firing(relation) if relation is not None else ():
+        moves = reach.verb == "update" and relation is not None and relation.kind == "p" and trigger.events & ROW
+        if trigger.events & (EVENTS.get(reach.verb, 0) | (INSERT | DELETE if moves else 0)):
+            yield one, trigger
 
 
 def _stands_for(catalog: Catalog, reach: Reach) -> Iterator[Reach]:
@@ -115,10 +122,9 @@ def reads(catalog: Catalog, program: Program, reaches: Iterable[Reach]) -> Itera
         relation = catalog.relations.get(reach.table)
         if relation is None:
             continue
-        for _, each in catalog.firing(relation):
-            if each.events & EVENTS.get(reach.verb, TRUNCATE):
-                heads[each.definition.partition(" FOR EACH ")[2]] = None  # its WHEN, and what it calls with what
-                bodies |= dict.fromkeys(each.texts)
+        for _, each in fired(catalog, reach):
+            heads[each.definition.partition(" FOR EACH ")[2]] = None  # its WHEN, and what it calls with what
+            bodies |= dict.fromkeys(each.texts)
         for one in catalog.members(relation):
             bodies |= dict.fromkeys((*one.rules, *(each.source for each in one.computing(reach.verb))))
     names = {use.table for one in program.statements for use in one.uses}
@@ -180,12 +186,13 @@ def _written_by(
         if text not in said:
             said[text] = [(one, verb) for one in catalog.relations.values() for verb in writes(text, one.plain)]
         for relation, verb in said[text]:
-            if not relation.usable and catalog.relations[table].usable and not _holds(text, relation.schema):
+            if not relation.usable and catalog.relations[table].usable and not holds(text, relation.schema):
                 continue  # another table of that name
             yield Reach(relation.name, verb, "trigger", frozenset(), table)
 
 
-def _holds(text: str, name: str) -> bool:
+def holds(text: str, name: str) -> bool:
+    """Whether a name stands in a text."""
     return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", text, re.IGNORECASE) is not None
 
 

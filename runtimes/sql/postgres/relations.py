@@ -12,7 +12,7 @@ from runtimes.sql.contract import Column, Schema, Verb
 from runtimes.sql.postgres.helpers import Function
 
 # Bits of pg_trigger.tgtype.
-BEFORE, INSERT, DELETE, UPDATE, TRUNCATE = 2, 4, 8, 16, 32
+ROW, BEFORE, INSERT, DELETE, UPDATE, TRUNCATE = 1, 2, 4, 8, 16, 32
 _CALLS = re.compile(r"\w\"?\(|\b(?:CURRENT_|LOCALTIME|SESSION_USER)")
 
 
@@ -127,7 +127,7 @@ class Relation:
 
     def computing(self, verb: Verb) -> tuple[Function, ...]:
         """The functions that may run where that is done to it, beside triggers'; a rule may stand for anything."""
-        return self.computes if verb in ("insert", "update") or self.rules else ()
+        return self.computes if verb in ("insert", "update", "alter") or self.rules else ()
 
     def crowded(self, changed: Iterable[str]) -> bool:
         """Whether an UPDATE of those columns may fail for the order in which it comes to its rows (a value of a unique
@@ -153,7 +153,9 @@ class Catalog:
     prepared: int  # max_prepared_transactions
     temporary: bool  # temporary tables may be made
     events: bool  # event triggers watch definitions
-    far: frozenset[str]  # names of tables that other servers keep, also of those that GoEx's user can't see
+    far: frozenset[
+        str
+    ]  # names of tables that other servers keep, and of what leads there, also where GoEx's user can't see
     path: tuple[str, ...]  # the schemas in which triggers look for names that stand there without one
     shadows: frozenset[str]  # functions in these that have the name of one of the server's own
     operators: frozenset[str]  # operators that somebody made there

@@ -22,7 +22,7 @@ _SEEN = """made AS (
   UNION SELECT inhparent, inhrelid FROM pg_catalog.pg_inherits WHERE inhparent IN (SELECT oid FROM hidden)
   UNION SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits WHERE inhrelid IN (SELECT oid FROM hidden)
   UNION SELECT confrelid, conrelid FROM pg_catalog.pg_constraint
-    WHERE contype = 'f' AND confrelid IN (SELECT oid FROM hidden)
+    WHERE contype = 'f' AND (confrelid IN (SELECT oid FROM hidden) OR conrelid IN (SELECT oid FROM hidden))
 ), led (oid) AS (
   SELECT oid FROM made WHERE usable
   UNION SELECT leads.oid FROM led JOIN leads ON leads.of = led.oid
@@ -186,7 +186,14 @@ SELECT pg_catalog.json_build_object(
  'domains', (SELECT pg_catalog.json_agg(DISTINCT calls.function) FROM pg_catalog.pg_constraint f
     JOIN calls ON calls.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass AND calls.objid = f.oid
     WHERE f.contypid <> 0),
- 'far', (SELECT pg_catalog.json_agg(DISTINCT c.relname) FROM pg_catalog.pg_class c WHERE c.relkind = 'f'),
+ 'far', (WITH RECURSIVE far (oid) AS (
+      SELECT c.oid FROM pg_catalog.pg_class c WHERE c.relkind = 'f'
+      UNION SELECT up.oid FROM far JOIN (
+        SELECT w.ev_class AS oid, d.refobjid AS of FROM pg_catalog.pg_rewrite w
+          JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass AND d.objid = w.oid
+          WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+        UNION ALL SELECT i.inhparent, i.inhrelid FROM pg_catalog.pg_inherits i) up ON up.of = far.oid)
+    SELECT pg_catalog.json_agg(DISTINCT c.relname) FROM far JOIN pg_catalog.pg_class c ON c.oid = far.oid),
  'computes', (SELECT pg_catalog.json_agg(DISTINCT pg_catalog.jsonb_build_array(
     made.relation::pg_catalog.int8, calls.function))
     FROM (SELECT 'pg_catalog.pg_attrdef'::pg_catalog.regclass AS of, a.oid, a.adrelid AS relation

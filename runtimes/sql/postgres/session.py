@@ -30,7 +30,7 @@ from runtimes.sql.postgres import belongings, held, records, schema, survey
 from runtimes.sql.postgres.capture import Books, Running, select
 from runtimes.sql.postgres.errors import Again, Locked, Lost
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.read_functions import refuse_outside
+from runtimes.sql.postgres.outside import refuse_outside
 from runtimes.sql.postgres.records import IMAGE, Did, Step
 from runtimes.sql.postgres.rehearsal import doubtful, loose, rehearse
 from runtimes.sql.postgres.relations import Catalog, literal
@@ -228,7 +228,7 @@ class PostgresSession:
             self._link.do(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
         catalog = self._planned_with(job)
         strategy = choose(catalog, job.program, job.policy)
-        refuse_outside(self._link, catalog, job.program)
+        refuse_outside(self._link, catalog, job.program, strategy.foreseen)
         return Running(self._link, catalog, strategy, job, Books.open(self._link))
 
     def _planned_with(self, job: Job) -> Catalog:

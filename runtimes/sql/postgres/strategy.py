@@ -15,14 +15,14 @@ from policies.jsonvalue import JsonObject
 from runtimes.sql.checking.allowlist import of_schema
 from runtimes.sql.checking.parse import read, write
 from runtimes.sql.contract import Dialect, Policy, Program, Statement, Verb
-from runtimes.sql.postgres.helpers import COMPUTING, Function
+from runtimes.sql.postgres.helpers import COMPUTING, KNOWN_C, Function
 from runtimes.sql.postgres.reach import (
     DATA,
-    EVENTS,
     MAKES_TEXTS,
     Reach,
     Why,
     closure,
+    fired,
     without_comments,
     without_texts,
     writes,
@@ -32,7 +32,6 @@ from runtimes.sql.postgres.relations import TRUNCATE, Catalog, Relation, Trigger
 Method = Literal["none", "returning", "triggers"]
 
 _LANGUAGES = ("plpgsql", "sql", "internal")
-_KNOWN_C = ("moddatetime", "autoinc", "insert_username", "citext_eq")
 _OUTSIDE = re.compile(
     r"\b(dblink\w*|lo_\w+|pg_read_\w+|pg_write_\w+|pg_file_\w+|copy|program|http(?!s?://)\w*|pg_terminate_backend)\b",
     re.I,
@@ -70,7 +69,8 @@ class Strategy:
     """How one program's rows are caught. `tables` are numbered by their place here in images."""
 
     method: Method
-    reaches: tuple[Reach, ...]
+    foreseen: tuple[Reach, ...]  # all that it may write
+    reaches: tuple[Reach, ...]  # of these, what can be caught
     tables: tuple[str, ...]
     definitions: bool  # it creates, alters or drops
     triggers: bool  # somebody's triggers fire
@@ -91,17 +91,12 @@ class Strategy:
 def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     """Raises Unsupported with the reason, and the policy that would do."""
     _not_shadowed(catalog, program)
-    reaches = tuple(closure(catalog, program))
+    reaches = foreseen = tuple(closure(catalog, program))
     if policy != "versioning":  # no row is set back there: what is written there all the same is counted, and refused
         reaches = tuple(each for each in reaches if _usable(catalog, each.table))
     tables = tuple(sorted({each.table for each in reaches if each.verb in DATA and each.table in catalog.relations}))
     definitions = any(each.verb not in DATA for each in reaches)
-    firing = [
-        (one.name, trigger)
-        for table in tables
-        for one, trigger in catalog.firing(catalog.relations[table])
-        if any(trigger.events & EVENTS.get(each.verb, 0) for each in reaches if each.table == table)
-    ]
+    firing = _firing(catalog, reaches)
     notes = [
         f"The trigger {trigger.name} of {table} fires; what it writes is taken back too, and where that would reach a "
         "table that isn't named here, nothing is done."
@@ -109,20 +104,26 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     ]
     if firing:
         _one_sequence(catalog, program)
-    for table, trigger in firing:
+    for table, trigger in _firing(catalog, foreseen):
         _known(catalog, table, trigger)
-    computing = _computing(catalog, reaches)
+    computing = _computing(catalog, foreseen)
     for table, function in computing:
         _harmless(catalog, f"A default, CHECK, rule or partition key of {table}", function)
     counters = _counters(catalog, program, reaches)
+    texts = (*(text for _, trigger in firing for text in trigger.texts), *(each.source for _, each in computing))
+    if any(map(MAKES_TEXTS.search, texts)):
+        notes.append(
+            "A trigger, default or CHECK runs SQL that it makes: what that tells listeners, and how far it moves "
+            "counters, can't be taken back."
+        )
     if policy == "versioning":
         method = _held(catalog, program, reaches, tables, firing, definitions)
         if method == "none" and not definitions:
             notes.append("After it was rolled back it can't be done again by redo: only a new action does.")
-        return Strategy(method, reaches, tables, definitions, bool(firing), tuple(notes), counters)
+        return Strategy(method, foreseen, reaches, tables, definitions, bool(firing), tuple(notes), counters)
     if definitions:
         _definitions(catalog, program)
-        return Strategy("none", reaches, tables, True, False, tuple(notes), counters)
+        return Strategy("none", foreseen, reaches, tables, True, False, tuple(notes), counters)
     _refuse_unrestorable(catalog, program, reaches, tables)
     method = "returning" if _simple(catalog, program, reaches, bool(firing)) else "triggers"
     if method == "triggers":
@@ -132,7 +133,7 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
         notes.append("A trigger notifies listeners when this is committed; that can't be taken back.")
     if any(_NOTIFIES.search(function.source) for _, function in computing):
         notes.append("A default or a CHECK notifies listeners when this is committed; that can't be taken back.")
-    return Strategy(method, reaches, tables, False, bool(firing), tuple(notes), counters)
+    return Strategy(method, foreseen, reaches, tables, False, bool(firing), tuple(notes), counters)
 
 
 def _usable(catalog: Catalog, name: str) -> bool:
@@ -174,6 +175,12 @@ def _one_sequence(catalog: Catalog, program: Program) -> None:
             )
 
 
+def _firing(catalog: Catalog, reaches: tuple[Reach, ...]) -> list[tuple[str, Trigger]]:
+    """The triggers that may fire, each with the table that has it."""
+    ordered = sorted(reaches, key=lambda each: each.table)
+    return list(dict.fromkeys((one.name, trigger) for each in ordered for one, trigger in fired(catalog, each)))
+
+
 def _computing(catalog: Catalog, reaches: tuple[Reach, ...]) -> list[tuple[str, Function]]:
     """The functions that run where tables are written, beside triggers, each with a table that has it."""
     found = {
@@ -205,7 +212,7 @@ def _counters(catalog: Catalog, program: Program, reaches: tuple[Reach, ...]) ->
 
 def _known(catalog: Catalog, table: str, trigger: Trigger) -> None:
     said = f"The trigger {trigger.name} of {table}"
-    if trigger.language not in _LANGUAGES and trigger.function not in _KNOWN_C:
+    if trigger.language not in _LANGUAGES and trigger.function not in KNOWN_C:
         raise _unseen(f"{said} is written in {trigger.language}")
     runs = any(map(MAKES_TEXTS.search, trigger.texts))  # else what is in quotes is a message, or a value
     if trigger.language != "internal" and _reaches_out(catalog, trigger.source, runs):
@@ -217,7 +224,7 @@ def _known(catalog: Catalog, table: str, trigger: Trigger) -> None:
 def _harmless(catalog: Catalog, said: str, function: Function, runs: bool = True) -> None:
     """Raises Unsupported for a function that does what can't be taken back, or can't be seen to."""
     if function.language not in _LANGUAGES:
-        computes = function.volatility in "is" or function.extension in COMPUTING or function.name in _KNOWN_C
+        computes = function.volatility in "is" or function.extension in COMPUTING or function.name in KNOWN_C
         if function.language != "c" or not computes:
             raise _unseen(f"{said} calls {function.name}, which is written in {function.language}")
     elif function.language != "internal" and _reaches_out(catalog, function.source, runs):

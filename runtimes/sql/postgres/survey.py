@@ -15,8 +15,8 @@ from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.checking.parse import unexplained
 from runtimes.sql.contract import Dialect, Policy, Program, Reached, Statement, Survey, Verb
 from runtimes.sql.postgres.link import Link
+from runtimes.sql.postgres.outside import refuse_outside
 from runtimes.sql.postgres.reach import Why, reads
-from runtimes.sql.postgres.read_functions import refuse_outside
 from runtimes.sql.postgres.relations import Catalog, literal
 from runtimes.sql.postgres.strategy import Strategy, choose
 
@@ -32,7 +32,7 @@ def survey(link: Link, catalog: Catalog, program: Program, policy: Policy) -> Su
         if statement.verb in ("select", "insert", "update", "delete") and not made & {u.table for u in statement.uses}:
             _read(link, statement)
     _permitted(link, catalog, program, made)
-    refuse_outside(link, catalog, program)
+    refuse_outside(link, catalog, program, strategy.foreseen)
     sizes = _Sizes(link, catalog)
     sized = _reached(strategy, sizes, program, [sizes.at_most(one) for one in program.statements])
     reached = _reached(strategy, sizes, program, [sizes.counted(one) for one in program.statements])

@@ -131,11 +131,9 @@ def test_other_ways_to_a_table_of_postgresql(on_server: Served) -> None:
         "CREATE MATERIALIZED VIEW others AS SELECT upper(status) AS status FROM orders",
     )
     with forbidding(on_server.client, "customers"):
-        for view in ("kept", "twice", "called"):
+        for view in ("kept", "twice", "called", "quoted"):
             denied(on_server, "customers", f"SELECT * FROM {view}")
         read(on_server, "SELECT * FROM others")
-    quoted = on_server.sql("SELECT * FROM quoted").ended()  # no rule is needed: what its text reads isn't known
-    assert quoted.problem.code == "unsupported" and "query_to_xml" in quoted.problem.message
 
 
 CHILDREN = (

@@ -130,6 +130,11 @@ def test_what_no_view_leads_to_is_written_by_nobody(ground: PostgresGround) -> N
         b" AS $$BEGIN EXECUTE 'INSERT INTO hid.f' || 'ar VALUES (1)'; RETURN NULL; END$$;"
         b"CREATE TRIGGER goes AFTER INSERT ON hid.own FOR EACH ROW EXECUTE FUNCTION hid.goes()"
     )
+    keeper = ground.made.server.make().user  # a superuser's text may do more, and is refused
+    ground.made.observer().execute(
+        f"GRANT USAGE ON SCHEMA hid TO {keeper}; GRANT INSERT ON hid.far TO {keeper};"
+        f"ALTER FUNCTION hid.goes() OWNER TO {keeper}".encode()
+    )
     before = _rows(ground)
     with pytest.raises(Conflict, match="can't see was written"):
         Asked(ground, "INSERT INTO w_own (v) VALUES ('q')", "versioning").run()
