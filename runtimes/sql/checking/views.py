@@ -9,6 +9,7 @@ stays a write of a view.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from sqlglot import exp
@@ -24,6 +25,9 @@ from runtimes.sql.reads_through import ANY
 # compares texts as GoEx's connection does ("1"), the database that it is in].
 VIEW = "view"
 _OF_TABLE = frozenset({"this", "db", "alias"})  # all else (PARTITION, FOR SYSTEM_TIME, …) chooses rows
+# What the grammar doesn't read, and what says nothing of tables.
+_MATCH = re.compile(r"\(match (?:`(?:[^`]|``)*+`[.,]?)++ against ")
+_UNREAD = re.compile(r" in boolean mode(?=\))| with query expansion(?=\))|(?<=[0-9]) using \w++(?=\))")
 _COMPARES = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between, exp.Is)
 _COMBINES = (exp.And, exp.Or, exp.Not, exp.Paren)
 
@@ -63,23 +67,35 @@ def stands_for(tree: exp.Expr, schema: Schema) -> exp.Expr | None:
 def reads(definition: str, database: str) -> tuple[str, ...]:
     """The tables and views that a view of MariaDB names, by the definition that the server keeps, where each has its
     database before it; ANY where more than these may be read."""
+    named = tables(definition)
+    if named is None or "`(" in definition:  # the server quotes the names of functions that somebody wrote
+        return (ANY,)
+    found: dict[str, None] = {}
+    for of, name in named:
+        if of == database:
+            found[name] = None
+        elif of:
+            found |= {f"{of}.{name}": None, ANY: None}  # it may be a view that comes back to this database
+        else:
+            found[ANY] = None
+    return tuple(found)
+
+
+@lru_cache(maxsize=512)
+def tables(definition: str) -> tuple[tuple[str, str], ...] | None:
+    """The tables and views in a definition, each with its database, which is "" where none is told; None where they
+    can't be read."""
     try:
-        tree = GRAMMARS[Dialect.MARIADB].parse(definition)[0]
+        tree = GRAMMARS[Dialect.MARIADB].parse(_UNREAD.sub("", _MATCH.sub("(0 + ", definition)))[0]
     except (SqlglotError, RecursionError):
         tree = None
-    if tree is None or "`(" in definition:  # the server quotes the names of functions that somebody wrote
-        return (ANY,)
+    if tree is None:
+        return None
     within = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
-    found: dict[str, None] = {}
+    found: dict[tuple[str, str], None] = {}
     for table in tree.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier):
-            continue  # JSON_TABLE
-        if table.db == database:
-            found[table.name] = None
-        elif table.db:
-            found |= {f"{table.db}.{table.name}": None, ANY: None}  # it may be a view that comes back to this database
-        elif table.name.lower() not in (*within, "dual"):
-            found[ANY] = None
+        if isinstance(table.this, exp.Identifier) and (table.db or table.name.lower() not in (*within, "dual")):
+            found[table.db, table.name] = None  # JSON_TABLE is none
     return tuple(found)
 
 

@@ -192,7 +192,12 @@ def translated(number: int, text: str = "", statement: str = "") -> GoexError:
         return Conflict(f"Rows were changed meanwhile. {_NOTHING}", next_step="Try again.")
     if number in (1114, 1021, 1030, 3, 28):
         return Unavailable(f"The server has no room, or its disk fails. {_NOTHING}", next_step="Look at its disk.")
-    if number in (1290, 1792, 1836):
+    if number == 1792:
+        return Unsupported(
+            f"What this reads calls a function that would write. {_NOTHING}",
+            next_step="Read the tables that it stands on.",
+        )
+    if number in (1290, 1836):
         return Unsupported("The database can't be written to.", next_step="Choose another server.")
     if number in _DENIED:
         return Unsupported(

@@ -37,6 +37,11 @@ class Grants:
                 return True
         return False
 
+    @property
+    def everywhere(self) -> bool:
+        """Whether each table of the database is shown to the user."""
+        return bool(self.tables.get("*"))
+
 
 def read(wire: Wire, place: Place) -> Grants:
     """The grants of this session. Raises Unsupported for a user who may do more than GoEx can hold it to."""

@@ -102,10 +102,7 @@ def read(wire: Wire) -> Schema:
     for name, table in found.items():
         if beneath[name]:
             found[name] = replace(table, stands_on=tuple(closure(name, beneath)))
-    digests = {
-        name: [table.facts["digest"], *table.stands_on] if table.stands_on else table.facts["digest"]
-        for name, table in found.items()
-    }
+    digests = {name: [table.facts["digest"], *table.stands_on, table.facts.get(VIEW)] for name, table in found.items()}
     return Schema(
         dialect=Dialect.MARIADB,
         version=wire.version,

@@ -10,7 +10,7 @@ or the note "committing" was written before it was told to commit.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal
 
@@ -29,7 +29,7 @@ from runtimes.sql.contract import (
     Survey,
     turned,
 )
-from runtimes.sql.mariadb import definitions, errors, held, privileges, records, restore, schema, settle
+from runtimes.sql.mariadb import definitions, errors, held, privileges, read_functions, records, restore, schema, settle
 from runtimes.sql.mariadb.records import Note
 from runtimes.sql.mariadb.steps import explains_write
 from runtimes.sql.mariadb.survey import Looked, refuse, survey
@@ -76,7 +76,7 @@ class MariaDbSession:
                 next_step="Its undo was tried on an empty copy when it was planned.",
             )
         with self._plainly(), self._wire.deadline():
-            self._wire.run("START TRANSACTION")
+            self._begin(job.program)
             try:
                 now, looked = self._planned(job)
                 work = Work(self._wire, now, looked, job)
@@ -96,8 +96,7 @@ class MariaDbSession:
 
     def _read(self, job: Job) -> Ran:
         with self._wire.deadline():
-            writing = any(explains_write(one) for one in job.program.statements)  # it is rolled back all the same
-            self._wire.run("START TRANSACTION" if writing else "START TRANSACTION READ ONLY")
+            self._begin(job.program)
             try:
                 now, looked = self._planned(job)
                 work = Work(self._wire, now, looked, job)
@@ -105,6 +104,11 @@ class MariaDbSession:
                 return work.ran()
             finally:
                 self._wire.rollback()
+
+    def _begin(self, program: Program) -> None:
+        """Begin a transaction that is rolled back: one that can't write, where nothing is to be written."""
+        writing = not program.reads_only or any(explains_write(one) for one in program.statements)
+        self._wire.run("START TRANSACTION" if writing else "START TRANSACTION READ ONLY")
 
     def _define(self, job: Job) -> Ran:
         """A statement that the server commits at once."""
@@ -184,20 +188,37 @@ class MariaDbSession:
     def _planned(self, job: Job) -> tuple[Schema, Looked]:
         """The schema, which can't change any more in this transaction, and what is to be done. Raises Conflict when it
         isn't the one that was planned with."""
-        for name in dict.fromkeys(use.table for one in job.program.statements for use in one.uses):
-            if name not in CATALOG[Dialect.MARIADB] and not any(
-                use.verb == "create" and use.table == name for one in job.program.statements for use in one.uses
-            ):
-                try:
-                    self._wire.run(f"SELECT 1 FROM {errors.quoted(name)} LIMIT 0")
-                except ServerError as error:
-                    if error.number == 1146:
-                        raise _altered() from None
-                    raise
+        uses = [use for one in job.program.statements for use in one.uses]
+        made = {use.table for use in uses if use.verb == "create"}
+        try:
+            self._lock(name for use in uses if (name := use.table) not in CATALOG[Dialect.MARIADB] and name not in made)
+        except ServerError as error:
+            if error.number == 1146:
+                raise _altered() from None
+            raise
+        now = self._unaltered(job)
+        looked = refuse(self._wire, self._rights, now, job.program, job.policy)
+        if within := [name for name in looked.reads if now.tables[name].kind == "view"]:
+            self._lock(within)  # views that triggers read may be others by now
+            now = self._unaltered(job)
+            looked = refuse(self._wire, self._rights, now, job.program, job.policy)
+        return now, looked
+
+    def _lock(self, names: Iterable[str]) -> None:
+        """Keep what these are from being defined otherwise in this transaction, by statements that compute nothing of
+        them: a SELECT of a view may call its functions though it is to give no row."""
+        for name in dict.fromkeys(names):
+            self._wire.run(f"SET @goex_there = FALSE AND EXISTS (SELECT 1 FROM {errors.quoted(name)})")
+
+    def _unaltered(self, job: Job) -> Schema:
         now = schema.read(self._wire)
+        if now.hash != job.schema_hash and job.program.reads_only:
+            # Where only reading is allowed the server says nothing of a view whose functions write.
+            with contextlib.closing(self._wire.peer()) as other:
+                now = schema.read(other)
         if now.hash != job.schema_hash:
             raise _altered()
-        return now, refuse(self._wire, self._rights, now, job.program, job.policy)
+        return now
 
     def _abandon(self, xid: held.Xid) -> None:
         """Roll back what wasn't prepared."""
@@ -273,6 +294,7 @@ class MariaDbSession:
             if note.definition:
                 try:
                     with self._wire.deadline():
+                        self._refuse_read(schema.read(self._wire), (str(note.definition["table"]),))
                         return definitions.revert(self._wire, job, note, verb)
                 except ServerError as error:
                     raise self._who(error, job) from None
@@ -330,11 +352,12 @@ class MariaDbSession:
         wire = self._wire
         for rows in image:
             try:
-                wire.run(f"SELECT 1 FROM {errors.quoted(rows.form.table)} LIMIT 0")
+                self._lock((rows.form.table,))
             except ServerError as error:
                 if error.number != 1146:
                     raise
         now = schema.read(wire)
+        self._refuse_read(now, [rows.form.table for rows in image])
         found = restore.compare(wire, image, now, " FOR UPDATE")
         if _elsewise(found, image, note, verb):
             raise _changed(found.differences)
@@ -342,6 +365,13 @@ class MariaDbSession:
             return False
         restore.restore(wire, image, now)
         return True
+
+    def _refuse_read(self, now: Schema, tables: Iterable[str]) -> None:
+        """Raises Unsupported where triggers of these tables read what may do more than be read by now."""
+        there = [name for name in tables if name in now.tables]
+        if read := read_functions.by_triggers(self._wire, self._rights, now, there):
+            self._lock(read_functions.views(now, read))
+            read_functions.refuse(self._wire, self._rights, schema.read(self._wire), read, writing=True)
 
     def commit(self, job: Job) -> None:
         with self._plainly():

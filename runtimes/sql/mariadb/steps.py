@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from policies.errors import Unsupported
 from runtimes.sql.checking.parse import read, write
-from runtimes.sql.contract import Dialect, Schema, Statement, Table
+from runtimes.sql.contract import Column, Dialect, Schema, Statement, Table
 from runtimes.sql.mariadb.errors import quoted
 
 LIMIT = "\0"  # where a SELECT of `Step.reach` may be bounded by whoever runs it
@@ -47,6 +47,11 @@ class Step:
     @property
     def aliases(self) -> tuple[str, ...]:
         return tuple(alias for alias, _, _ in self.froms)
+
+
+def counts(column: Column) -> bool:
+    """Whether a counter moves, which nothing sets back, where a row is given no value for it."""
+    return column.counter or any(call in column.default.lower() for call in ("nextval(", "setval("))
 
 
 def steps(statements: tuple[Statement, ...], schema: Schema) -> list[Step]:

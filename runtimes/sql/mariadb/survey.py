@@ -8,18 +8,20 @@ still be held, as long as every table is one that rolls back.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
 from runtimes.sql.contract import Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
-from runtimes.sql.mariadb import built_on, definitions, privileges, routines, several
+from runtimes.sql.mariadb import built_on, definitions, privileges, read_functions, routines, several
 from runtimes.sql.mariadb.capture import WHOLE, cascades, check_link, whole
 from runtimes.sql.mariadb.definitions_reversed import Definition, needed, planned
-from runtimes.sql.mariadb.errors import quoted
+from runtimes.sql.mariadb.errors import NAME, quoted
 from runtimes.sql.mariadb.rows import Form
-from runtimes.sql.mariadb.steps import Step, explains_write, steps
+from runtimes.sql.mariadb.steps import Step, counts, explains_write, steps
 from runtimes.sql.mariadb.trigger_text import named, rolls_back, stays_in_row
 from runtimes.sql.mariadb.wire import ServerError, Wire
 
@@ -36,6 +38,7 @@ class Looked:
     tables: dict[str, None] = field(default_factory=dict)  # that it writes, by itself and through cascades
     notes: list[str] = field(default_factory=list)
     reads: tuple[str, ...] = ()  # tables that triggers name
+    by_triggers: dict[str, None] = field(default_factory=dict)  # tables that triggers may write
     exact: bool = True
     definition: Definition | None = None  # of one that defines
 
@@ -52,21 +55,25 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
     for step in writing:
         if step.kind == "ddl":
             _refuse_truncate(step)
+            if filled or step.statement.sql.upper().startswith("CREATE TABLE"):
+                read_functions.refuse(wire, rights, schema, read, writing=True)
             found.definition = planned(wire, schema, step.statement, filled)
+            if filled and step.table is not None:
+                _refuse_hidden_links(wire, schema, step.table, "update", frozenset())
             privileges.refuse_missing(rights, wire.place, needed(found.definition, schema))
-            if found.definition.keeps == "made":
-                routines.refuse_views(wire, schema, read)
             if found.definition.keeps and step.table is not None and not rights.may(step.table.name, "TRIGGER"):
                 raise privileges.no_trigger_right(wire.place, step.table.name)
-            fired = step.table is not None and any(event == "UPDATE" for _, event, *_ in step.table.facts["triggers"])
-            if found.definition.fills and fired and step.table is not None:  # they are rehearsed, and rolled back
+            fires = step.table is not None and any(event == "UPDATE" for _, event, *_ in step.table.facts["triggers"])
+            if found.definition.fills and fires and step.table is not None:  # they are rehearsed, and rolled back
                 _refuse_triggers_held(wire, rights, schema, step.table, Looked([]))
+                named_ = built_on.named(schema, (step.table.name,)) | {step.table.name}
+                read |= read_functions.by_triggers(wire, rights, schema, named_)
+                read_functions.refuse(wire, rights, schema, read, writing=True)
             found.tables[step.statement.table] = None
             return found
         assert step.table is not None
         for table, _ in _closure(schema, step):
             found.tables[table.name] = None
-            read |= {name for trigger in table.facts["triggers"] for name in built_on.names(str(trigger[3]))}
             _refuse_engine(table)
             if not rights.may(table.name, "TRIGGER"):
                 raise privileges.no_trigger_right(wire.place, table.name)
@@ -79,9 +86,13 @@ def refuse(wire: Wire, rights: privileges.Grants, schema: Schema, program: Progr
                 raise
             found.exact = False
             found.notes.append(f"Redo after an undo isn't there for this: {error.message}")
-    found.reads = tuple(sorted(built_on.named(schema, found.tables) - found.tables.keys()))
-    if writing or any(explains_write(one) for one in program.statements):
-        routines.refuse_views(wire, schema, read)
+    named_ = built_on.named(schema, found.tables)
+    found.reads = tuple(sorted(named_ - found.tables.keys()))
+    # Under reversal triggers write nothing, so none of another table fires.
+    fired = found.tables.keys() | named_ if policy == "versioning" else found.tables.keys()
+    read |= read_functions.by_triggers(wire, rights, schema, fired)
+    writes = bool(writing) or any(explains_write(one) for one in program.statements)
+    read_functions.refuse(wire, rights, schema, read, writing=writes)
     return found
 
 
@@ -164,20 +175,48 @@ def _refuse_reversal(wire: Wire, schema: Schema, step: Step, writes: int) -> Non
                 f"The rows of {table.name} can't be told apart through this: it has no key, or its key is changed.",
                 next_step=_HOLD,
             )
-    if opened(wire, table.name) > expected(schema, table.name):
-        raise Unsupported(
-            f"Something that GoEx's user can't see hangs on {table.name}: a foreign key of another database.",
-            next_step="Let the user read that table, or use --policy versioning.",
-        )
+    _refuse_hidden_links(wire, schema, table, "delete", frozenset())
+    for one, verb in _closure(schema, step):
+        if verb == "update":
+            _refuse_hidden_links(wire, schema, one, verb, step.columns if one.name == table.name else frozenset())
 
 
-def opened(wire: Wire, name: str) -> int:
-    """How many tables the server opens to delete from one: itself, and what hangs on it by ON DELETE. Also those that
-    the user may not see; nothing else tells of them."""
+def _refuse_hidden_links(wire: Wire, schema: Schema, table: Table, verb: Verb, columns: frozenset[str]) -> None:
+    """Raises Unsupported where a foreign key of another database would follow a table's rows. `columns` that are
+    updated; none: any."""
+    if opened(wire, table, verb, columns) <= expected(schema, table.name, verb):
+        return
+    if columns and not table.triggers:
+        made = {name for name, form in table.facts["forms"].items() if form[3]}
+        moving = {str(name) for name in table.facts["moving"]}
+        if not (columns | made | moving) & _indexed(wire, table.name):
+            return  # nothing points to what is updated
+    raise Unsupported(
+        f"Something that GoEx's user can't see hangs on {table.name}: a foreign key of another database.",
+        next_step="Let the user read that table, or use --policy versioning.",
+    )
+
+
+def _indexed(wire: Wire, name: str) -> set[str]:
+    rows = wire.rows(
+        "SELECT column_name FROM information_schema.statistics WHERE table_schema = DATABASE()"
+        f" AND table_name = CONVERT(x'{name.encode().hex()}' USING utf8mb4)"
+    )
+    return {str(column) for (column,) in rows}
+
+
+def opened(wire: Wire, table: Table, verb: Verb, columns: frozenset[str]) -> int:
+    """How many tables the server opens to delete from one, or to update it: itself, and what hangs on it by ON DELETE
+    or ON UPDATE. Also those that the user may not see; nothing else tells of them."""
+    sql = f"EXPLAIN DELETE FROM {quoted(table.name)} WHERE FALSE"
+    if verb == "update":
+        plain = [column.name for column in table.columns if not column.generated]
+        column = quoted(next((name for name in plain if name in columns), plain[0]))
+        sql = f"EXPLAIN UPDATE {quoted(table.name)} SET {column} = {column} WHERE FALSE"
     counts = []
     for _ in range(3):  # the first time it also opens its own tables of statistics
         before = _opened(wire)
-        wire.run(f"EXPLAIN DELETE FROM {quoted(name)} WHERE FALSE")
+        wire.run(sql)
         counts.append(_opened(wire) - before)
         if counts[-1] == 1:
             break
@@ -189,7 +228,7 @@ def _opened(wire: Wire) -> int:
     return sum(int(value) for _, value in found)
 
 
-def expected(schema: Schema, name: str) -> int:
+def expected(schema: Schema, name: str, verb: Verb) -> int:
     """How many it opens for what the schema shows."""
     found = [(name, False)]
     at = 0
@@ -197,12 +236,24 @@ def expected(schema: Schema, name: str) -> int:
         parent = found[at][0]
         for child in schema.tables.values():
             for link in child.foreign_keys:
-                hangs = link.parent == parent and link.on_delete in ("CASCADE", "SET NULL", "SET DEFAULT")
+                follows = link.on_delete if verb == "delete" else link.on_update
+                hangs = link.parent == parent and follows in ("CASCADE", "SET NULL", "SET DEFAULT")
                 if hangs and (child.name, True) not in found:
                     found.append((child.name, True))
         at += 1
-    triggers = sum(bool(schema.tables[one].triggers) for one, _ in found)
-    return len(found) + (10_000 if triggers else 0)  # what triggers open can't be told; they are judged by their text
+    # What its triggers read is opened each time that they name it, and what stands behind it: at most these.
+    texts = "\n".join(
+        str(body).lower()
+        for one, _ in found
+        for _, event, _, body, _ in schema.tables[one].facts["triggers"]
+        if str(event).lower() == verb
+    )
+    words = Counter(re.findall(rf"{NAME}++", texts))
+    more = 0
+    for name, table in schema.tables.items() if texts else ():
+        plain = re.fullmatch(rf"{NAME}++", name)
+        more += (words[name.lower()] if plain else texts.count(name.lower())) * (1 + len(table.stands_on))
+    return len(found) + more
 
 
 def _refuse_triggers_held(wire: Wire, rights: privileges.Grants, schema: Schema, table: Table, found: Looked) -> None:
@@ -227,6 +278,7 @@ def _refuse_triggers_held(wire: Wire, rights: privileges.Grants, schema: Schema,
             words = named(str(body))
             waiting += [one for one in schema.tables.values() if one.name.lower() in words and one.name not in seen]
             seen |= {one.name for one in waiting}
+            found.by_triggers.update(dict.fromkeys(one.name for one in waiting))
 
 
 # ---- how many
@@ -255,8 +307,10 @@ def survey(
         for step in looked.steps
         if step.table is not None and step.kind in ("insert", "upsert", "replace")
         for column in step.table.columns
-        if column.counter or "nextval(" in column.default.lower()
+        if counts(column)
     }
+    for name in looked.by_triggers:
+        counters.update({f"{name}.{one.name}": None for one in schema.tables[name].columns if counts(one)})
     if any(one.kind not in ("select", "ddl") for one in looked.steps):
         for name in looked.tables:
             if schema.tables[name].facts["partitioned"]:

@@ -48,10 +48,18 @@ _WRITTEN = re.compile(
     rf"(?i)(?<![`.])(?<!{NAME})(?:(?:INSERT|REPLACE|DELETE)(?!{NAME}){_MORE}\s*+|(?:UPDATE(?!{NAME}){_MORE}"
     rf"|(?:STRAIGHT_)?JOIN(?!{NAME}))[\s(]*+)({_TABLE}(?:\s*+,\s*+{_TABLE})*)"
 )
+_READ = re.compile(rf"(?i)(?<![`.@])(?<!{NAME})(?:FROM|JOIN)(?!{NAME})[\s(]*+({_TABLE}(?:\s*+,\s*+{_TABLE})*)")
 _NO_TABLE = re.compile(rf"(?i)(?<!{NAME})(?:KEY\s++UPDATE(?!{NAME})|FOR\s++UPDATE(?=\s*+(?:[;)]|\Z|NOWAIT|WAIT|SKIP)))")
 _MARK = re.compile(r"(?i)(?<![\w$`@])SET(?![\w$`])|[();,]")
 _ASSIGNS = re.compile(r"(?i)\s*(NEW\s*\.|(MESSAGE_TEXT|MYSQL_ERRNO)\s*=)")
 _WRITES = {"INSERT", "UPDATE", "DELETE", "REPLACE", "TRUNCATE", "LOAD", "MERGE"}
+# What acts beside the tables, or on what other connections see, where it is no column's name.
+_ACTS = names(
+    """OUTFILE DUMPFILE KILL SHUTDOWN PURGE BINLOG MASTER SLAVE SLAVES REPLICA REPLICAS CREATE ALTER DROP INSTALL
+    UNINSTALL"""
+)
+_BARE = rf"(?<![.@])(?<!{NAME}){NAME}++"  # a word that isn't a part of another name
+_STANDING, _ALONE = re.compile(_BARE), re.compile(rf"{_BARE}(?!\s*+\.)")
 _OUT = {"CALL", "EXECUTE", "PREPARE", "GLOBAL", "SESSION", "HANDLER", "LOCK", "NEXTVAL", "SETVAL"}
 _NOT_CALLS = names(
     """IF ELSEIF IN AND OR NOT XOR WHEN THEN ELSE VALUES WHERE ON BETWEEN RETURN WHILE SELECT EXISTS ANY ALL CASE
@@ -75,9 +83,52 @@ def stays_in_row(body: str, mode: str = "") -> bool:
         return False
     text = _unbound(body)
     words = [word.upper() for word in _WORD.findall(text)]
-    if set(words) & (_WRITES | _OUT):
+    if set(words) & (_WRITES | _OUT) or _acts(text):
         return False
     return all(_ASSIGNS.match(one) for one in _assignments(text)) and _known_calls(text)
+
+
+def only_looks(body: str, mode: str, functions: frozenset[str]) -> bool:
+    """Whether a function does nothing but compute, read and write tables, by itself and by these `functions`, in small
+    letters."""
+    text = _unbound(body)
+    return (
+        _plainly_read(body, mode)
+        and "@@" not in body
+        and not {word.upper() for word in _WORD.findall(text)} & _OUT
+        and not _acts(text)
+        and _known_calls(_TARGET.sub("into (", text), frozenset(name.upper() for name in functions) | _SESSION)
+    )
+
+
+def elsewhere(body: str, database: str, schema: Schema, *, unseen: bool = False) -> bool:
+    """Whether a text may read a table of another database, which may be a view that calls anything. `unseen`: also one
+    of this database that GoEx's user doesn't see."""
+    text = _unbound(body)
+    homes = {"new", "old", database.lower()} | {name.lower() for name in schema.tables}
+    aliases = {word.lower() for word in _ALONE.findall(re.sub(QUOTED, _alias, text))}
+    if not {one.strip("`").lower() for one in _QUALIFIED.findall(text)} <= homes | aliases:
+        return True
+    for read in _READ.findall(text):
+        for found in re.finditer(_TABLE, read):
+            *of, name = ((part[0] or part[1]).replace("``", "`").lower() for part in _PART.findall(found[0]))
+            if any(one not in ("new", "old", database.lower()) for one in of) or (unseen and name not in homes):
+                return True
+    return False
+
+
+def _alias(quoted: re.Match[str]) -> str:
+    """A name in quotes that may be an alias, without them."""
+    return f" {quoted[0][1:-1]} " if re.fullmatch(rf"{NAME}++", quoted[0][1:-1]) else " "
+
+
+def _acts(text: str) -> bool:
+    return not _ACTS.isdisjoint(word.upper() for word in _STANDING.findall(re.sub(QUOTED, " ", text)))
+
+
+def without_texts(view: str) -> str:
+    """A view's definition without its strings, which the server writes with backslashes that escape."""
+    return _BOUND.sub(lambda found: found[1] or found[2] or " ", view)
 
 
 def _plainly_read(body: str, mode: str) -> bool:
@@ -142,6 +193,7 @@ def rolls_back(body: str, mode: str, schema: Schema, database: str) -> bool:
     return (
         _plainly_read(body, mode)
         and not {word.upper() for word in words} & _OUT
+        and not _acts(text)
         and _known_calls(_TARGET.sub("into (", text), _SESSION)
         and {one.strip("`").lower() for one in _QUALIFIED.findall(text)} <= homes
         and not words & others

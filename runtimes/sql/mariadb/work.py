@@ -15,7 +15,7 @@ from runtimes.sql.contract import Dialect, Job, Limits, Ran, Reached, Result, Sc
 from runtimes.sql.mariadb import errors, restore
 from runtimes.sql.mariadb.capture import Capture
 from runtimes.sql.mariadb.orphans import Loose, dangling
-from runtimes.sql.mariadb.steps import Step
+from runtimes.sql.mariadb.steps import Step, counts
 from runtimes.sql.mariadb.survey import Looked
 from runtimes.sql.mariadb.wire import Did, Wire
 
@@ -50,7 +50,7 @@ class Work:
                     self.results.append(_result(did, self._job.limits))
                 if step.kind in ("insert", "upsert", "replace") and step.table is not None:
                     for column in step.table.columns:
-                        if column.counter or "nextval(" in column.default.lower():
+                        if counts(column):
                             counters[f"{step.table.name}.{column.name}"] = None
             if self.capture is not None and len(writes) > 1:
                 self.capture.again()
