@@ -187,7 +187,7 @@ async def prepared(sandbox: DockerSandbox, profile: Profile, job: Job | None = N
     kind = kind_of(job, profile) if job is not None else Kind(profile)
     assert kind is not None
     sandbox._pool.want(kind)
-    for _ in range(1200):
+    for _ in range(6_000):
         if sandbox.pooled(profile, job):
             return
         await asyncio.sleep(0.05)

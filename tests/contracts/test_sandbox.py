@@ -69,7 +69,7 @@ class Prepared(DockerSandbox):
             job = replace(job, folder_id=(found.st_dev, found.st_ino))
         if (kind := kind_of(job, profile)) is not None:
             await self.image_id(profile)  # none waits of an image that there isn't
-            for _ in range(3000):
+            for _ in range(15_000):
                 if self.pooled(profile, job):
                     break
                 self._pool._wanted[kind] = 1

@@ -54,7 +54,7 @@ class Bus:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for _ in range(200):
+        for _ in range(15_000):
             with socket.socket(socket.AF_UNIX) as trying, suppress(OSError):
                 trying.connect(str(self.socket))  # it is there before anybody listens
                 return

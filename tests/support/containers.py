@@ -67,7 +67,7 @@ def waiting_with(folder: Path, run_dir: Path) -> list[str]:
 
 def one_waits_with(folder: Path, run_dir: Path) -> str:
     """The id of the container that waits with that folder, once one does."""
-    for _ in range(600):
+    for _ in range(3_000):
         if found := waiting_with(folder, run_dir):
             time.sleep(1)  # its process 1 says that it waits, which the daemon alone hears
             return found[0]

@@ -213,7 +213,7 @@ time.sleep(600)
     assert (found["error"], found["exit"]) == ("KeyringHung", "UNAVAILABLE")
     assert 2 <= found["took"] < 60
     for pid in marker.read_text().split():
-        for _ in range(50):
+        for _ in range(6_000):
             state = _state(pid)
             if state in ("", "Z"):
                 break

@@ -59,7 +59,7 @@ class Desk:
         return await self.reaches(id, State.DONE, *ends)
 
     async def reaches(self, id: str, *states: State) -> ActionRow:
-        for _ in range(2000):
+        for _ in range(60_000):
             row = self.app.engine.core.actions.get(id)
             if row.state in states:
                 return row
@@ -207,7 +207,7 @@ async def test_a_server_that_is_killed_while_it_runs_leaves_all_or_nothing(
     try:
         connection.execute("UPDATE orders SET total = 5 WHERE id = 2")
         waiting = asyncio.create_task(desk.carried_out(replace(HELD, policy=policy), State.FAILED, State.UNKNOWN))
-        for _ in range(500):
+        for _ in range(30_000):
             with desk.made.admin() as looking:
                 if looking.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() != (0,):
                     break

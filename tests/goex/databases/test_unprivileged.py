@@ -43,7 +43,7 @@ async def carried_out(app: App, action: Action) -> ActionRow:
     engine = app.engine
     id = engine.begin(Request(action=action, detach=True), Principal(agent=PERSON, session="conn-1", source="a test"))
     answered = False
-    for _ in range(4000):
+    for _ in range(60_000):
         row = engine.core.actions.get(id)
         if row.state in _ENDS:
             return row

@@ -118,7 +118,7 @@ class Desk:
         return self.engine.begin(Request(action=action, detach=True), principal or self.asker())
 
     async def until(self, id: str, *states: State) -> ActionRow:
-        for _ in range(2000):
+        for _ in range(60_000):
             if (row := self.core.actions.get(id)).state in states:
                 return row
             await asyncio.sleep(0.005)

@@ -49,7 +49,7 @@ async def carried_out(app: App, action: Action) -> ActionRow:
         Request(action=action, detach=True), Principal(agent=PERSON, session="conn-1", source="a test")
     )
     asked = True
-    for _ in range(4000):
+    for _ in range(60_000):
         row = app.engine.core.actions.get(id)
         if row.state is State.ASKING and asked:
             asked = False
@@ -140,7 +140,7 @@ async def test_what_is_undone_while_another_ones_folder_is_waited_for_is_not_giv
         later.append(timedelta(days=8))
         async with runtime._locks.hold(str(folders[0])):  # a program runs there for long
             sweep = asyncio.create_task(app.retention.end_overdue())
-            for _ in range(1000):
+            for _ in range(30_000):
                 if first.id in app.engine.reverting.giving_up:
                     break
                 await asyncio.sleep(0.01)

@@ -61,7 +61,7 @@ async def ran(
     try:
         if waits:
             sandbox.prepare(Profile(image=image))
-            for _ in range(1200):
+            for _ in range(6_000):
                 await asyncio.sleep(0.05)
                 if sandbox.pooled(Profile(image=image)):
                     break

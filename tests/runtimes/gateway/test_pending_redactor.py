@@ -81,7 +81,7 @@ async def test_what_is_dropped_while_it_is_made_forgets() -> None:
     later.begin()
     later.drop()
     go.set()
-    for _ in range(3000):
+    for _ in range(15_000):
         if made.secrets is None:
             return
         await asyncio.sleep(0.02)
@@ -107,7 +107,7 @@ async def test_for_a_program_it_is_made_when_it_connects(tmp_path: Path) -> None
         await asyncio.sleep(0.1)
         assert made == []
         with box.container.connect():
-            for _ in range(3000):
+            for _ in range(15_000):
                 if made:
                     break
                 await asyncio.sleep(0.02)

@@ -266,7 +266,7 @@ async def test_what_was_under_way_when_the_process_died_is_not_known(ca: TestCA,
             seen.answer = dying
             with contextlib.suppress(Exception):
                 await box.request("POST", f"{origin}/api/messages", {"channel": "C1"}, bearer())
-            for _ in range(6000):
+            for _ in range(30_000):
                 if watch.exchanges:
                     break
                 await asyncio.sleep(0.01)

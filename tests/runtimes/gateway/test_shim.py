@@ -119,7 +119,7 @@ async def test_it_ends_with_the_program(tmp_path: Path, how: str, made: str) -> 
     assert len(_pumps(path)) == 1
     await running.communicate(b"\n")
     assert running.returncode == (7 if "exit" in how else -9)
-    for _ in range(1200):
+    for _ in range(6_000):
         if not _pumps(path):
             return
         await asyncio.sleep(0.05)
@@ -262,7 +262,7 @@ def test_half_closed_either_way_the_other_way_goes_on(tmp_path: Path) -> None:
             end.sendall(b"first")
             assert everything(end) == b"early"
             end.sendall(b"x" * 3_000_000)
-        for _ in range(3000):
+        for _ in range(15_000):
             if size:
                 break
             time.sleep(0.02)

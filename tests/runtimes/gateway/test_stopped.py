@@ -126,7 +126,7 @@ async def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path) -> No
         await asyncio.wait({task}, timeout=20)
         assert task.done(), f"after {steps} steps"
         await client.stop()
-    for _ in range(1500):
+    for _ in range(15_000):
         if not _children():
             return
         await asyncio.sleep(0.02)

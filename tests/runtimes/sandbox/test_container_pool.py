@@ -35,7 +35,7 @@ async def the_waiting(tmp_path: Path) -> dict[str, Any]:
     client = docker.from_env().api
     try:
         state = f"warm-{os.getpid()}-{tmp_path.name}"
-        for _ in range(3000):
+        for _ in range(15_000):
             if len(found := client.containers(filters={"label": f"org.goex.state={state}"})) == 1:
                 return dict(client.inspect_container(found[0]["Id"]))
             await asyncio.sleep(0.02)
@@ -89,7 +89,7 @@ async def test_it_serves_one_job_and_is_gone(sandbox: DockerSandbox, tmp_path: P
     name = (await the_waiting(tmp_path))["Name"]
     assert (await sandbox.run(python("print(1)"), PROFILE)).stdout == b"1\n"
     client = docker.from_env().api
-    for _ in range(3000):
+    for _ in range(15_000):
         if name not in [each for item in client.containers(all=True) for each in item["Names"]]:
             break
         await asyncio.sleep(0.02)

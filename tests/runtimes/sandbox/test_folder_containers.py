@@ -27,7 +27,7 @@ from tests.support.waiting import until_async
 
 async def ready_for(sandbox: DockerSandbox, job: Job) -> dict[str, Any]:
     """What the engine says of the one that waits for that job."""
-    for _ in range(3000):
+    for _ in range(15_000):
         if sandbox.pooled(PROFILE, job):
             kind = kind_of(job, PROFILE)
             assert kind is not None
