@@ -19,6 +19,7 @@ from policies.actions import Plan, Revert, UndoClass, folders_of, other_paths_of
 from policies.commits import each_of
 from policies.display_text import counted
 from policies.grants import PERSON
+from policies.host_names import is_encoded, with_decoded_host
 from policies.reversions import Standing
 from policies.rules.facts import NO_CATALOG, Catalogued, Situation, hosts_of, plan_recipients
 
@@ -56,11 +57,11 @@ class Confinement:
         """Why a plan that is none of several is out of bounds."""
         if self.folders and not all(self._holds(plan, folder) for folder in folders_of(plan)):
             return "This folder isn't one of those that actions are confined to."
-        if self.hosts and (outside := _outside(hosts_of(plan), self.hosts)):
+        if self.hosts and (outside := _outside_hosts(hosts_of(plan), self.hosts)):
             return f"{outside} isn't one of the hosts that actions are confined to."
         if self.recipients:
             found, known = plan_recipients(plan, catalog)
-            if outside := _outside(found, tuple(one.lower() for one in self.recipients)):
+            if outside := _outside_hosts(found, self.recipients):
                 return f"{outside} isn't one of the recipients that actions are confined to."
             if not known:
                 return (
@@ -80,7 +81,7 @@ class Confinement:
 
     def refuses_host(self, host: str) -> bool:
         """Whether this host isn't one of those that actions are confined to."""
-        return bool(self.hosts) and bool(_outside((host,), self.hosts))
+        return bool(self.hosts) and bool(_outside_hosts((host,), self.hosts))
 
     def _of_databases(self, plan: Plan) -> str:
         works_on_data = plan.action.kind in _SQL_KINDS or "databases" in plan.resolved or "tables" in plan.resolved
@@ -165,6 +166,13 @@ def _below(folder: str, allowed: str) -> bool:
 def _outside(found: Iterable[str], allowed: tuple[str, ...]) -> str:
     """The first of these that no pattern allows."""
     return next((one for one in sorted(found) if not any(fnmatchcase(one, pattern) for pattern in allowed)), "")
+
+
+def _outside_hosts(found: Iterable[str], allowed: tuple[str, ...]) -> str:
+    """As `_outside`, of hosts and of addresses at them, encoded or in letters. What can't be decoded is outside."""
+    patterns = tuple({spelled(one.lower()) for one in allowed for spelled in (str, with_decoded_host)})
+    names = {one: with_decoded_host(one) if one.isascii() else one for one in found}
+    return next((one for one in sorted(names) if is_encoded(names[one]) or _outside((names[one],), patterns)), "")
 
 
 def described(confinement: Confinement) -> Mapping[str, str]:

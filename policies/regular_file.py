@@ -36,6 +36,14 @@ def read_regular(path: Path, most: int = -1) -> bytes:
         return file.read(most)
 
 
+def folder_below(place: Path, name: str) -> Path:
+    """Return the folder `name` in `place`. Raises OSError for a link in the place of either."""
+    for folder in (place, place / name):
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, "A link, not a folder", str(folder))
+    return place / name
+
+
 def unfit_beside(database: Path) -> tuple[Path, str] | None:
     """Return a file that SQLite mustn't open with this database, and why; None when there is none."""
     beside = [database.with_name(f"{database.name}{end}") for end in _BESIDE]

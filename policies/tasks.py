@@ -96,7 +96,7 @@ class Task:
 
 def holds(bound: JsonObject, value: JsonValue) -> bool:
     """Whether a value is within a bound; of a list with `in`, each element, and there is one: an empty list
-    may stand for all."""
+    may stand for all. A number below 0 may stand for all, too, or turn what is done around: only `least` allows it."""
     if "any" in bound:
         return True
     if "is" in bound:
@@ -107,7 +107,7 @@ def holds(bound: JsonObject, value: JsonValue) -> bool:
         return bool(several) and all(canonical(one) in among for one in several)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return bool(bound.get("least", value) <= value <= bound.get("most", value))
+    return bool(bound.get("least", 0) <= value <= bound.get("most", value))
 
 
 def within(bounds: Mapping[str, JsonObject] | None, arguments: Mapping[str, JsonValue]) -> bool:

@@ -30,7 +30,7 @@ from policies.errors import GoexError, InvalidInput
 from policies.grants import ANONYMOUS
 from policies.jsonvalue import JsonObject
 from policies.rules.book import Answer
-from policies.rules.facts import TOOL, Question, Situation, entity, questions
+from policies.rules.facts import TOOL, Question, Situation, by_other_spellings, entity, questions
 from policies.rules.source import Effect
 from policies.services import Risk
 from runtimes.code.reader import Reader
@@ -259,7 +259,8 @@ def _questions(
             yield program, program.kind
             hosts = [request.host][: bool(request.host)]
             context = {**program.context, "undo": entity("Undo", undo.value), "hosts": hosts}
-            yield replace(program, kind=TOOL, arguments=arguments, context=context), TOOL
+            tool = replace(program, kind=TOOL, arguments=arguments, context=context)
+            yield from ((each, TOOL) for each in (tool, *by_other_spellings(tool)))
 
 
 async def _looked(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 from urllib.parse import unquote
 
 from policies.actions import ANY_VALUE, refers
+from policies.host_names import SPELLINGS
 from policies.jsonvalue import JsonObject, JsonValue
 from policies.normal_form import nfkc
 from policies.rules.arguments import is_open
@@ -57,12 +58,13 @@ class Recipients:
         """Whether `names` is everybody."""
         return self.said and not self.later
 
-    @property
-    def read(self) -> frozenset[str]:
-        """`names` as a service may read them that takes several characters for one."""
-        return frozenset(
-            one for name in self.names for one in ((name,) if name.isascii() else _addresses(_plain(name)))
-        )
+    def spellings(self) -> Iterator[tuple[Callable[[str], str], frozenset[str]]]:
+        """Each way in which a service may read `names`, which may take several characters for one, and how it spells
+        hosts."""
+        plain = (one for name in self.names for one in ((name,) if _plain(name) == name else _addresses(_plain(name))))
+        for names in (self.names, frozenset(plain)):
+            for spelled in SPELLINGS:
+                yield spelled, frozenset(map(spelled, names))
 
 
 def recipients_of(service: Service | None, method: Method | None, arguments: JsonObject) -> Recipients:
@@ -222,17 +224,32 @@ def _addresses(text: str) -> Iterator[str]:
         for word in _words(item.strip()) if "@" in text else (item.strip(),):
             parts = word.split("@")
             yield from map("@".join, pairwise(parts)) if len(parts) > 1 else filter(None, parts)
+            # `smtp:eve@d.e`, and a route that was once written before an address
+            yield from (f"{one.rpartition(':')[2]}@{host}" for one, host in pairwise(parts) if ":" in one)
+
+
+def _bare(text: str) -> str:
+    """The text without comments, quotation marks and space, which an address may have: `"eve"(x) @d.e`."""
+    kept, depth = [], 0
+    for char in text:
+        if char in "()":
+            depth = depth + 1 if char == "(" else max(depth - 1, 0)
+        elif not depth and not char.isspace() and char not in '"\\':
+            kept.append(char)
+    return "".join(kept)
 
 
 def _plain(name: str) -> str:
     """A name as a service may take it that makes one letter of several (`＠` of full width is `@`) and leaves out what
-    nobody sees. The full stop of Chinese parts a host's name, too (UTS #46)."""
-    seen = "".join(char for char in nfkc(name) if unicodedata.category(char) != "Cf")
-    return seen.replace("\u3002", ".")
+    nobody sees. The full stop of Chinese parts a host's name, too (UTS #46), and one behind it says nothing."""
+    seen = "".join(char for char in nfkc(name) if unicodedata.category(char) != "Cf").replace("\u3002", ".")
+    return seen.rstrip(".") if "@" in seen else seen
 
 
 def _words(item: str) -> Iterator[str]:
     named = _NAMED.fullmatch(item)
-    for word in _BETWEEN.split(named[1] if named else item):
+    text = named[1] if named else item
+    bare = _bare(text)
+    for word in (*_BETWEEN.split(text), *(_BETWEEN.split(bare) if bare != text else ())):
         plain = word.removeprefix("mailto:")
         yield from (plain,) if plain == word else _IN_URL.split(unquote(plain))

@@ -155,7 +155,7 @@ def questions(
             first = "call" if part.service != DATABASES else _statements(plan)
             made.append(replace(question, kind=first, needs=frozenset()))  # it may forbid and ask, and permits nothing
     made += _of_target(plan, agent, common, catalog)
-    made += [one for question in made for one in _by_other_spellings(question)]
+    made += [one for question in made for one in by_other_spellings(question)]
     return tuple(one for question in made for one in (question, *_by_other_paths(plan, question)))
 
 
@@ -199,13 +199,16 @@ def _by_other_paths(plan: Plan, question: Question) -> Iterator[Question]:
         yield replace(question, resource=resource, above=above, context=there, needs=frozenset())
 
 
-def _by_other_spellings(question: Question) -> Iterator[Question]:
-    """The same question with the recipients as a service may read them, where that is another way."""
-    names = frozenset(question.context["recipients"])
-    if (read := Recipients(names).read) != names:
+def by_other_spellings(question: Question) -> Iterator[Question]:
+    """The same question with recipients and hosts as a service may read them, where that is another way. What is
+    permitted has to be permitted in each."""
+    hosts, names = (frozenset(question.context[name]) for name in ("hosts", "recipients"))
+    ways = {(hosts, names): None}
+    ways |= {(frozenset(map(spelled, hosts)), read): None for spelled, read in Recipients(names).spellings()}
+    for there, read in list(ways)[1:]:
         count = question.context["recipient_count"] - len(names) + len(read)
-        there = {**question.context, "recipients": sorted(read), "recipient_count": count}
-        yield replace(question, context=there, needs=frozenset())
+        said = {"hosts": sorted(there), "recipients": sorted(read), "recipient_count": count}
+        yield replace(question, context={**question.context, **said})
 
 
 def with_target(plan: Plan, target: Plan, *, most: int, catalog: Catalogued = NO_CATALOG) -> Plan:
@@ -470,7 +473,7 @@ def plan_recipients(plan: Plan, catalog: Catalogued = NO_CATALOG) -> tuple[froze
         service = catalog.services.get(part.service)
         method = service.methods.get(part.method) if service is not None and part.method else None
         recipients = _recipients(part, service, method)
-        found, known = found | recipients.names | recipients.read, known and recipients.known
+        found, known = found.union(*(names for _, names in recipients.spellings())), known and recipients.known
     return found, known
 
 

@@ -21,6 +21,7 @@ from typing import Literal
 from policies.actions import ApiCalls, Plan, UndoClass
 from policies.decisions import Allow, Request, Rules, decide
 from policies.grants import ANONYMOUS, PERSON
+from policies.jsonvalue import canonical
 from policies.rules.arguments import types_of
 from policies.rules.audience import names_reached
 from policies.rules.book import DEFAULT_FILE, RuleBook
@@ -152,9 +153,12 @@ def _examples(one: Asked, catalog: Catalogued) -> Iterable[tuple[_Group, _Exampl
         return
     if plan.risk > Risk.WRITE or (plan.undo_class is UndoClass.IRREVERSIBLE and plan.risk > Risk.READ):
         return
+    told: set[bytes] = set()
     for question in _questions(one, catalog):
-        if not question.needs:
-            continue  # by another of a folder's paths nothing is permitted
+        said = canonical([question.resource, question.arguments, sorted(question.needs)])
+        if not question.needs or said in told:
+            continue  # by another of a folder's paths nothing is permitted; another spelling is the same yes
+        told.add(said)
         method = question.method
         risk = max((plan.required[index].risk for index in question.needs), default=Risk.DELETE)
         values = leaves(method.parameters, question.arguments) if method is not None else None

@@ -392,12 +392,14 @@ def _content(admission: Admission, body: bytes) -> bodies.Content:
     content_type = dict(admission.headers).get("Content-Type", "")
     if not body:
         return bodies.Content(fields=(), value=None, body=b"", type=content_type, size=0)
+    rule = _rule(admission)
+    unsaid = admission.kind in ("form", "") and rule.body_format == "json" and rule.credential_at != "body"
+    if unsaid and body[:1] == b"{":
+        # curl calls any body that it isn't told of a form (`-d '{…}'`), and Python's requests say nothing of a text
+        # (`data=json.dumps(…)`). It is sent as what it is read as here.
+        return bodies.read_content("json", "application/json", body, MAX_INSPECTED)
     if not admission.kind:
         raise refuse("body", "a body without a content-type", hint="Say whether it is JSON or a form.")
-    rule = _rule(admission)
-    if (admission.kind, rule.body_format) == ("form", "json") and rule.credential_at != "body" and body[:1] == b"{":
-        # curl calls any body that it isn't told of a form (`-d '{…}'`). It is sent as what it is read as here.
-        return bodies.read_content("json", "application/json", body, MAX_INSPECTED)
     return bodies.read_content(admission.kind, content_type, body, MAX_INSPECTED)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from policies.display_text import escape
 from policies.errors import Conflict, InvalidInput, Unavailable
-from policies.regular_file import read_regular
+from policies.regular_file import folder_below, read_regular
 from runtimes.sandbox import libraries, node_modules
 
 BELOW = "code"  # the image that a profile adds to
@@ -41,7 +41,7 @@ def content(own: Path | None, name: str) -> dict[str, bytes] | None:
     if (own / name / node_modules.LOCK).exists():
         files.append(node_modules.LOCK)
     try:
-        return {file: read_regular(own / name / file) for file in files}
+        return {file: read_regular(folder_below(own, name) / file) for file in files}
     except OSError as error:
         raise Unavailable(
             f"The profile {name} can't be read: {escape(str(error.filename))}: {error.strerror}.",
@@ -107,8 +107,11 @@ def add(
 
 def remove(own: Path, name: str) -> None:
     """Forget the profile. Raises InvalidInput when there is none of that name."""
-    if content(own, name) is None:
+    if name not in names(own):
         raise InvalidInput(
             f"There is no profile {escape(name[:60])!r} of yours.", next_step="They are listed by: goex images list"
         )
-    shutil.rmtree(own / name)
+    if (own / name).is_symlink():
+        (own / name).unlink()  # what it leads to isn't ours
+    else:
+        shutil.rmtree(own / name)

@@ -20,7 +20,7 @@ from typing import Any
 
 from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.jsonvalue import JsonObject, canonical, parse
-from policies.regular_file import open_regular, read_regular
+from policies.regular_file import folder_below, open_regular, read_regular
 
 PROVIDER = "mcp"
 HOST = ".mcp.invalid"  # no name below it is ever looked up (RFC 2606)
@@ -95,7 +95,9 @@ class Servers:
     place: Path
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted(file.parent.name for file in self.place.glob(f"*/{_FILE}")))
+        return tuple(
+            sorted(file.parent.name for file in self.place.glob(f"*/{_FILE}") if not self._links(file.parent.name))
+        )
 
     def images(self) -> frozenset[str]:
         """The images that they run in."""
@@ -126,6 +128,8 @@ class Servers:
 
     def files(self, name: str) -> dict[str, bytes]:
         """What is written down of a server, by file."""
+        if self._links(name):
+            return {}
         found = (file for file in (self.place / name).glob("*") if file.is_file() and not file.is_symlink())
         return {file.name: read_regular(file) for file in found}
 
@@ -141,6 +145,8 @@ class Servers:
             (self.place / name).rmdir()
 
     def remove(self, name: str) -> None:
+        if (self.place / name).is_symlink():
+            (self.place / name).unlink()  # what it leads to isn't ours
         shutil.rmtree(self.place / name, ignore_errors=True)
 
     def note_seen(self, name: str, tools: Sequence[JsonObject]) -> None:
@@ -156,16 +162,25 @@ class Servers:
         return tuple(one for one in value if isinstance(one, dict)) if isinstance(value, list) else None
 
     def forget_seen(self, name: str) -> None:
-        (self.place / name / _SEEN).unlink(missing_ok=True)
+        if not self._links(name):
+            (self.place / name / _SEEN).unlink(missing_ok=True)
+
+    def _links(self, name: str) -> bool:
+        """Whether its folder is elsewhere."""
+        try:
+            folder_below(self.place, name)
+        except OSError:
+            return True
+        return False
 
     def _read(self, name: str, file: str) -> bytes:
         if not NAME.fullmatch(name):
             raise InvalidInput("This can't be a server's name.")
-        return read_regular(self.place / name / file, _MOST + 1)
+        return read_regular(folder_below(self.place, name) / file, _MOST + 1)
 
     def _write(self, name: str, file: str, data: bytes) -> None:
         try:
-            folder = self.place / name
+            folder = folder_below(self.place, name)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh = folder / f"{file}.{secrets.token_hex(8)}"  # where nobody can have put a link or a pipe
             try:

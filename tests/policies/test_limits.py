@@ -38,6 +38,10 @@ WITHIN: dict[str, tuple[Confinement, dict[str, Any]]] = {
     "a call, where folders are confined": (FOLDERS, {"call": "slack.users.list"}),
     "everything below /": (Confinement(folders=("/",)), {"folder": "/etc"}),
     "an allowed host": (HOSTS, {"call": "slack.users.list"}),
+    "a host in letters": (
+        Confinement(hosts=("BÜCHER.example",)),
+        {"call": "slack.users.list", "hosts": ["xn--bcher-kva.example"]},
+    ),
     "a host by pattern": (HOSTS, {"call": "slack.users.list", "hosts": ["api.example.org"]}),
     "files, where hosts are confined": (HOSTS, {"folder": "/x"}),
     "an allowed recipient": (PEOPLE, {"call": MAIL, "arguments": {"to": ["Bob <BOB@example.org>"], "body": "x"}}),

@@ -23,7 +23,7 @@ from tests.support.hooks import apply_rules, before, decision, hook
 RULES = """
 @id("no-prod") forbid (principal, action == Action::"files", resource in Folder::"/srv/prod");
 @id("no-fetch") forbid (principal, action == Action::"tool", resource)
-when { context.hosts.contains("evil.example") };
+when { context.hosts.containsAny(["evil.example", "bücher.example"]) };
 @id("tests") permit (principal == Agent::"claude", action == Action::"tool", resource in Folder::"/home/me/x")
 when { context.arguments has program && context.arguments.program == "make test" };
 @id("edits") permit (principal == Agent::"claude", action == Action::"tool", resource in Folder::"/home/me/x/src")
@@ -57,6 +57,7 @@ def bench() -> Iterator[tuple[Daemon, str]]:
         ("Edit", {"file_path": "/srv/prod/conf", "old_string": "a", "new_string": "b"}, "deny"),
         ("Read", {"file_path": "/srv/prod/conf"}, "deny"),
         ("WebFetch", {"url": "https://evil.example/x", "prompt": ""}, "deny"),
+        ("WebFetch", {"url": "https://xn--bcher-kva.example/x", "prompt": ""}, "deny"),
         ("WebFetch", {"url": "https://example.org/x", "prompt": ""}, ""),
         ("mcp__goex__goex_call", {"calls": []}, ""),
         ("TodoWrite", {"todos": []}, ""),

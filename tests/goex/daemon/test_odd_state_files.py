@@ -28,7 +28,7 @@ from runtimes.files.gitprocess import Git
 from runtimes.files.large import Large
 from runtimes.files.snapshot import Repository
 from runtimes.sandbox import profiles
-from runtimes.servers.definition import Servers
+from runtimes.servers.definition import Server, Servers
 from tests.support.sqlite_journal import naming
 from tests.vault.support import account, create, protector
 from vault.errors import VaultUnwritable
@@ -253,6 +253,51 @@ def test_a_server_and_a_profile(tmp_path: Path, put: Put) -> None:
     put(tmp_path / "images" / "mine" / "packages")
     with pytest.raises(Unavailable, match="Not a regular file"):
         profiles.content(tmp_path / "images", "mine")
+
+
+@pytest.mark.parametrize("linked", ["servers", "servers/notes"])
+def test_a_link_in_the_place_of_a_servers_folder(tmp_path: Path, linked: str) -> None:
+    """What it leads to is neither read nor written nor removed."""
+    notes = Server(name="notes", command=("x",), argv=("x",), image="code", lock="", tools=())
+    servers, away = Servers(tmp_path / "servers"), tmp_path / "away"
+    servers.put(notes, b"lock")
+    servers.note_seen("notes", ({"name": "x"},))
+    (tmp_path / linked).rename(away)
+    (tmp_path / linked).symlink_to(away)
+    before = {file: file.stat() for file in away.rglob("*")}
+    assert (servers.names(), servers.images(), servers.seen("notes"), servers.files("notes")) == ((), set(), None, {})
+    with pytest.raises(Conflict):
+        servers.get("notes")
+    for write in (lambda: servers.put(notes), lambda: servers.note_seen("notes", ())):
+        with pytest.raises(Unavailable, match="A link, not a folder"):
+            write()
+    servers.forget_seen("notes")
+    servers.put_back("notes", {"server.json": b"{}"})
+    if linked != "servers":
+        servers.remove("notes")
+        assert not (tmp_path / linked).is_symlink()
+    assert {file: file.stat() for file in away.rglob("*")} == before
+
+
+def test_a_link_in_the_place_of_a_profiles_folder(tmp_path: Path) -> None:
+    images, away = tmp_path / "images", tmp_path / "away"
+    images.mkdir()
+    away.mkdir()
+    for file in ("packages", "requirements.txt", "requirements.in"):
+        (away / file).touch()
+    (images / "mine").symlink_to(away)
+    with pytest.raises(Unavailable, match="A link, not a folder"):
+        profiles.content(images, "mine")
+    profiles.remove(images, "mine")
+    assert (list(images.iterdir()), len(list(away.iterdir()))) == ([], 3)
+
+
+def test_a_profile_that_cannot_be_read_is_removed(tmp_path: Path, put: Put) -> None:
+    (tmp_path / "images" / "mine").mkdir(parents=True)
+    (tmp_path / "images" / "mine" / "requirements.txt").touch()
+    put(tmp_path / "images" / "mine" / "packages")
+    profiles.remove(tmp_path / "images", "mine")
+    assert not (tmp_path / "images" / "mine").exists()
 
 
 def test_a_repository_of_snapshots(tmp_path: Path, put: Put) -> None:

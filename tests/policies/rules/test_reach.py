@@ -124,6 +124,72 @@ def test_a_recipient_is_forbidden_in_each_spelling_that_a_service_may_take_for_i
     assert came(rule, {**case, "arguments": {"to": "ann@d.e", "body": "x"}})[0] != "deny"
 
 
+BUCHER = ("eve@bücher.example", "eve@xn--bcher-kva.example")
+FORBIDDEN = '@id("no")\nforbid (principal, action, resource) when { context.recipients.contains("%s") };'
+
+
+def sends(to: Any) -> dict[str, Any]:
+    return {"call": MAIL, "arguments": {"to": to, "body": "x"}, "scope": "send", "granted": ["send"]}
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize("named", BUCHER)
+@pytest.mark.parametrize(
+    "to",
+    [*BUCHER, "Eve <eve@XN--Bcher-KVA.example>", "eve@BÜCHER。example", "eve@b\u00adücher.example",
+     "eve@bu\u0308cher.example", ["ann@example.org", "eve@xn--bcher-kva.example."]],
+)  # fmt: skip
+def test_a_recipient_is_forbidden_in_each_spelling_of_its_host(named: str, to: Any) -> None:
+    assert came(FORBIDDEN % named, sends(to)) == ("deny", ("no",))
+    assert came(FORBIDDEN % named, sends("eve@bucher.example"))[0] != "deny"
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize(
+    ("named", "to"),
+    [
+        ("eve@xn--i-7iq.ws", "eve@i❤.ws"),
+        ("eve@fass.example", "eve@faß.example"),
+        ("eve@xn--fa-hia.example", "eve@faß.example"),
+        ("josé@xn--bcher-kva.example", "josé@bücher.example"),
+        ("@eve:xn--bcher-kva.example", "@eve:bücher.example"),
+        ("@eve:bücher.example:8448", "@eve:xn--bcher-kva.example:8448"),
+        ("xn--bcher-kva.example", "bücher.example"),
+        ("eve@xn--foo-.example", "eve@xn--foo-.example"),
+    ],
+)
+def test_a_host_is_one_in_letters_and_encoded(named: str, to: str) -> None:
+    assert came(FORBIDDEN % named, sends(to)) == ("deny", ("no",))
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize(
+    "to",
+    ['"eve"@d.e', '"e\\ve"@d.e', "eve(at home (x))@d.e", "eve @ d.e", 'Eve <"eve"@d.e>', "eve@d.e.", "smtp:eve@d.e",
+     "@x.y:eve@d.e"],
+)  # fmt: skip
+def test_a_recipient_is_forbidden_however_mail_may_be_addressed(to: str) -> None:
+    assert came(FORBIDDEN % "eve@d.e", sends(to)) == ("deny", ("no",))
+    assert came(FORBIDDEN % "eve@d.e", sends(to.replace("d.e", "e.d")))[0] != "deny"
+
+
+@pytest.mark.promise(13)
+@pytest.mark.parametrize("named", ["bücher.example", "xn--bcher-kva.example"])
+def test_a_host_is_forbidden_in_each_spelling(named: str) -> None:
+    rule = f'@id("no")\nforbid (principal, action, resource) when {{ context.hosts.contains("{named}") }};'
+    assert came(rule, {**POST, "hosts": ["xn--bcher-kva.example"]}) == ("deny", ("no",))
+    assert came(rule, {**POST, "hosts": ["bucher.example"]})[0] != "deny"
+
+
+@pytest.mark.promise(13)
+def test_a_permit_with_an_exception_has_it_in_each_spelling() -> None:
+    rule = '@id("yes") permit (principal, action, resource) unless { context.recipients.contains("#ops") };'
+    cases = {channel: {**POST, "arguments": {"channel": channel, "text": "x"}} for channel in ("#dev", "#ops", "＃ops")}
+    assert {channel: permitted(rule, case) for channel, case in cases.items()} == {
+        "#dev": ("yes",), "#ops": (), "＃ops": (),
+    }  # fmt: skip
+
+
 @pytest.mark.promise(13)
 @pytest.mark.parametrize("sent", ["＃ops", "#ops\u200b", "#ｏps", "#ops，c2"])
 def test_a_permit_by_recipients_is_met_by_what_is_sent_alone(sent: str) -> None:
@@ -138,6 +204,32 @@ def permitted(rule: str, case: dict[str, Any]) -> tuple[str, ...]:
     request, _, now = read(case, CATALOG)
     book = RuleBook.of({"a.cedar": rule}, CATALOG)
     return tuple(sorted({name for names in book.judge(request, now).permits.values() for name in names}))
+
+
+@pytest.mark.promise(15)
+@pytest.mark.parametrize(
+    "bound", ["eve@bücher.example", "eve@xn--bcher-kva.example", "*@*.example", "*@bü*.example", "*"]
+)
+def test_whom_actions_are_confined_to_is_one_in_each_spelling_of_its_host(bound: str) -> None:
+    refused = {to: confined(bound, to) for to in (*BUCHER, "eve@xn--foo-.example", "eve＠bücher.example")}
+    assert refused == {
+        **dict.fromkeys(refused, bound != "*"),
+        **dict.fromkeys(BUCHER, False),
+        "eve@xn--foo-.example": True,
+    }
+
+
+@pytest.mark.promise(15)
+@pytest.mark.parametrize("to", ["eve@faß.example", "eve@b\u00adücher.exａmple.org", "eve@xn--bucher-.example"])
+def test_nobody_is_reached_past_the_confinement_by_how_a_host_is_spelled(to: str) -> None:
+    assert confined("*@bücher.example", to) and confined("*@faß.example", to)
+
+
+def confined(bound: str, to: str) -> bool:
+    """Whether a confinement refuses to send mail to somebody."""
+    request, _, _ = read({"call": MAIL, "arguments": {"to": to, "body": "x"}}, CATALOG)
+    bounds = Confinement(recipients=(bound,))
+    return "recipients" in bounds.refusal(request.plan, agent="bot", situation=Situation(), catalog=CATALOG)
 
 
 @pytest.mark.promise(13)

@@ -60,6 +60,11 @@ def test_what_recurs_is_suggested_and_nothing_beside_it() -> None:
         assert not runs(made, other), other
 
 
+def test_another_spelling_of_a_recipient_is_no_other_yes() -> None:
+    """Each text was approved once, so that no rule is held to it."""
+    assert found(*(post(text, channel="＃ops") for text in ("a", "b"))).rules == ()
+
+
 def test_a_folder_s_other_paths_suggest_nothing() -> None:
     """Calls of an MCP server there: by another path nothing is permitted, so that no rule would be for it."""
     there = {"folder": "/a/docs", "also": [{"folder": "/a/docs", "mount": "/a", "paths": ["/b/docs", "/c/docs"]}]}
