@@ -15,9 +15,11 @@ import json
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -44,7 +46,14 @@ _ERROR_INDENT = 6  # of what stands below "goex: "
 
 
 def fold(text: str, width: int) -> list[str]:
-    """`text` in pieces of at most `width` cells, broken after a blank where there is one. Nothing is dropped."""
+    """`text` in pieces of at most `width` cells, broken after a blank where there is one. Nothing is dropped. A sign
+    that is drawn on the one before it or beside it, as the display likes, counts as beside it."""
+    widest = text.translate({ord(char): _widest(char) for char in set(text)})
+    ends = accumulate(map(len, _fold(widest, width)), initial=0)
+    return [text[start:end] for start, end in pairwise(ends)]
+
+
+def _fold(text: str, width: int) -> list[str]:
     from rich.cells import cell_len, chop_cells
 
     pieces: list[str] = []
@@ -59,6 +68,15 @@ def fold(text: str, width: int) -> list[str]:
             *full, line = chop_cells(line + word, width)
             pieces += full
     return [*pieces, line] if line or not pieces else pieces
+
+
+def _widest(char: str) -> str:
+    """A sign of the most cells that a display gives `char`, which Rich may count as none."""
+    if "\u1160" <= char <= "\u11ff" or "\ud7b0" <= char <= "\ud7ff" or "\U0001f3fb" <= char <= "\U0001f3ff":
+        return "\u4e00"  # a vowel or an end of a Korean syllable, a colour of skin
+    if unicodedata.category(char) != "Mc":
+        return char
+    return "\u4e00" if unicodedata.east_asian_width(char) == "W" else "x"
 
 
 def local(stamp: str) -> str:

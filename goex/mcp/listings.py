@@ -8,8 +8,9 @@ import mcp_types as types
 
 from goex.mcp import results
 from goex.mcp.daemon_link import Caller, DaemonLink
-from goex.mcp.tools import MAX_TOKENS
+from goex.mcp.tools import MAX_TOKENS, readable
 from goex.rpc import goex_pb2 as pb
+from policies.display_text import escape
 from policies.errors import InvalidInput
 from policies.jsonvalue import JsonObject, canonical, parse
 
@@ -65,12 +66,12 @@ async def actions(link: DaemonLink, arguments: JsonObject, caller: Caller) -> ty
 
 
 def _method(found: pb.FoundMethod) -> dict[str, Any]:
-    made: dict[str, Any] = {"method": found.id, "description": found.description, "risk": found.risk}
+    made: dict[str, Any] = {"method": found.id, "description": escape(found.description), "risk": found.risk}
     made |= {"undo": found.undo, "accounts": list(found.accounts)}
     if found.lacks:
         made["lacks"] = found.lacks
     if found.parameters_json:
-        made["arguments"] = parse(found.parameters_json)
+        made["arguments"] = readable(parse(found.parameters_json))
     return made
 
 

@@ -1,7 +1,8 @@
 """The tools that agents get, with schemas and annotations.
 
 Rules: an annotation says what is true of the tool whatever it is called with: read-only is what the daemon itself holds
-to reads. Names, titles and descriptions are ours; only the tools of one method have a provider's words, escaped.
+to reads. Names, titles and descriptions are ours; only the tools of one method have a provider's words, escaped, as
+what is found has them: nobody who looks at them should see less than a model reads.
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ WAIT_SECONDS = 25
 LONGEST_WAIT = 50
 MAX_TOKENS = 2000
 _MOST_TOKENS = 100_000
+
+# Of a schema's keywords: those with schemas by names that a provider chose, and those whose texts aren't words.
+_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_COMPARED = frozenset({
+    "enum", "const", "default", "examples", "pattern", "format", "type", "required", "dependentRequired",
+    "$ref", "$id", "$anchor", "$schema", "$dynamicRef", "$dynamicAnchor",
+})  # fmt: skip
 
 Schema = dict[str, Any]
 
@@ -319,7 +327,7 @@ def of_method(method: pb.FoundMethod) -> types.Tool:
         name=tool_name(method.id),
         title=title,
         description=escape(f"{method.description} (risk: {method.risk}; undo: {method.undo})"),
-        input_schema={**schema, "type": "object"},
+        input_schema={**readable(schema), "type": "object"},
         output_schema=_ENDING,
         annotations=types.ToolAnnotations(
             title=title,
@@ -329,6 +337,24 @@ def of_method(method: pb.FoundMethod) -> types.Tool:
             open_world_hint=True,
         ),
     )
+
+
+def readable(schema: Any) -> Any:
+    """A provider's schema with its words escaped. What calls are made of, and what they are compared with, stays."""
+    if isinstance(schema, str):
+        return escape(schema, newlines=True)
+    if isinstance(schema, list):
+        return [readable(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: {each: readable(inner) for each, inner in value.items()}
+        if name in _BY_NAME and isinstance(value, dict)
+        else value
+        if name in _COMPARED
+        else readable(value)
+        for name, value in schema.items()
+    }
 
 
 def tool_name(method: str) -> str:

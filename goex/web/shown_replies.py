@@ -16,7 +16,7 @@ from policies.display_text import escape, escape_name
 SHOWN = frozenset({
     "Person/Status", "Person/DryRun", "Accounts/ListAccounts", "Databases/ListDatabases", "Rules/InForce",
     "Rules/SuggestRules", "Audit/Actions", "Audit/Story", "Audit/Scopes", "Actions/WayBack", "Actions/Cancel",
-    "Actions/Revert",
+    "Actions/Revert", "Passkeys/List",
 })  # fmt: skip
 
 

@@ -31,7 +31,23 @@ export function facts(pairs) {
 // One line of text, whoever wrote it. Its rows after the first stand behind a bar that is drawn, where no text comes to
 // stand: so nothing within a line, not even blanks to the end of a row, begins what looks like a line of its own.
 export function line(text, kind = "") {
-  return h("span", { class: `line ${kind}`.trimEnd() }, text);
+  return h("span", { class: `line ${kind}`.trimEnd() }, breakable(text));
+}
+
+// A browser breaks no row within what it takes for one sign, which a text may make as long as it likes. Here it may break
+// such a sign, too, so that no text stands outside of its box, or over what is beside it.
+const MOST = 12, RUN = /([^\0-\u02ff]{12,})/u, signs = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+const breakable = (text) => String(text ?? "").split(RUN).flatMap((part, place) => (place % 2 ? broken(part) : part));
+function broken(run) {
+  const made = [""];
+  for (const { segment } of signs.segment(run)) {
+    const points = [...segment];
+    for (let at = 0; at < points.length; at += MOST) {
+      if (at) made.push(h("wbr"), "");
+      made[made.length - 1] += points.slice(at, at + MOST).join("");
+    }
+  }
+  return made;
 }
 
 // Lines as they are, the difference's own coloured; it can be reached and scrolled by keyboard.

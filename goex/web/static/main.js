@@ -47,12 +47,17 @@ async function draw(event) {
   put(main, place);
   main.removeAttribute("aria-busy");
   main.inert = false;
-  main.classList.add("fresh"); // it takes no click that was meant for the view before
-  clearTimeout(settling);
-  settling = setTimeout(() => main.classList.remove("fresh"), MOMENT);
+  settle();
   if (!event?.newURL) return; // the same view, drawn anew
   scrollTo(0, top);
   if (document.activeElement === document.body) main.focus({ preventScroll: true });
+}
+
+// No click counts for a moment: it was meant for the view before, or for a window that stood in front of this one.
+function settle() {
+  main.classList.add("fresh");
+  clearTimeout(settling);
+  settling = setTimeout(() => main.classList.remove("fresh"), MOMENT);
 }
 
 const problem = (error) => h("p", { class: "problem", role: "alert" }, line(error instanceof Problem ? error.text : String(error)));
@@ -87,6 +92,7 @@ async function session() {
 }
 
 async function begin() {
+  window.addEventListener("focus", settle);
   window.addEventListener("hashchange", () => { if (isLink()) location.reload(); }); // another link, opened in this tab
   try { await session(); } catch (error) { put(main, problem(error)); return; }
   const looked = lookForPasskeys().catch(() => {});

@@ -1,6 +1,6 @@
 // A task's lines and minutes, as a yes may make them less. That nothing is made more is held by the daemon.
 
-import { h } from "./dom.js";
+import { h, line as lineOf } from "./dom.js";
 
 const MOST = 1000; // times that a line may say
 
@@ -13,7 +13,7 @@ export function narrowing(task) {
     const times = number(line.times || MOST, line.times || "", `How often, line ${place + 1}`);
     if (!line.times) times.placeholder = "any";
     on.addEventListener("change", () => { times.disabled = !on.checked; });
-    return { line, place, on, times, row: h("li", {}, h("label", {}, on, h("span", { class: "line" }, name)), h("span", {}, "at most ", times, " times")) };
+    return { line, place, on, times, row: h("li", {}, h("label", {}, on, lineOf(name)), h("span", {}, "at most ", times, " times")) };
   });
   const whole = Math.ceil(task.seconds / 60);
   const minutes = number(whole, whole, "For how many minutes");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Any
 from xml.etree import ElementTree
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goex.cli.output import fold
 from goex.notify import card
 from goex.notify.card import DENY, MOST_LINES, ONCE, SESSION, VIEW, WIDTH
 from goex.rpc import goex_pb2 as pb
@@ -167,6 +169,23 @@ def test_what_a_click_allows_is_there_whole(lines: list[str]) -> None:
     if made.allows:
         shown = "".join(line.text[2:] for line in made.lines if line.text[:2] in ("│ ", "┊ "))
         assert shown.startswith("".join(escape(part) for line in lines for part in line.split("\n")))
+
+
+@pytest.mark.promise(25, 26)
+@pytest.mark.parametrize("sign", ["\u093e", "\u302e", "\u1161", "\u11a8", "\U0001f3fb"])
+def test_a_sign_that_is_drawn_beside_the_one_before_it_has_room_of_its_own(sign: str) -> None:
+    """A server would break such a row itself, without the bar, or cut it, and a click would allow what wasn't shown."""
+    drawn_as = 1 if unicodedata.east_asian_width(sign) == "N" and unicodedata.category(sign) == "Mc" else 2
+    made = card.question(approval(lines=["\u1100" + sign * WIDTH * MOST_LINES]))
+    assert made.cut and not made.allows
+    for line in made.lines:
+        assert line.text.count(sign) * drawn_as <= WIDTH
+    assert card.question(approval(lines=["\u1100" + sign * 3])).allows  # the control
+
+
+@given(text=st.text(st.characters(codec="utf-8"), max_size=200), width=st.integers(2, 80))
+def test_folding_drops_nothing(text: str, width: int) -> None:
+    assert "".join(fold(text, width)) == text
 
 
 def short(payload: list[str], **more: Any) -> pb.Question:

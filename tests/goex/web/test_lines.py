@@ -42,6 +42,19 @@ LOOSE = """box => {
   return loose;
 }"""
 
+# What a browser takes for one sign, which it breaks nowhere, however long it is.
+SIGNS = {
+    "marks": "\u0915" + "\u093e" * 300,
+    "consonants": "\u0915\u094d" * 200 + "\u0915",
+    "Korean": "\u1100" * 300,
+    "Thai": "\u0e01" + "\u0e33" * 300,
+    "skins": "\U0001f44d" + "\U0001f3fb" * 300,
+}
+# The lines of which a text stands outside.
+OUTSIDE = """() => [...document.querySelectorAll("main .line")]
+  .filter((line) => line.clientWidth && line.scrollWidth > line.clientWidth + 1)
+  .map((line) => line.textContent.slice(0, 40))"""
+
 
 def check_rows(box: Any) -> None:
     """No row but a line's first begins where lines begin, and the bar is drawn beside the others."""
@@ -128,3 +141,27 @@ def test_what_was_asked_for_begins_no_line_in_the_proof_nor_in_the_history(
     for place in ("main h2", "main dl dd", "main > div > ol.list > li .line"):
         for found in tab.locator(place).all():
             assert found.evaluate(LOOSE) == [], place
+
+
+@pytest.mark.promise(26)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("sign", SIGNS)
+def test_no_sign_however_long_stands_outside_of_its_box(
+    daemon: Daemon, token: str, tab: Any, sign: str, width: int
+) -> None:
+    """It would be approved unseen, and would hide what GoEx says beside it."""
+    tab.set_viewport_size({"width": width, "height": 800})
+    ask_for_update(daemon, token, SIGNS[sign])
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article")
+    assert SIGNS[sign] in tab.locator("article pre >> nth=0").text_content()  # nothing was put into it
+    assert tab.evaluate(OUTSIDE) == []
+    # The control: without what was put between its pieces it does.
+    tab.evaluate(
+        "() => { for (const one of document.querySelectorAll('main wbr')) one.remove(); document.body.normalize(); }"
+    )
+    assert tab.evaluate(OUTSIDE) != []
+    tab.click("article button:has-text('Deny')")
+    view(tab, "history")
+    assert tab.evaluate(OUTSIDE) == []
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width

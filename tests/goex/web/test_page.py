@@ -287,6 +287,27 @@ def test_a_click_that_came_with_the_question_allows_nothing(daemon: Daemon, toke
 
 
 @pytest.mark.promise(27)
+def test_a_click_meant_for_a_window_in_front_allows_nothing(daemon: Daemon, token: str, tab: Any) -> None:
+    """A site's window in front ends at the first click of a double click, and the second lands on the page."""
+    action = ask_for_update(daemon, token, "behind")
+    tab.click("li.item button.open")
+    tab.wait_for_selector("article button.yes:not([disabled])")
+    hit = """dispatched => {
+      if (dispatched) window.dispatchEvent(new Event("focus"));
+      const box = document.querySelector("article button.yes").getBoundingClientRect();
+      return document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2).closest("button")?.className;
+    }"""
+    assert tab.evaluate(hit, False) == "yes"  # the control
+    assert tab.evaluate(hit, True) is None
+    tab.click("article button.yes")  # later it does
+    assert tab.locator("#proof").is_visible()
+    tab.keyboard.press("Escape")
+    assert [one.action_id for one in pending(daemon)] == [action]
+    tab.click("article button:has-text('Deny')")
+    expect(tab.locator("main")).to_contain_text("denied")
+
+
+@pytest.mark.promise(27)
 def test_a_view_that_was_left_takes_no_click(daemon: Daemon, token: str, tab: Any) -> None:
     """It stands until the next is ready, whose answer is held here."""
     action = ask_for_update(daemon, token, "left")

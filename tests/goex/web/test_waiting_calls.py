@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from goex.daemon.rule_views import suggestions_view
+from goex.rpc import passkeys_pb2 as passkeys
 from goex.rpc import rules_pb2 as rules
 from goex.web.daemon_calls import _json
 from goex.web.shown_replies import shown
@@ -107,6 +108,15 @@ def test_what_the_page_only_shows_is_escaped() -> None:
     assert (told["rows_left_out"], told["mapping_json"]) == (0, "{}")
     assert shown({"outcome_json": f"no JSON {TURNED}"})["outcome_lines"] == ["no JSON \\u{202e}\\u{2066}\\u{200b}"]
     assert shown({"outcome_json": ""})["outcome_lines"] == []
+
+
+@pytest.mark.promise(22)
+def test_the_name_of_a_passkey_is_escaped() -> None:
+    """Any program that has the passphrase can name the first one."""
+    one = passkeys.PasskeyView(id="pk-1", name=f"laptop{TURNED}", rp_id="goex.localhost")
+    page = json.loads(_json("Passkeys/List", passkeys.ListPasskeysReply(passkeys=[one])))["passkeys"][0]
+    assert page["name"] == "laptop\\u{202e}\\u{2066}\\u{200b}"
+    assert (page["id"], page["rp_id"]) == (one.id, one.rp_id)
 
 
 @pytest.mark.promise(22)
