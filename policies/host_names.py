@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from policies.errors import InvalidInput
 
@@ -17,6 +18,7 @@ _PREFIX = "xn--"
 _LONGEST = 253  # characters of a host's name
 _LABEL = 63
 _NAME = re.compile(rf"[a-z0-9_-]{{1,{_LABEL}}}")
+_NO_HOST = re.compile(r"[#\s]")
 _OLDER = str.maketrans({"ß": "ss", "ς": "σ"})
 
 
@@ -68,6 +70,8 @@ def _with_host(name: str, spelled: Callable[[str], str]) -> str:
     host = name[start:end]
     if len(host) > _LONGEST or (host.isascii() and _PREFIX not in host.lower()):
         return name
+    if not start and _PREFIX not in host.lower() and ("." not in host or _NO_HOST.search(host)):
+        return name  # `#büro` is a channel
     return name[:start] + spelled(host) + name[end:]
 
 
@@ -89,6 +93,7 @@ def _encoded(label: str) -> str:
     return encoded if len(encoded) <= _LABEL else label
 
 
+@lru_cache(maxsize=1024)
 def _mapped(host: str) -> str | None:
     """The host as UTS #46 maps it; None where it has a character that no name may have."""
     import idna  # needed for few names

@@ -220,21 +220,34 @@ def _addresses(text: str) -> Iterator[str]:
     """`Ann <ann@example.org>, bob@example.org` as its addresses: each that anybody could read in it, since services
     read such a text in ways of their own. Beside an address each word is one that isn't its name; of several @ in one
     word each stands in one."""
-    for item in re.split(r"[,;\t\r\n]", _QUOTED.sub("", text.lower())):
-        for word in _words(item.strip()) if "@" in text else (item.strip(),):
+    text = _QUOTED.sub("", text.lower())
+    addressed = "@" in text or "mailto:" in text  # behind which `%40` is one
+    for item in (one for each in (_bared(text) if addressed else (text,)) for one in re.split(r"[,;\t\r\n]", each)):
+        for word in _words(item.strip()) if addressed else (item.strip(),):
             parts = word.split("@")
             yield from map("@".join, pairwise(parts)) if len(parts) > 1 else filter(None, parts)
             # `smtp:eve@d.e`, and a route that was once written before an address
             yield from (f"{one.rpartition(':')[2]}@{host}" for one, host in pairwise(parts) if ":" in one)
 
 
-def _bare(text: str) -> str:
-    """The text without comments, quotation marks and space, which an address may have: `"eve"(x) @d.e`."""
-    kept, depth = [], 0
+def _bared(text: str) -> dict[str, None]:
+    """The text, and the same without comments, quotation marks and space, which an address may have: `"eve"(x) @d.e`.
+    A bracket in quotation marks begins a comment for some and none for others."""
+    return dict.fromkeys((text, _bare(text), _bare(text, quotes=True)))
+
+
+def _bare(text: str, *, quotes: bool = False) -> str:
+    kept: list[str] = []
+    depth, quoted, escaped = 0, False, False
     for char in text:
-        if char in "()":
+        if escaped or char == "\\":
+            escaped = quotes and not escaped
+            kept += char if not depth and char != "\\" and not char.isspace() else ""
+        elif char == '"' and not depth:
+            quoted = quotes and not quoted
+        elif char in "()" and not quoted:
             depth = depth + 1 if char == "(" else max(depth - 1, 0)
-        elif not depth and not char.isspace() and char not in '"\\':
+        elif not depth and not char.isspace() and char != '"':
             kept.append(char)
     return "".join(kept)
 
@@ -248,8 +261,8 @@ def _plain(name: str) -> str:
 
 def _words(item: str) -> Iterator[str]:
     named = _NAMED.fullmatch(item)
-    text = named[1] if named else item
-    bare = _bare(text)
-    for word in (*_BETWEEN.split(text), *(_BETWEEN.split(bare) if bare != text else ())):
+    for word in (one for text in _bared(named[1] if named else item) for one in _BETWEEN.split(text)):
         plain = word.removeprefix("mailto:")
-        yield from (plain,) if plain == word else _IN_URL.split(unquote(plain))
+        yield from (
+            (plain,) if plain == word else (one for said in _bared(unquote(plain)) for one in _IN_URL.split(said))
+        )

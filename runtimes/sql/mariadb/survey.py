@@ -192,8 +192,10 @@ def _refuse_hidden_links(wire: Wire, schema: Schema, table: Table, verb: Verb, c
         if not (columns | made | moving) & _indexed(wire, table.name):
             return  # nothing points to what is updated
     raise Unsupported(
-        f"Something that GoEx's user can't see hangs on {table.name}: a foreign key of another database.",
-        next_step="Let the user read that table, or use --policy versioning.",
+        f"Something that GoEx's user can't see hangs on {table.name}: a foreign key of another database, or of this one"
+        " where the user has its rights by table.",
+        next_step=f"GRANT the rights on {quoted(wire.place.database)}.*, let the user read that other table, or use"
+        " --policy versioning.",
     )
 
 

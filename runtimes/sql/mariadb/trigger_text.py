@@ -48,8 +48,10 @@ _WRITTEN = re.compile(
     rf"(?i)(?<![`.])(?<!{NAME})(?:(?:INSERT|REPLACE|DELETE)(?!{NAME}){_MORE}\s*+|(?:UPDATE(?!{NAME}){_MORE}"
     rf"|(?:STRAIGHT_)?JOIN(?!{NAME}))[\s(]*+)({_TABLE}(?:\s*+,\s*+{_TABLE})*)"
 )
-_READ = re.compile(rf"(?i)(?<![`.@])(?<!{NAME})(?:FROM|JOIN)(?!{NAME})[\s(]*+({_TABLE}(?:\s*+,\s*+{_TABLE})*)")
 _NO_TABLE = re.compile(rf"(?i)(?<!{NAME})(?:KEY\s++UPDATE(?!{NAME})|FOR\s++UPDATE(?=\s*+(?:[;)]|\Z|NOWAIT|WAIT|SKIP)))")
+# Names and marks; words that end the tables of a statement, and words between which and a comma none stand.
+_TOKEN = re.compile(rf"`(?:[^`]|``)*+`|@?{NAME}++|[(),;.]")  # an alias in quotes may be long
+_ENDS = names("WHERE GROUP HAVING ORDER LIMIT SET INTO")
 _MARK = re.compile(r"(?i)(?<![\w$`@])SET(?![\w$`])|[();,]")
 _ASSIGNS = re.compile(r"(?i)\s*(NEW\s*\.|(MESSAGE_TEXT|MYSQL_ERRNO)\s*=)")
 _WRITES = {"INSERT", "UPDATE", "DELETE", "REPLACE", "TRUNCATE", "LOAD", "MERGE"}
@@ -64,7 +66,7 @@ _OUT = {"CALL", "EXECUTE", "PREPARE", "GLOBAL", "SESSION", "HANDLER", "LOCK", "N
 _NOT_CALLS = names(
     """IF ELSEIF IN AND OR NOT XOR WHEN THEN ELSE VALUES WHERE ON BETWEEN RETURN WHILE SELECT EXISTS ANY ALL CASE
     VARCHAR CHAR DECIMAL INT DATETIME TIMESTAMP TIME BINARY VARBINARY SET FROM JOIN BY HAVING LIKE IS INTERVAL
-    DIV MOD DEFAULT INTO AS"""
+    DIV MOD DEFAULT INTO AS CAST CONVERT EXTRACT"""
 )
 # The server's own too, on each version: they tell of the session. Undo would write another one's, so none of them stays
 # in its row; held they do no harm.
@@ -109,12 +111,56 @@ def elsewhere(body: str, database: str, schema: Schema, *, unseen: bool = False)
     aliases = {word.lower() for word in _ALONE.findall(re.sub(QUOTED, _alias, text))}
     if not {one.strip("`").lower() for one in _QUALIFIED.findall(text)} <= homes | aliases:
         return True
-    for read in _READ.findall(text):
-        for found in re.finditer(_TABLE, read):
-            *of, name = ((part[0] or part[1]).replace("``", "`").lower() for part in _PART.findall(found[0]))
-            if any(one not in ("new", "old", database.lower()) for one in of) or (unseen and name not in homes):
-                return True
-    return False
+    for _, names_ in read_tables(text):
+        *of, name = (one.lower() for one in names_)
+        if any(one != database.lower() for one in of) or (unseen and name not in homes | {"dual"}):
+            return True
+    return "{" in text  # {OJ …}
+
+
+def read_tables(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What stands where a text without strings names the tables that it reads or updates: the word that begins these,
+    and the parts of each name. A word that isn't known to end such a place doesn't."""
+    tokens = [*_TOKEN.findall(_NO_TABLE.sub(" ", text)), ";"]
+    levels = [("", False)]  # by brackets: the word that began tables there, and whether a SELECT stands there
+    due = ""  # the word, where a table has to follow
+    at = 0
+    while at < len(tokens) - 1:
+        mark, word = tokens[at], tokens[at].upper()
+        before = (
+            tokens[at - 1].upper() if at and tokens[at - 2 : at - 1] != ["."] else ""
+        )  # a part of a name is no word
+        part = before == "." and not (at > 1 and tokens[at - 2].isdigit())  # of a name, not behind `1.`
+        began, selects = levels[-1]
+        at += 1
+        if mark == ";":
+            levels, due = [("", False)], ""
+        elif mark == "(":
+            levels.append((due, False))  # joined tables or a query where a table is due
+        elif mark == ")":
+            due = ""
+            if len(levels) > 1:
+                levels.pop()
+        elif mark == ",":
+            due = began
+        elif mark == "." or (part and not due):
+            pass
+        elif word == "SELECT":
+            levels[-1], due = ("", True), ""
+        elif word in ("FROM", "JOIN", "STRAIGHT_JOIN", "UPDATE"):
+            inside = word == "FROM" and not selects and len(levels) > 1  # EXTRACT(YEAR FROM d)
+            if before != "FOR" and not inside:  # FOR JOIN (k)
+                levels[-1], due = (word, selects), word
+        elif word in _ENDS and before != "FOR":  # FOR ORDER BY (k)
+            levels[-1], due = ("", selects), ""
+        elif due and word not in ("IGNORE", "LOW_PRIORITY"):
+            name = [mark]
+            while tokens[at] == "." and at + 1 < len(tokens) - 1:
+                name.append(tokens[at + 1])
+                at += 2
+            if tokens[at] != "(" or len(name) > 1:  # JSON_TABLE( is none
+                yield due, tuple(each[1:-1].replace("``", "`") if each[0] == "`" else each for each in name)
+            due = ""
 
 
 def _alias(quoted: re.Match[str]) -> str:
@@ -177,7 +223,8 @@ def _all_seen(schema: Schema, database: str, text: str) -> bool:
             *of, name = (part[0] or part[1] for part in _PART.findall(found[0]))
             if name.replace("``", "`").lower() not in seen or any(one.lower() != database.lower() for one in of):
                 return False
-    return True
+    # Behind an alias, too: UPDATE a x, b SET …
+    return all(name[-1].lower() in seen for began, name in read_tables(text) if began in ("UPDATE", "JOIN"))
 
 
 def named(body: str) -> frozenset[str]:

@@ -166,11 +166,23 @@ def test_a_host_is_one_in_letters_and_encoded(named: str, to: str) -> None:
 @pytest.mark.parametrize(
     "to",
     ['"eve"@d.e', '"e\\ve"@d.e', "eve(at home (x))@d.e", "eve @ d.e", 'Eve <"eve"@d.e>', "eve@d.e.", "smtp:eve@d.e",
-     "@x.y:eve@d.e"],
+     "@x.y:eve@d.e", "eve(a,b)@d.e", "eve@(a; b)d.e", '"(1" <"eve"@d.e>', '"\\"(1" <eve(x)@d.e>',
+     "mailto:eve%40d.e", "mailto:%22eve%22@d.e?cc=a@b.c", "a@b.c, (x eve@d.e", 'all: "eve"@d.e, a@b.c;'],
 )  # fmt: skip
 def test_a_recipient_is_forbidden_however_mail_may_be_addressed(to: str) -> None:
     assert came(FORBIDDEN % "eve@d.e", sends(to)) == ("deny", ("no",))
     assert came(FORBIDDEN % "eve@d.e", sends(to.replace("d.e", "e.d")))[0] != "deny"
+
+
+@pytest.mark.parametrize("channel", ["#ops", "#büro", "straße", "#日本", "💡 ideas", "#v1.büro", "Jörg B. Müller"])
+def test_what_is_no_host_has_one_spelling(channel: str) -> None:
+    case = {"call": POST["call"], "arguments": {"channel": channel, "text": "x"}}
+    name = channel.lower()
+    rule = f'@id("yes") permit (principal, action, resource) when {{ ["{name}"].containsAll(context.recipients) }};'
+    assert came(rule, case) == ("allow", ("yes",))
+    request, _, _ = read(case, CATALOG)
+    bounds = Confinement(recipients=(channel,))
+    assert bounds.refusal(request.plan, agent="bot", situation=Situation(), catalog=CATALOG) == ""
 
 
 @pytest.mark.promise(13)
