@@ -32,6 +32,7 @@ class Collection:
     kind: Literal["collection", "view", "other"] = "collection"
     refusal: str = ""
     stands_on: frozenset[str] = frozenset()  # of a view: the collections and views that it names
+    script: bool = False  # of a view: whether its pipeline has the server run JavaScript
     rule: Filter = field(default_factory=dict)  # its validator, when the server refuses what breaks it
     expires: bool = False  # the server deletes documents of it by itself
 

@@ -42,7 +42,7 @@ def plan(
     reads = program.reads_only
     bound = 0 if reads else stepped(rows)
     named = {collection for collection, _ in program.uses()}
-    through = _behind(program, collections)
+    through = behind(program, collections)
     lines = (
         f"Database: {plan_text.where(action.database, address_of(account), encrypted=not account.private)}",
         *plan_text.operations(action.operations, program),
@@ -77,7 +77,7 @@ def plan(
     )
 
 
-def _behind(program: Program, collections: Mapping[str, Collection]) -> dict[str, str]:
+def behind(program: Program, collections: Mapping[str, Collection]) -> dict[str, str]:
     """The collections that are read without being named, each with the view that it is read through."""
     beneath = {name: one.stands_on for name, one in collections.items()}
     uses = program.uses()
@@ -94,7 +94,7 @@ def _needs(action: Mongo, collections: Mapping[str, Collection]) -> tuple[Need, 
     risks: dict[tuple[str, str], Risk] = {}
     for text in action.operations:
         program = parse([text])
-        uses = program.uses() | {(name, "find"): [] for name in _behind(program, collections)}
+        uses = program.uses() | {(name, "find"): [] for name in behind(program, collections)}
         for use, operations in uses.items():
             everywhere = use[1] in ("update", "delete") and any(
                 isinstance(one, Write) and one.everywhere for one in operations

@@ -19,6 +19,7 @@ from runtimes.mongo.backend import Backend, Collection
 from runtimes.mongo.extjson import decode, exact
 from runtimes.mongo.job import Budget, Job, Ran, counts_of
 from runtimes.mongo.operations import Program, Read, Write, equal_id, lacking_ids, named_ids, parse, with_ids
+from runtimes.mongo.plans import behind
 from runtimes.mongo.reads import read
 from runtimes.mongo.records import DOCUMENTS, is_kept, kept
 from runtimes.mongo.stepwise import Stepwise
@@ -39,7 +40,7 @@ class Found:
 
 def survey(backend: Backend, program: Program) -> Found:
     """What a program is about, found without any effect. Raises Unsupported for what couldn't be taken back."""
-    collections = _writable(backend, program)
+    collections = _usable(backend, program)
     rows = plan_text.inserted(program)
     for one in program.operations:
         if isinstance(one, Write):
@@ -47,9 +48,13 @@ def survey(backend: Backend, program: Program) -> Found:
     return Found(collections=collections, rows=min(rows, _MOST_COUNTED))
 
 
-def _writable(backend: Backend, program: Program) -> dict[str, Collection]:
-    """The collections as they are now. Raises Unsupported when one is written whose documents can't be put back."""
+def _usable(backend: Backend, program: Program) -> dict[str, Collection]:
+    """The collections as they are now. Raises Unsupported when one is written whose documents can't be put back, or a
+    view is read that runs JavaScript."""
     collections = dict(backend.collections(program.written))
+    for name in {*(name for name, _ in program.uses()), *behind(program, collections)}:
+        if name in collections and collections[name].script:
+            raise Unsupported(f"{name} can't be read here: its definition runs JavaScript on the server.")
     for name in program.written:
         found = collections.get(name)
         if found is not None and found.refusal:
@@ -106,17 +111,24 @@ def job_of(plan: Plan, context: Context, limits: Limits) -> Job:
 
 def run(plan: Plan, job: Job, backend: Backend) -> Outcome:
     """Raises only when nothing was touched, and Doubtful."""
+    job = _with_rules(plan, job, backend)
     if job.program.reads_only:
         return outcome(plan, _read(job, backend))
-    job = _with_rules(job, backend)
     if plan.resolved["transactions"]:
         return outcome(plan, Atomic(backend).run(job))
     return outcome(plan, Stepwise(backend).run(job))
 
 
-def _with_rules(job: Job, backend: Backend) -> Job:
-    """The job, and the rules of its collections as they are now. Raises as `_writable` does."""
-    return replace(job, rules={one.name: one.rule for one in _writable(backend, job.program).values() if one.rule})
+def _with_rules(plan: Plan, job: Job, backend: Backend) -> Job:
+    """The job, and the rules of its collections as they are now. Raises as `_usable` does, and Conflict where views
+    show more collections than the plan says."""
+    collections = _usable(backend, job.program)
+    if behind(job.program, collections).keys() - set(plan.resolved.get("through", ())):
+        raise Conflict(
+            "The views that it reads aren't defined any more as they were looked at.",
+            next_step="Ask for the action again.",
+        )
+    return replace(job, rules={one.name: one.rule for one in collections.values() if one.rule})
 
 
 def _read(job: Job, backend: Backend) -> Ran:
@@ -172,7 +184,7 @@ def dry_run(plan: Plan, job: Job, backend: Backend) -> DryRun:
     """In a transaction that is rolled back; without one, what would be found."""
     if job.program.reads_only:
         return DryRun(ok=True, summary="It only reads; it wasn't run.", lines=())
-    job = _with_rules(job, backend)
+    job = _with_rules(plan, job, backend)
     if plan.resolved["transactions"]:
         ran = Atomic(backend).trial(job)
         said = f"It would do this, and was rolled back: {plan_text.tally(ran)}."

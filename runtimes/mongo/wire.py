@@ -30,6 +30,7 @@ _RAW: CodecOptions[RawBSONDocument] = CodecOptions(
     document_class=RawBSONDocument, tz_aware=True, datetime_conversion=DatetimeConversion.DATETIME_MS
 )
 Raw = RawBSONDocument
+_SCRIPTS = frozenset({"$function", "$accumulator", "$where"})
 _WRITE_SECONDS = 10.0  # for one document, outside of a transaction: somebody's open transaction may hold it
 
 
@@ -73,6 +74,7 @@ class WireBackend:
                     kind="collection" if kind == "collection" else "view" if kind == "view" else "other",
                     refusal=_refusal(kind, options),
                     stands_on=view_reads(options) if kind == "view" else frozenset(),
+                    script=kind == "view" and runs_script(options),
                     rule=_rule(options),
                     expires=expires,
                 )
@@ -279,6 +281,14 @@ def view_reads(definition: Any) -> frozenset[str]:
         for one in definition:
             found |= view_reads(one)
     return frozenset(found)
+
+
+def runs_script(definition: Any) -> bool:
+    """Whether a view's definition has the server run JavaScript, in any of its stages."""
+    if isinstance(definition, Mapping):
+        return any(key in _SCRIPTS or (key != "$literal" and runs_script(inner)) for key, inner in definition.items())
+    listed = isinstance(definition, Sequence) and not isinstance(definition, str | bytes)
+    return listed and any(map(runs_script, definition))
 
 
 def _refusal(kind: str, options: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ import apsw
 from policies.errors import Conflict, GoexError, InvalidInput
 from runtimes.open_files import OPEN_FILES, above, beside
 from runtimes.sql.checking.functions import FILE_NUMBERS, PRAGMAS, SETS
+from runtimes.sql.checking.nodes import lower
 from runtimes.sql.contract import Limits, Statement
 from runtimes.sql.sqlite import location
 from runtimes.sql.sqlite.errors import while_running
@@ -191,8 +192,8 @@ class Connection:
     @contextmanager
     def only(self, statement: Statement, cascades: frozenset[tuple[str, str]]) -> Iterator[None]:
         """Inside, only what `statement` says and what follows from it by declaration. `cascades`: (verb, table)."""
-        own = {(use.verb, use.table.casefold()) for use in statement.uses}
-        follow = {(verb, table.casefold()) for verb, table in cascades}
+        own = {(use.verb, lower(use.table)) for use in statement.uses}
+        follow = {(verb, lower(table)) for verb, table in cascades}
         defines: set[int] = _DEFINING.get(statement.verb, set())
         explained = statement.sql.startswith("EXPLAIN ")  # prepared, and never run
         analyzes = statement.verb == "alter" and statement.sql.partition(" ")[0] == "ANALYZE"
@@ -205,7 +206,7 @@ class Connection:
             if code in (apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE):
                 return True
             if code == apsw.SQLITE_FUNCTION:
-                return (second or "").casefold() not in _NO_FUNCTIONS
+                return lower(second or "") not in _NO_FUNCTIONS
             if code in _WRITING and explained:
                 return True
             if (first or "").startswith("sqlite_stat"):  # statistics, of what is analyzed or goes away
@@ -220,7 +221,7 @@ class Connection:
             if code in _WRITING:
                 if inside is not None or first in _CATALOG:
                     return first not in _CATALOG or bool(defines)
-                wanted = (_WRITING[code], (first or "").casefold())
+                wanted = (_WRITING[code], lower(first or ""))
                 # DROP takes away its table's rows; ALTER writes them anew, and CREATE … AS fills its table.
                 own_table = defines and (statement.verb, wanted[1]) in own
                 return wanted in own or wanted in follow or bool(own_table)
@@ -256,7 +257,7 @@ class Connection:
 
         def allowed(code: int, first: str | None, second: str | None, base: str | None, inside: str | None) -> bool:
             if code == apsw.SQLITE_FUNCTION:
-                return (second or "").casefold() not in _NO_FUNCTIONS
+                return lower(second or "") not in _NO_FUNCTIONS
             if code == apsw.SQLITE_PRAGMA:
                 return first in PRAGMAS.keys() - SETS
             return code in (apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_RECURSIVE)

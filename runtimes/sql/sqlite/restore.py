@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import apsw
 
 from policies.display_text import counted
+from policies.errors import Unsupported
 from runtimes.sql.contract import RowChange
 from runtimes.sql.records import damaged
 from runtimes.sql.sqlite.errors import Row, Value, key_words, quoted, shown
@@ -59,6 +61,7 @@ def encode(shapes: Iterable[Shape], changes: list[Change]) -> Iterator[bytes]:
                 "places": shape.places,
                 "rowid": shape.rowid,
                 "key": shape.key,
+                "stored": shape.stored,
             }
         )
     parts = iter(changes)
@@ -82,6 +85,7 @@ def decode(pieces: Iterable[bytes]) -> tuple[dict[str, Shape], list[Change]]:
                         places=tuple(held["places"]),
                         rowid=held["rowid"],
                         key=tuple(held["key"]),
+                        stored=tuple(held.get("stored", ())),  # older images have none
                     )
                 )
                 continue
@@ -194,18 +198,15 @@ def put_back(
             back, others = _with_rowids(db, shape, back, verb)
             moved += others
         else:
-            marks = ", ".join("?" * len(shape.names))
-            insert = f"INSERT OR ABORT INTO main.{quoted(shape.table)} ({shape.columns}) VALUES ({marks})"  # noqa: S608
-            db.executemany(insert, (row for c in back if (row := c.sides(verb)[1]) is not None))
+            insert = _insert(shape, shape.written(shape.names))
+            db.executemany(insert, (shape.written(row) for c in back if (row := c.sides(verb)[1]) is not None))
         left += back
     return left, moved
 
 
 def _with_rowids(db: apsw.Connection, shape: Shape, back: list[Change], verb: str) -> tuple[list[Change], int]:
     """Write those rows with the rowids that they had, and after them those whose rowid is another row's now."""
-    marks = ", ".join("?" * (len(shape.names) + 1))
-    columns = f"{quoted(shape.rowid)}, {shape.columns}"
-    insert = f"INSERT OR ABORT INTO main.{quoted(shape.table)} ({columns}) VALUES ({marks})"  # noqa: S608
+    insert = _insert(shape, (shape.rowid, *shape.written(shape.names)))
     had = {id(c): c.identity if isinstance(c.identity, int) else c.hidden[verb != "undo"] for c in back}
     rowids = [one for one in had.values() if one is not None]
     taken: set[object] = set()
@@ -214,12 +215,58 @@ def _with_rowids(db: apsw.Connection, shape: Shape, back: list[Change], verb: st
         query = f"SELECT {quoted(shape.rowid)} FROM main.{quoted(shape.table)} WHERE {quoted(shape.rowid)} IN"  # noqa: S608
         taken |= {row[0] for row in db.execute(f"{query} ({', '.join('?' * len(some))})", tuple(some))}
     free = [c for c in back if had[id(c)] is not None and had[id(c)] not in taken]
-    db.executemany(insert, ((had[id(c)], *(c.sides(verb)[1] or ())) for c in free))
+    db.executemany(insert, ((had[id(c)], *shape.written(c.sides(verb)[1] or ())) for c in free))
     others = []
     for c in (c for c in back if had[id(c)] is None or had[id(c)] in taken):
-        db.execute(insert, (None, *(c.sides(verb)[1] or ())))
+        db.execute(insert, (None, *shape.written(c.sides(verb)[1] or ())))
         others.append(replace(c, identity=db.last_insert_rowid()) if isinstance(c.identity, int) else c)
     return free + others, len(others)
+
+
+def _insert(shape: Shape, names: tuple[str, ...]) -> str:
+    columns, marks = ", ".join(quoted(name) for name in names), ", ".join("?" * len(names))
+    return f"INSERT OR ABORT INTO main.{quoted(shape.table)} ({columns}) VALUES ({marks})"  # noqa: S608
+
+
+def rehearse(shapes: dict[str, Shape], changes: list[Change]) -> None:
+    """Raise Unsupported unless the rows that were there can be written, and are then what they were: tried on empty
+    tables of the same definitions, in memory. Rows can be older than a type, a NOT NULL or a STRICT of their table, and
+    the program that wrote them may compute a column otherwise. What a statement left has gone through all that."""
+    with closing(apsw.Connection(":memory:")) as db:
+        db.pragma("trusted_schema", False)
+        try:
+            whole = all(
+                _comes_back(db, shape, [c for c in changes if c.table == shape.table and c.before is not None])
+                for shape in shapes.values()
+            )
+        except apsw.Error:
+            whole = False
+    if not whole:
+        raise Unsupported(
+            "A row isn't as its table's definition would have it, so it couldn't be put back exactly. Nothing was"
+            " changed.",
+            next_step="Choose versioning, which keeps the file's pages as they are: --policy versioning.",
+        )
+
+
+def _comes_back(db: apsw.Connection, shape: Shape, changes: list[Change]) -> bool:
+    db.execute(shape.sql)
+    db.pragma("ignore_check_constraints", True)
+    if shape.hidden:
+        names = (shape.rowid, *shape.written(shape.names))
+        had = (c.identity if isinstance(c.identity, int) else c.hidden[0] for c in changes)
+        rows = [(rowid, *shape.written(c.before or ())) for rowid, c in zip(had, changes, strict=True)]
+    else:
+        names = shape.written(shape.names)
+        rows = [shape.written(c.before or ()) for c in changes]
+    db.executemany(_insert(shape, names), rows)
+    wanted = {c.identity: c.before for c in changes}
+    at = quoted(shape.rowid) if shape.rowid else "0"
+    for rowid, *values in db.execute(f"SELECT {at}, {shape.columns} FROM main.{quoted(shape.table)}"):  # noqa: S608
+        row = tuple(values)
+        if not same(wanted.get(identity_of(shape, rowid, row)), row):
+            return False
+    return True
 
 
 def sample(shapes: dict[str, Shape], changes: list[Change]) -> tuple[RowChange, ...]:

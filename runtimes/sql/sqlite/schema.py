@@ -6,11 +6,13 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import apsw
 
 from policies.jsonvalue import JsonValue, canonical
 from runtimes.sql.checking.functions import PRAGMAS, ROW_FUNCTIONS
+from runtimes.sql.checking.nodes import lower
 from runtimes.sql.contract import Column, Dialect, ForeignKey, Schema, Table
 from runtimes.sql.reads_through import ANY, closure
 from runtimes.sql.sqlite.errors import quoted
@@ -22,14 +24,16 @@ _BOUND = re.compile(
     r"""('[^']*+'?|"[^"]*+"?|`[^`]*+`?|\[[^\]]*+\]?)|--[^\n]*|/\*.*?(?:\*/|\Z)""",
     re.DOTALL,
 )
+_MODULE = re.compile(r'create\s++virtual\s++table\s*+(?:(?:"")++|[^\s"]++)\s*+using\s++(\w++)', re.IGNORECASE)
 _CONFLICT = re.compile(r"\bon\s++conflict\s++(replace|ignore)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How the rows of one table are told apart, read and written. `names` are the columns that hold a value of their
-    own, at `places` among all that SQLite hands to a hook; `rowid` is a name that means the rowid, "" where a table
-    has none; `key` are the places of the primary key in `names`, `reals` those of the columns of REAL affinity."""
+    """How the rows of one table are told apart, read and written. `names` are the columns whose values are kept, at
+    `places` among all that SQLite hands to a hook; `rowid` is a name that means the rowid, "" where a table has none;
+    `key` are the places of the primary key in `names`, `reals` those of the columns of REAL affinity, `stored` those
+    of computed columns, which can't be written."""
 
     table: str
     sql: str
@@ -38,6 +42,7 @@ class Shape:
     rowid: str
     key: tuple[int, ...]
     reals: tuple[int, ...] = ()
+    stored: tuple[int, ...] = ()
 
     @property
     def hidden(self) -> bool:
@@ -50,13 +55,19 @@ class Shape:
         """The columns as SQL."""
         return ", ".join(quoted(name) for name in self.names)
 
+    def written(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Of `names`, or of a row's values, those of columns that can be written."""
+        if not self.stored:
+            return values
+        return tuple(one for place, one in enumerate(values) if place not in self.stored)
+
 
 def read_schema(db: apsw.Connection) -> Schema:
     """Everything in the file. Raises apsw.Error."""
     kinds = {
         str(name): (str(kind), bool(without))
         for _, name, kind, _, without, _ in db.execute("PRAGMA main.table_list")
-        if not str(name).casefold().startswith("sqlite_")
+        if not lower(str(name)).startswith("sqlite_")
     }
     rows = db.execute("SELECT type, name, tbl_name, sql FROM main.sqlite_schema ORDER BY type, name").fetchall()
     text = [[str(part) if part is not None else "" for part in row] for row in rows]
@@ -65,9 +76,9 @@ def read_schema(db: apsw.Connection) -> Schema:
     triggers: dict[str, list[str]] = {}
     for kind, name, table, _ in text:
         if kind == "trigger":
-            triggers.setdefault(table.casefold(), []).append(name)
+            triggers.setdefault(lower(table), []).append(name)
     tables = {
-        name: _table(db, name, kind, tuple(triggers.get(name.casefold(), ())), definitions.get(name, ""), without)
+        name: _table(db, name, kind, tuple(triggers.get(lower(name), ())), definitions.get(name, ""), without)
         for name, (kind, without) in sorted(kinds.items())
     }
     others = [one for one in tables.values() if one.kind != "table"]
@@ -88,16 +99,16 @@ _OPTION = re.compile(r"""=\s*+("(?:[^"]|"")*+"?|'(?:[^']|'')*+'?|`(?:[^`]|``)*+`
 def _beneath(db: apsw.Connection, table: Table, sql: str, tables: Mapping[str, Table]) -> tuple[str, ...]:
     """What a view or a virtual table shows rows of."""
     if table.kind == "view":
-        return _read_by(db, table.name)
+        return _read_by(db, table.name, tables)
     module = str(table.facts.get("module", ""))
     if table.facts.get("shadow"):  # it holds the rows of the table that it is of
-        whole = [one for one in tables if table.name.casefold().startswith(f"{one.casefold()}_")]
+        whole = [one for one in tables if lower(table.name).startswith(f"{lower(one)}_")]
         return tuple(one for one in whole if tables[one].facts.get("virtual"))
     if module.startswith(("rtree", "geopoly")):
         return ()
     if module in ("fts3", "fts4", "fts5"):
-        shown = {one for text in _OPTION.findall(sql) for one in _said(text.casefold())}
-        return tuple(one for one in tables if one.casefold() in shown)
+        shown = {one for text in _OPTION.findall(sql) for one in _said(lower(text))}
+        return tuple(one for one in tables if lower(one) in shown)
     return (ANY,)
 
 
@@ -106,13 +117,14 @@ def _said(text: str) -> tuple[str, str]:
     return text.strip("\"'`[]"), text[1:-1].replace(text[:1] * 2, text[:1])
 
 
-def _read_by(db: apsw.Connection, view: str) -> tuple[str, ...]:
+def _read_by(db: apsw.Connection, view: str, tables: Mapping[str, Table]) -> tuple[str, ...]:
     """What SQLite itself asks to read for a view, all the way down; nothing of it runs."""
     found: dict[str, None] = {}
     calls = {f"pragma_{name}" for name in PRAGMAS} | set(ROW_FUNCTIONS[Dialect.SQLITE])
+    calls -= {lower(name) for name in tables}  # a table of that name comes first
 
     def note(code: int, first: str | None, *_: str | None) -> int:
-        if code == apsw.SQLITE_READ and first and first.casefold() not in (view.casefold(), *calls):
+        if code == apsw.SQLITE_READ and first and lower(first) not in (lower(view), *calls):
             found[first] = None
         return apsw.SQLITE_OK
 
@@ -151,8 +163,9 @@ def _table(db: apsw.Connection, name: str, kind: str, triggers: tuple[str, ...],
     facts: dict[str, JsonValue] = {"without_rowid": without}
     if kind != "table":
         facts |= {"virtual": kind == "virtual", "shadow": kind == "shadow"}
-        module = re.match(r"create\s+virtual\s+table\s.*?\susing\s+(\w+)", sql, re.IGNORECASE | re.DOTALL)
-        facts["module"] = module[1].lower() if module else ""
+        # Neither a name nor a comment says which module it is.
+        module = _MODULE.match(_BOUND.sub(lambda found: '""' if found[1] else " ", sql))
+        facts["module"] = lower(module[1]) if module else ""
     facts["virtual_columns"] = any(row[6] == _VIRTUAL for row in info)
     bare = _BOUND.sub(lambda found: found[1] or " ", sql)
     conflicts = {word.lower() for word in _CONFLICT.findall(bare)}
@@ -161,7 +174,7 @@ def _table(db: apsw.Connection, name: str, kind: str, triggers: tuple[str, ...],
     facts["indexes"] = sorted(str(row[1]) for row in indexes if row[3] == "c")
     # What a row can be in the way of others by: unique indexes, and the rowid.
     facts["uniques"] = sum(bool(row[2]) for row in indexes) + (kind == "table" and not without)
-    facts["autoincrement"] = alias and "autoincrement" in sql.casefold()
+    facts["autoincrement"] = alias and "autoincrement" in lower(sql)
     return Table(
         name=name,
         kind="table" if kind == "table" else "view" if kind == "view" else "other",
@@ -223,12 +236,10 @@ def shapes(db: apsw.Connection, names: list[str]) -> dict[str, Shape]:
         if row is None:
             continue
         info = db.execute(f"PRAGMA main.table_xinfo({quoted(name)})").fetchall()
-        own = [number for number, column in enumerate(info) if column[6] == 0]
-        taken = {str(column[1]).casefold() for column in info}
+        own = [number for number, column in enumerate(info) if column[6] in (0, _STORED)]
+        taken = {lower(str(column[1])) for column in info}
         without = any(
-            bool(entry[4])
-            for entry in db.execute("PRAGMA main.table_list")
-            if str(entry[1]).casefold() == name.casefold()
+            bool(entry[4]) for entry in db.execute("PRAGMA main.table_list") if lower(str(entry[1])) == lower(name)
         )
         key = sorted((number for number in own if info[number][5]), key=lambda number: int(str(info[number][5])))
         alias = not without and len(key) == 1 and _is_alias(db, name, info)
@@ -241,6 +252,7 @@ def shapes(db: apsw.Connection, names: list[str]) -> dict[str, Shape]:
             rowid="" if without else str(info[key[0]][1]) if alias else free,
             key=tuple(own.index(number) for number in key),
             reals=tuple(place for place, number in enumerate(own) if _is_real(str(info[number][2]))),
+            stored=tuple(place for place, number in enumerate(own) if info[number][6] == _STORED),
         )
     return found
 
@@ -254,16 +266,14 @@ def _is_real(declared: str) -> bool:
 
 def replaced(schema: Schema, writes: set[tuple[str, str]]) -> set[tuple[str, str]]:
     """The deletes that a table's own ON CONFLICT REPLACE can add to `writes`."""
-    replacing = {name.casefold() for name, table in schema.tables.items() if table.facts.get("replaces")}
-    return {
-        ("delete", table) for verb, table in writes if verb in ("insert", "update") and table.casefold() in replacing
-    }
+    replacing = {lower(name) for name, table in schema.tables.items() if table.facts.get("replaces")}
+    return {("delete", table) for verb, table in writes if verb in ("insert", "update") and lower(table) in replacing}
 
 
 def cascades(schema: Schema, writes: set[tuple[str, str]]) -> frozenset[tuple[str, str]]:
     """(verb, table) that declared foreign keys can add to `writes`, and to what ON CONFLICT REPLACE adds to these.
     Their own actions replace nothing: SQLite runs them with ABORT."""
-    by_name = {name.casefold(): table for name, table in schema.tables.items()}
+    by_name = {lower(name): table for name, table in schema.tables.items()}
     seen = writes | replaced(schema, writes)
     todo = list(seen)
     found: set[tuple[str, str]] = set()
@@ -271,7 +281,7 @@ def cascades(schema: Schema, writes: set[tuple[str, str]]) -> frozenset[tuple[st
         verb, parent = todo.pop()
         for table in by_name.values():
             for key in table.foreign_keys:
-                if key.parent.casefold() != parent.casefold():
+                if lower(key.parent) != lower(parent):
                     continue
                 action = key.on_delete if verb == "delete" else key.on_update if verb == "update" else "NO ACTION"
                 follows = {"CASCADE": verb, "SET NULL": "update", "SET DEFAULT": "update"}.get(action)

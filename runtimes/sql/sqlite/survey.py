@@ -18,6 +18,7 @@ import apsw
 from policies.errors import GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.sql.bounds import COUNT_SECONDS, EXACT, UNCOUNTED, Sizes
+from runtimes.sql.checking.nodes import lower
 from runtimes.sql.checking.parse import read
 from runtimes.sql.contract import Dialect, Limits, Policy, Program, Reached, Schema, Statement, Survey, Table, Verb
 from runtimes.sql.sqlite import wholes
@@ -168,10 +169,10 @@ def _fills(statement: Statement) -> bool:
 def _why_pages(connection: Connection, schema: Schema, writes: set[tuple[str, str]]) -> str:
     if str(connection.db.pragma("encoding")) != "UTF-8":
         return "its text isn't kept as UTF-8"
-    by_name = {name.casefold(): table for name, table in schema.tables.items()}
+    by_name = {lower(name): table for name, table in schema.tables.items()}
     names = {table for _, table in writes} | {table for _, table in cascades(schema, writes)}
     for name in sorted(names):
-        table = by_name.get(name.casefold())
+        table = by_name.get(lower(name))
         if table is None or table.kind == "view":
             continue
         if table.kind == "other":
@@ -186,27 +187,28 @@ def _why_pages(connection: Connection, schema: Schema, writes: set[tuple[str, st
 
 
 def _unnamed(table: Table) -> bool:
-    taken = {column.name.casefold() for column in table.columns}
+    taken = {lower(column.name) for column in table.columns}
     counts = any(column.counter for column in table.columns)
     return not table.facts.get("without_rowid") and not counts and {"rowid", "oid", "_rowid_"} <= taken
 
 
 def related(schema: Schema, names: set[str]) -> list[str]:
     """Tables whose foreign keys point from, or to, one of `names`."""
-    wanted = {name.casefold() for name in names}
+    wanted = {lower(name) for name in names}
     return [
         table.name
         for table in schema.tables.values()
         if table.foreign_keys
-        and (table.name.casefold() in wanted or any(key.parent.casefold() in wanted for key in table.foreign_keys))
+        and (lower(table.name) in wanted or any(lower(key.parent) in wanted for key in table.foreign_keys))
     ]
 
 
-def broken(db: apsw.Connection, tables: list[str]) -> set[tuple[object, ...]]:
-    """(table, rowid, parent, number of the foreign key) of rows that point nowhere."""
-    found: set[tuple[object, ...]] = set()
+def broken(db: apsw.Connection, tables: list[str]) -> Tally[tuple[object, ...]]:
+    """(table, rowid, parent, number of the foreign key) of rows that point nowhere, and how many are told so: a table
+    WITHOUT ROWID has none to tell them apart by."""
+    found: Tally[tuple[object, ...]] = Tally()
     for table in tables:
-        found |= {tuple(row) for row in db.execute(f"PRAGMA main.foreign_key_check({quoted(table)})")}
+        found.update(tuple(row) for row in db.execute(f"PRAGMA main.foreign_key_check({quoted(table)})"))
     return found
 
 
@@ -237,8 +239,8 @@ def survey(connection: Connection, program: Program, policy: Policy, limits: Lim
     sized = _reached(sizes, program, schema, found, sizes.at_most)
     reached = _reached(sizes, program, schema, found, sizes.counted)
     tables = {table for _, table in found.all_writes}
-    known = {name.lower(): name for name in schema.tables}  # as they are called there, without table functions
-    reads = {known[name.lower()] for name in found.reads if name.lower() in known}
+    known = {lower(name): name for name in schema.tables}  # as they are called there, without table functions
+    reads = {known[lower(name)] for name in found.reads if lower(name) in known}
     likely = sum(one.rows for one in reached)
     if any(
         one.verb in ("update", "delete") and not one.everywhere and one.most is None and not one.count_sql
@@ -273,7 +275,7 @@ def _reached(
         for use in statement.uses:
             if use.verb == "select":
                 continue
-            direct.add((use.verb, use.table.casefold()))
+            direct.add((use.verb, lower(use.table)))
             number = 0 if use.verb in ("create", "alter") else rows
             if use.verb == "delete" and statement.verb != "delete":  # REPLACE: each new row can take away several
                 number = min(rows * max(1, _uniques(schema, use.table)), sizes.of(use.table) + inserted[use.table])
@@ -285,7 +287,7 @@ def _reached(
                 reached.append(Reached(table=use.table, verb="delete", rows=most))
     followers: dict[tuple[str, str], str] = dict.fromkeys(sorted(found.cascades), "cascade")
     for verb, table, inside in sorted(found.writes):
-        if inside and ((verb, table.casefold()) in direct or (verb, table) not in followers):
+        if inside and ((verb, lower(table)) in direct or (verb, table) not in followers):
             followers[verb, table] = "trigger"
     for (verb, table), why in followers.items():
         if schema.tables.get(table) is not None and schema.tables[table].kind == "other":
@@ -304,7 +306,7 @@ class _Sizes(Sizes):
     def __init__(self, connection: Connection, schema: Schema, made: set[str]) -> None:
         super().__init__()
         self._connection, self._made = connection, made
-        self._kinds = {table.name.casefold(): table.kind for table in schema.tables.values()}
+        self._kinds = {lower(table.name): table.kind for table in schema.tables.values()}
 
     def at_most(self, statement: Statement) -> int:
         if statement.verb in ("create", "alter") or (statement.table in self._made and statement.verb != "insert"):
@@ -312,7 +314,7 @@ class _Sizes(Sizes):
         return super().at_most(statement)
 
     def _size(self, table: str) -> int:
-        if self._kinds.get(table.casefold()) == "view":
+        if self._kinds.get(lower(table)) == "view":
             return UNCOUNTED
         db = self._connection.db
         rows = self._number(f"SELECT count(*) FROM (SELECT 1 FROM main.{quoted(table)} LIMIT {EXACT + 1})")  # noqa: S608
