@@ -12,13 +12,14 @@ from policies.services import Risk
 class Field:
     """One field of a thing, as a schema has it. `kinds` are JSON's types, none where anything may stand; `inner` are
     the names that an object called metadata holds. `parts` of an object, those of them that it can't do without, and
-    `items` of a list are known a few levels deep; none where nothing plain is said of them."""
+    `items` of a list, and `alternatives`, are known a few levels deep; none where nothing plain is said of them."""
 
     kinds: frozenset[str] = frozenset()
     inner: frozenset[str] = frozenset()
     parts: Mapping[str, Field] = field(default_factory=dict)
     needed: frozenset[str] = frozenset()
     items: Field | None = None
+    alternatives: tuple[Field, ...] = ()  # what it may be, where that is one of several
     choices: frozenset[str] = frozenset()  # the texts that it may be; none: any
     read_only: bool = False
     write_only: bool = False  # not shown by a read

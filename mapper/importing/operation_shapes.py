@@ -191,7 +191,8 @@ class Shapes:
         )
 
     def _value(self, about: Any, level: int) -> Field:
-        """The `parts`, `needed`, `items` and `choices` of a value: nothing where they aren't plainly said."""
+        """The `parts`, `needed`, `items`, `alternatives` and `choices` of a value: nothing where they aren't plainly
+        said."""
         if not isinstance(about, Mapping) or level >= _LEVELS or self._left < 0:
             return Field()
         reference = about.get("$ref")
@@ -203,7 +204,9 @@ class Shapes:
         if (only := _only(about)) is not None:
             return self._value(only, level + 1)
         if not _is_plain(about):
-            return Field()
+            several = [one for key in ("oneOf", "anyOf") for one in _listed(about.get(key))]
+            self._left -= len(several)
+            return Field(alternatives=tuple(self._field("", one, 0, level + 1) for one in several))
         parts: dict[str, Field] = {}
         needed: set[str] = set()
         for one in about["allOf"] if isinstance(about.get("allOf"), list) else ():

@@ -38,12 +38,37 @@ _ADMIN_PHRASES = (
     ("role", "assignments"),
     ("owner",),
     ("admins",),
+    ("collaborator",),
+    ("collaborators",),
     ("api", "key"),
     ("api", "keys"),
+    ("api", "token"),
+    ("api", "tokens"),
+    ("api", "credential"),
+    ("api", "credentials"),
+    ("access", "key"),
+    ("access", "token"),
+    ("access", "tokens"),
+    ("client", "key"),
+    ("client", "secret"),
+    ("client", "secrets"),
+    ("set", "password"),
+    ("change", "password"),
+    ("update", "password"),
+    ("reset", "password"),
 )
-_SECRETS = (("access", "token"), ("id", "token"), ("sign", "blob"), ("sign", "jwt"))
+_SECRETS = (
+    ("access", "token"),
+    ("id", "token"),
+    ("sign", "blob"),
+    ("sign", "jwt"),
+    ("generate", "token"),
+    ("generate", "credentials"),
+    ("issue", "token"),
+    ("issue", "credentials"),
+)
 _ADMIN_SAID = _named("grant revoke impersonate promote admin ownership privilege privileges")  # by the last part alone
-_KEYS = frozenset({"keys", "apikeys"})
+_KEYS = frozenset({"keys", "apikeys", "password", "passwords"})
 _ASKS = _named(
     """
     get list search query lookup fetch count find read retrieve browse describe inspect preview explain validate

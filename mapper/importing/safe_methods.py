@@ -4,8 +4,8 @@ and parameters say. Pure.
 Rules: HTTP calls these methods safe, and documents of real services have `GET /apps.uninstall`, so that the method
 alone proves nothing. A verb of change where a verb stands (a name's first or last word, a path's last segment, a
 sentence's first word, a clause that goes on with "and", "then" or "will", a flag among the parameters) makes it a
-change, unless what stands there is plainly read as a noun. A mistake here asks once too often, which is the
-cheaper one.
+change, unless what stands there is plainly read as a noun. Of the other methods, one whose path ends with a verb
+of deletion, or whose words begin with one, deletes. A mistake here asks once too often, which is the cheaper one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WRITES = _set(
     finish commit abort cancel retry requeue snooze acknowledge ack dismiss reindex rebuild recheck invalidate
     logout signout deploy redeploy reschedule pin unpin star unstar hide unhide replace overwrite save store write
     enqueue dequeue apply toggle wake reload reply share unshare append link unlink disassociate dissociate push
-    initiate recover clean zap disconnect halt duplicate ignore
+    initiate recover clean zap disconnect halt duplicate ignore authenticate
     """
 )
 # What is as often a noun: counts where a sentence begins with it, not in a name or a path.
@@ -134,7 +134,18 @@ _ASKED = _set("run execute submit accept clean confirm issue")  # a query, or wh
 # Before a verb that a path ends with they make it a setting or an event, where the words say that it is read.
 _QUALIFIERS = _set("auto automatic on pre post before after first last soft")
 # What is verified once, and what a link has that does it.
-_PROVED = _set("email mail phone mobile sms otp totp mfa domain domains")
+_PROVED = _set(
+    """
+    email mail phone mobile sms otp totp mfa domain domains factor factors challenge challenges hook hooks webhook
+    webhooks
+    """
+)
+# "Generate an OIDC token": whoever has it is let in.
+_ISSUED = re.compile(
+    r"\W*(?:generat|issu|mint|exchang)(?:es?|s)?\b[^.]{0,60}\b(?:tokens?|credentials?|api[ -]?keys?|secrets?)\b",
+    re.IGNORECASE,
+)
+_CALLBACK = "callback"  # a path that ends so completes a login, or stores what it is given
 _CODES = _set("token code otp")
 _ACTIONS = frozenset({"action", "actions", "cmd", "command", "op", "operation", "method", "do", "act", "verb"})
 _MOST = 40  # parameters that are looked at
@@ -153,14 +164,26 @@ def risk(
 ) -> Risk:
     """The risk of an operation called `name`, with what its document says of it: `said` are its summary and
     description, `parameters` the names and schemas of its query. Not `named`: the name is a part of its path."""
-    known = risk_of(http, name, scopes=scopes, path=path)
+    known, said = risk_of(http, name, scopes=scopes, path=path), tuple(said)
     if http.upper() in SAFE:
         return max(known, change_in(name, path, said, tags, parameters, named))
+    known = max(known, _said_to_delete(path, said))
     if _proves(name, path):
         known = max(known, Risk.WRITE)
     if known is not Risk.READ or risk_of(http, name, path=path) is not Risk.READ:
         return known  # the provider lets a read-only permission make it
     return max((_risk(verb) for text in said for verb in _opening(text)), default=known)
+
+
+def _said_to_delete(path: str, said: Iterable[str]) -> Risk:
+    """The risk of a POST, PUT or PATCH by a verb of deletion, or one of access, that its path ends with or its words
+    begin with; `Risk.READ` where there is none."""
+    found = [verb for verb in _in_path(path, True) if verb in _DELETES]
+    for text in said:
+        verb, followed = _first_of(text)
+        if verb in _DELETES | {"revoke", "grant"} and (verb not in _NOUNS or followed) and not _COMPOUND.match(text):
+            found.append(verb)
+    return max((_risk(verb) for verb in found), default=Risk.READ)
 
 
 def _proves(name: str, path: str) -> bool:
@@ -191,8 +214,10 @@ def change_in(
     reads = any(_first_of(text)[0] in _ASKS for text in texts) or (not texts and _asks(name))
     found = [verb for text in texts for verb in _in_text(text, reads)]
     found += [verb for verb in (*_in_name(name), *_in_path(path, reads)) if not (reads and verb in _WRITES)]
-    if (last := _LAST.search(path)) and (verb := last[1].lower()) in _WHOLE:
+    if (last := _LAST.search(path)) and ((verb := last[1].lower()) in _WHOLE or (verb == _CALLBACK and not reads)):
         found.append(verb)
+    if any(_ISSUED.match(text) for text in texts):
+        found.append("grant")
     if not reads and not _begins_asking(name):
         # A path's segment is rather a thing's name, unless the document calls the operation so.
         found += _before_noun(name, path, texts) if named or name in map(str.strip, texts) else []

@@ -171,8 +171,10 @@ class Evidence:
             found = self.lists.get(path)
             if found is None or found.needed != bare(found) or not self.goes(make, found) or found.optional & _VIEWS:
                 return None
-            holes = zip(HOLE.findall(found.path), HOLE.findall(item.path), strict=True)
-            arguments: JsonObject = {name: there[own] for name, own in holes}
+            asked, holes = HOLE.findall(found.path), HOLE.findall(item.path)
+            if len(asked) != len(holes):
+                return None  # `/rates/{from}/{to}` is no list of what is in `/rates/{id}`
+            arguments: JsonObject = {name: there[own] for name, own in zip(asked, holes, strict=True)}
             says = "Something was put into it since"
             expect = Expect(op="equals", path=found.lists, value=[], says=f"{says} ({path.rpartition('/')[2]})")
             made.append(CallTemplate(method=found.id, arguments=arguments, expect=(expect,)))

@@ -190,12 +190,21 @@ def fits(found: Field, wanted: Field) -> bool:
         return False  # a state that it may be in, and can't be set to
     if found.items is not None and wanted.items is not None and not fits(found.items, wanted.items):
         return False
+    if found.parts and wanted.alternatives and not any(_takes(one, found) for one in wanted.alternatives):
+        return False  # an owner is shown with all that it has, and written as its number or its name
     if not found.parts or not wanted.parts:
         return True
     written = {name for name, part in wanted.parts.items() if not part.read_only}
     if not written <= found.parts.keys() or any(found.parts[name].write_only for name in written):
         return False
     return all(not wanted.parts[name].write_only and fits(found.parts[name], wanted.parts[name]) for name in written)
+
+
+def _takes(one: Field, found: Field) -> bool:
+    """Whether one of several alternatives may be an object as it is read: with no parts that it doesn't have."""
+    if one.kinds and "object" not in one.kinds:
+        return False
+    return not one.parts or (found.parts.keys() <= one.parts.keys() and fits(found, one))
 
 
 def is_state(name: str, states: tuple[str, ...], shape: Shape) -> bool:

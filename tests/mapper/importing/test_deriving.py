@@ -19,7 +19,7 @@ from policies.errors import InvalidInput
 from policies.reversions import undo_from_json, undo_to_json
 from policies.services import Method, Risk, UndoTemplate
 from tests import google
-from tests.mapper.importing.undo_ops import ID, TEXT, op, thing, written
+from tests.mapper.importing.undo_ops import ID, TEXT, WHOLE, op, thing, written
 from tests.mapper.importing.undo_specs import SPECS, document
 
 SAMPLE = 300  # of Google's derived pairs
@@ -229,3 +229,54 @@ def test_it_says_that_what_refers_to_a_thing_may_go_with_it(tmp_path: Path, fiel
     }
     assert ("may go with it" in notes["POST /parts"]) is says
     assert not notes["POST /stock"]  # the control: nothing refers to it
+
+
+def undone(
+    folder: Path, schemas: dict[str, Any], ops: dict[str, tuple[str, dict[str, Any]]]
+) -> dict[str, UndoTemplate]:
+    """What is derived of a document with these operations, by their ids."""
+    (folder / "shop.json").write_text(json.dumps(written("shop", schemas, ops)))
+    import_openapi(folder / "catalog.db", folder / "shop.json", "shop", index=False)
+    methods = Catalog.open(folder / "catalog.db", alone=True).methods()
+    return {method.origin_id: method.undo for method in methods if method.undo is not None}
+
+
+def test_a_list_by_other_names_is_none_of_what_was_made(tmp_path: Path) -> None:
+    """`/rates/{from}/{to}` holds what a POST made there, and isn't what is in the rate that another one made."""
+    schemas = {"Rate": thing(id=ID, value=TEXT), "Rates": thing(rates={"type": "array", "items": TEXT})}
+    ops = {
+        "POST /rates": op(body="Rate", answer="Rate", codes=[201]),
+        "GET /rates/{id}": op(answer="Rate", codes=[200, 404]),
+        "PATCH /rates/{id}": op(body="Rate", answer="Rate"),
+        "DELETE /rates/{id}": op(codes=[204]),
+        "POST /rates/{from}/{to}": op(body="Rate", answer="Rate", codes=[201]),
+        "GET /rates/{from}/{to}": op(answer="Rates"),
+    }
+    assert undone(tmp_path, schemas, ops).keys() == {"PATCH /rates/{id}"}
+
+
+OWNED = thing(id=WHOLE, url=TEXT, name=TEXT)
+
+
+@pytest.mark.parametrize(
+    ("owner", "back"),
+    [
+        ({"oneOf": [WHOLE, thing(["name"], name=TEXT)]}, False),  # refused, with an id and a url in it
+        ({"anyOf": [WHOLE, TEXT]}, False),
+        ({"oneOf": [WHOLE, OWNED]}, True),
+        ({"oneOf": [WHOLE, {"type": "object"}]}, True),
+        ({}, True),
+    ],
+)
+def test_an_object_is_only_written_as_it_is_read_where_one_alternative_takes_it(
+    tmp_path: Path, owner: dict[str, Any], back: bool
+) -> None:
+    schemas = {"Thing": thing(id=ID, name=TEXT, owner=OWNED), "Input": thing(name=TEXT, owner=owner)}
+    ops = {
+        "GET /things/{id}": op(answer="Thing", codes=[200, 404]),
+        "PUT /things/{id}": op(body="Input", answer="Thing", codes=[200, 404]),
+        "PATCH /things/{id}": op(body="Input", answer="Thing", codes=[200, 404]),
+    }
+    found = undone(tmp_path, schemas, ops)
+    assert ("PUT /things/{id}" in found) is back
+    assert ("owner" in found["PATCH /things/{id}"].fields) is back

@@ -60,6 +60,11 @@ CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [
     ("getState", "/servers/{id}/reboot", "Returns the status of the server.", {}, Risk.WRITE),
     ("getState", "/reboot/{id}", "Returns the status of the server.", {}, Risk.WRITE),
     ("getMail", "/mail/{id}", "Get", {"peek": {"type": "boolean", "description": "If true, will mark it"}}, Risk.WRITE),
+    ("", "/login/{provider}/callback", "", {}, Risk.WRITE),
+    ("callback", "/oidc/callback", "Callback endpoint to complete an OIDC login.", {}, Risk.WRITE),
+    ("verify", "/verify", "Authenticate by verifying the possession of a one-time token.", {}, Risk.WRITE),
+    ("oidc-token", "/oidc/token/{name}", "Generate an OIDC token", {}, Risk.ADMIN),
+    ("read-creds", "/creds/{name}", "Generates an API key or other credentials for the role.", {}, Risk.ADMIN),
 ]  # fmt: skip
 READS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("getPost", "/posts/{id}", "Get a post.", {}),
@@ -110,6 +115,8 @@ READS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("cycleTimes", "/cycle", "Cycle times of a team", {}),
     ("exchangeRates", "/rates", "Rates of all currencies", {}),
     ("releaseEvents", "/events", "", {}),
+    ("getCallback", "/settings/callback", "Get the callback", {}),
+    ("manifest", "/apps/{id}/manifest", "Generate a manifest. It holds no token.", {}),
     ("getDroplet", "/droplets/{id}", "Enables an authenticated app to find an installation.", {}),
 ]  # fmt: skip
 
@@ -233,6 +240,10 @@ def test_a_posts_path_counts_by_a_verb_of_change_at_its_end(path: str, name: str
         ("domains.verify", "Verify an existing domain", Risk.WRITE),
         ("verifyClaim", "Trigger asynchronous verification.", Risk.WRITE),
         ("verifySignature", "Verify a signature", Risk.READ),
+        ("verifyFactor", "Verify an OTP for a factor", Risk.WRITE),
+        ("verifyEventHook", "", Risk.WRITE),
+        ("verify", "Authenticate by verifying the possession of a one-time token.", Risk.WRITE),
+        ("get-token-openid", "Authenticate a user with OpenID Connect", Risk.WRITE),
         ("searchThings", "Search for things, and create nothing.", Risk.READ),
         ("getUrls", "Executes a query and returns a page of its answer.", Risk.READ),
         ("find", "Submit a query for images", Risk.READ),
@@ -246,3 +257,26 @@ def test_a_posts_path_counts_by_a_verb_of_change_at_its_end(path: str, name: str
 )
 def test_a_post_whose_name_asks_is_what_its_words_say(name: str, said: str, least: Risk) -> None:
     assert risk("POST", name, said=(said,)) is least
+
+
+@pytest.mark.promise(12)
+@pytest.mark.parametrize(
+    ("http", "name", "path", "said", "least"),
+    [
+        ("POST", "PostSecrets", "/orgs/{id}/secrets/delete", "", Risk.DELETE),
+        ("POST", "updateInvoice", "/invoices/{id}", "Deletes a repeating invoice", Risk.DELETE),
+        ("POST", "rooms.cleanHistory", "/rooms.cleanHistory", "Clear Room History", Risk.DELETE),
+        ("PUT", "groups.kick", "/groups.kick", "Remove User from Group", Risk.DELETE),
+        ("PATCH", "trim", "/levels", "Purges what isn't used.", Risk.DELETE),
+        ("POST", "end", "/sessions/{id}", "Revokes a session.", Risk.ADMIN),
+        ("POST", "purges.create", "/deletions", "Request a deletion", Risk.WRITE),
+        ("PUT", "setAutomatic", "/settings/auto-delete", "Set the setting", Risk.WRITE),
+        ("POST", "createTrash", "/trash", "Empty text is allowed", Risk.WRITE),
+        ("POST", "create", "/jobs/bulk-delete-jobs", "Create a job", Risk.WRITE),
+        ("POST", "searchThings", "/things/search", "Search, with what was deleted", Risk.READ),
+    ],
+)
+def test_what_says_that_it_deletes_is_a_deletion_whatever_its_method(
+    http: str, name: str, path: str, said: str, least: Risk
+) -> None:
+    assert risk(http, name, path=path, said=iter((said,))) is least

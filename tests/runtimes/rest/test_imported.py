@@ -362,7 +362,7 @@ def test_the_person_sees_that_a_service_was_imported(catalog: Catalog, tmp_path:
 @pytest.mark.promise(12)
 def test_a_post_that_calls_itself_a_read_is_asked_for_like_a_change(tmp_path: Path) -> None:
     """Whoever can import could call any change a read, which its person's account allows with less."""
-    peek = method("things.query", "POST", "v1/things:batchDelete")
+    peek = method("things.query", "POST", "v1/things:fold")
     write(tmp_path, discovery(methods={"query": peek, "list": method("things.list")}))
     import_google(tmp_path / "catalog.db", tmp_path, index=False)
     catalog = Catalog.open(tmp_path / "catalog.db")
