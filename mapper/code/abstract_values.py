@@ -17,6 +17,9 @@ MOST = 24  # values that one place may have before it counts as unknown
 MOST_TEXT = 20_000  # characters of one text
 HEAVIEST = 3_000  # values within one value, counted as often as they are in it, and pieces of their texts
 PIECE = 250  # characters of a text that weigh as much as a value
+# Stands, in a program within a program, for what is put into it while it runs. It is a letter, and so a name in any
+# language where it stands alone.
+PUT_IN = "\ua66e"
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +298,13 @@ def parts_of(value: Value) -> tuple[str | Form | None, ...]:
         case Form():
             return (value,)
     return (None,)
+
+
+def of_source(written: str) -> Value:
+    """A text that is written in a program: all of it, but for what is put in while it runs."""
+    if PUT_IN not in written:
+        return Lit(written)
+    return text(part for at, piece in enumerate(written.split(PUT_IN)) for part in ([None] * bool(at) + [piece]))
 
 
 def is_whole(known: str) -> bool:

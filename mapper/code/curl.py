@@ -270,6 +270,7 @@ def gh(seen: Seen, line: int, args: list[Value], text_in: Value | None) -> None:
     path: Value | None = None
     fields = Fields()
     sent = False
+    pages = any(arg == Lit("--paginate") for arg in args)
     place = 1
     while place < len(args):
         arg = args[place]
@@ -302,7 +303,8 @@ def gh(seen: Seen, line: int, args: list[Value], text_in: Value | None) -> None:
         path = text(("https://api.github.com/", parts[0].lstrip("/"), *parts[1:]))
     verb = verb or Lit("POST" if sent else "GET")
     if isinstance(verb, Lit) and str(verb.value).upper() == "GET":
-        seen.requests.append(Request(line=line, verb=verb, url=path, query=fields))
+        page = Fields((("page", UNKNOWN),) if pages else ())  # the first has none
+        seen.requests.append(Request(line=line, verb=verb, url=path, query=fields.merged(page)))
     else:
         seen.requests.append(Request(line=line, verb=verb, url=path, body=fields, kind="json" if sent else "none"))
 

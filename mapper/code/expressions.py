@@ -9,6 +9,7 @@ from typing import Any
 from mapper.code import libraries, texts
 from mapper.code.abstract_values import (
     ANSWER,
+    PUT_IN,
     UNKNOWN,
     Class,
     Fields,
@@ -27,6 +28,7 @@ from mapper.code.abstract_values import (
     choices,
     each,
     joined,
+    of_source,
     parts_of,
     plain,
     text,
@@ -57,9 +59,13 @@ class Expressions(Following):
             case ast.Constant(value=known):
                 if known is ...:
                     return UNKNOWN
-                if isinstance(known, str) and "://" in known[:12]:
+                if isinstance(known, str) and "://" in known[:12] and PUT_IN not in known:
                     self.seen.addresses.append(known[:500])
+                if isinstance(known, str):
+                    return of_source(known)
                 return Lit(known) if not isinstance(known, complex) else UNKNOWN
+            case ast.Name(id=name) if PUT_IN in name:
+                return UNKNOWN
             case ast.Name(id=name):
                 found = scope.find(name)
                 if found is None:

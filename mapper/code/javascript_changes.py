@@ -35,10 +35,11 @@ HARMLESS_GLOBALS = frozenset({
 })  # fmt: skip
 HARMLESS_MODULES = frozenset({
     "@anthropic-ai/sdk", "@google-cloud/local-auth", "@googleapis/calendar", "@googleapis/docs", "@googleapis/drive",
-    "@googleapis/gmail", "@googleapis/sheets", "@notionhq/client", "@octokit/core", "@octokit/plugin-retry",
-    "@octokit/plugin-throttling", "@octokit/rest", "@slack/web-api", "assert", "axios", "cross-fetch", "crypto", "fs",
-    "fs/promises", "google-auth-library", "googleapis", "got", "http", "https", "ky", "node-fetch", "node-fetch-native",
-    "octokit", "openai", "os", "path", "querystring", "stripe", "timers/promises", "undici", "url",
+    "@googleapis/gmail", "@googleapis/sheets", "@notionhq/client", "@octokit/core", "@octokit/graphql",
+    "@octokit/plugin-retry", "@octokit/plugin-throttling", "@octokit/rest", "@slack/web-api", "assert", "axios",
+    "cross-fetch", "crypto", "fs", "fs/promises", "google-auth-library", "googleapis", "got", "graphql-request", "http",
+    "https", "ky", "node-fetch", "node-fetch-native", "octokit", "openai", "os", "path", "querystring", "stripe",
+    "timers/promises", "undici", "url",
 })  # fmt: skip
 
 # What gives a text or a number, whatever it is given.

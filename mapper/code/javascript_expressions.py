@@ -171,7 +171,7 @@ class Expressions(ABC):
             own = self._name()
             self._before[-1].append(self._whole(module, own))
             return ast.Name(own, ast.Load())
-        tagged = [self._unknown()] if arguments is not None and arguments.type == "template_string" else []
+        tagged = [self._texts(arguments)] if arguments is not None and arguments.type == "template_string" else []
         args = [*tagged, *[self._item(one) for one in given_to(arguments)]]
         return ast.Call(self.expression(function), args, [])
 
@@ -198,6 +198,16 @@ class Expressions(ABC):
 
     def _key(self, key: Node | None) -> ast.expr:
         return self.expression(key) if key and key.type == "computed_property_name" else ast.Constant(field_name(key))
+
+    def _texts(self, node: Node) -> ast.expr:
+        """The texts of a template, of which its tag gets a list."""
+        made = [""]
+        for one in node.named_children:
+            if one.type == "template_substitution":
+                made.append("")
+            else:
+                made[-1] += unescaped(source_text(one)) if one.type == "escape_sequence" else source_text(one)
+        return ast.List([ast.Constant(one) for one in made], ast.Load())
 
     def _template(self, node: Node) -> ast.expr:
         parts: list[ast.expr] = []

@@ -10,6 +10,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from mapper.code import javascript_graphql as graphql
 from mapper.code import javascript_requests as requests
 from mapper.code import javascript_services as services
 from mapper.code import texts
@@ -60,6 +61,8 @@ def attribute(owner: Named, name: str) -> Value:
 def called(reader: Following, function: Value, args: list[Value]) -> Value | None:
     """What a call gives, and what it sends is noted; None where it isn't known here."""
     found = requests.called(reader, function, args)
+    if found is None:
+        found = graphql.called(reader, function, args)
     if found is not None:
         return found
     if isinstance(function, Named):

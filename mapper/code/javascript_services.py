@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mapper.code import http, library_methods
+from mapper.code import javascript_graphql as graphql
 from mapper.code.abstract_values import (
     ANSWER,
     UNKNOWN,
@@ -71,6 +72,8 @@ _HARMLESS = frozenset(
 _NO_ID = frozenset({"create", "list", "search"})  # of stripe's functions
 _ROUTE = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) ((?:https://api\.github\.com)?/[\w\-.~/{}]*)")
 _SEGMENT = re.compile(r"(?!\.{1,2}\Z)[\w\-.~]{1,100}")
+# What a function that asks for page after page adds, to all but the first of them.
+_PAGE, _CURSOR = Fields((("page", UNKNOWN),)), Fields((("cursor", UNKNOWN),))
 _SENDS_NOTHING = frozenset({"log", "auth"})
 _OF_OCTOKIT = ("headers", "mediaType", "request", "baseUrl")
 
@@ -90,7 +93,7 @@ def attribute(owner: Thing, name: str) -> Value | None:
 def is_client(value: Value) -> bool:
     """Whether it is one of these, or of axios."""
     return isinstance(value, Thing) and (
-        value.kind in ("slack.js", "octokit", "google.js", "got", "axios") or bool(value["js"])
+        value.kind in ("slack.js", "octokit", "google.js", "got", "axios", graphql.KIND) or bool(value["js"])
     )
 
 
@@ -120,7 +123,10 @@ def called(reader: Following, owner: Thing, name: str, args: Sequence[Value]) ->
         _slack(reader, owner["chain"] if not name else (*owner["chain"], name), args)
         return ANSWER
     if owner.kind == "octokit":
-        _of_octokit(reader, owner["chain"] if not name else (*owner["chain"], name), args)
+        chain = owner["chain"] if not name else (*owner["chain"], name)
+        if chain == ("graphql", "defaults"):
+            return graphql.octokit_defaults(reader, args)
+        _of_octokit(reader, chain, args)
         return ANSWER if len(args) < 3 else UNKNOWN  # the third is a function, which makes of it what it likes
     if owner.kind == "google.js":
         return _google(reader, owner, owner["chain"] if not name else (*owner["chain"], name), args)
@@ -148,6 +154,7 @@ def _slack(reader: Following, chain: tuple[str, ...], args: Sequence[Value]) -> 
         first, args = (args[0], args[1:]) if args else (UNKNOWN, ())
     given = args[0] if args else Fields()
     fields = given if isinstance(given, Fields) else Fields(more=given != Lit(None))
+    fields = fields.merged(_CURSOR) if chain == ("paginate",) else fields
     sent = Fields(
         tuple(
             (key, value if all(isinstance(one, Lit) for one in choices(value)) else UNKNOWN)
@@ -241,21 +248,16 @@ def _of_octokit(reader: Following, chain: tuple[str, ...], args: Sequence[Value]
     """What a function of octokit asks for, by its name."""
     if chain in (("paginate",), ("paginate", "iterator")):
         first, *rest = args or (UNKNOWN,)
+        given = rest[0] if rest else Fields()
+        paged = given.merged(_PAGE) if isinstance(given, Fields) else given
         if isinstance(first, Thing) and first.kind == "octokit":
-            _of_octokit(reader, first["chain"], rest[:1])
+            _of_octokit(reader, first["chain"], [paged])
         else:
-            _octokit(reader, [first, *rest[:1]])
+            _octokit(reader, [first, paged])
     elif chain == ("request",):
         _octokit(reader, args)
     elif chain == ("graphql",):
-        given = args[1] if len(args) > 1 else Fields()
-        named = given if isinstance(given, Fields) else Fields(more=True)
-        variables = named.without(*_OF_OCTOKIT, "method", "url", "query", "operationName")
-        sent = Fields((("query", args[0] if args else UNKNOWN), ("variables", variables)))
-        if variables != named:
-            reader.seen.unread.append((reader.line, "a GraphQL request of octokit with options of its own"))
-            return
-        http.noted(reader, Lit("POST"), Lit("https://api.github.com/graphql"), Fields(), sent, "json")
+        graphql.octokit(reader, args)
     else:
         route = library_methods.octokit_routes().get(".".join(chain[1:] if chain[:1] == ("rest",) else chain))
         if route is not None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mapper.code import curl, shell_values
+from mapper.code import curl, shell_values, spare_words
 from mapper.code.abstract_values import (
     UNKNOWN,
     Json,
@@ -308,7 +309,13 @@ class _Shell(Programs):
         if self.steps > MAX_STEPS:
             raise Enough
         if (name := self.one_of_several(node)) is not None:
-            return self.each_way(name, node, to, text_in)
+            several = [partial(self.put, name, one) for one in choices(self.names[name])]
+            return self.each_way(several, node, to, text_in)
+        if (spare := self.spare(node)) is not None:
+            ways = [partial(self.chosen.__setitem__, spare, one) for one in (True, False)]
+            printed = self.each_way(ways, node, to, text_in)
+            del self.chosen[spare]
+            return printed
         kept = self.names
         words: list[Value] = []
         loose = 0  # so many words at the end aren't known to be as many
@@ -337,7 +344,8 @@ class _Shell(Programs):
                 self.assign(one)
         try:
             text_in = [to["from"]] if "from" in to else text_in[-1:]  # the last redirection counts
-            printed = self.run(words, line, to, text_in, loose)
+            with self.unchosen():
+                printed = self.run(words, line, to, text_in, loose)
         finally:
             self.exported &= exported
             if own:
@@ -359,15 +367,29 @@ class _Shell(Programs):
                 found[named[0]] = len(known.values)
         return next(iter(found), None) if math.prod(found.values()) <= UNROLLED else None
 
-    def each_way(self, name: str, node: Node, to: dict[str, Value], text_in: list[Value]) -> Value | None:
-        """Follow a command with each of what a list may be."""
-        before, known = self.names, self.names[name]
+    def spare(self, node: Node) -> str | None:
+        """The first condition on which words of a command are there, or not; None where there is none, or too many."""
+        there = [one for one in node.named_children if one.type == "expansion"]
+        found = {
+            name: None
+            for one in there
+            if (name := spare_words.condition(self, one))
+            and self.holds(name) is None
+            and spare_words.words(self, one) is not None
+        }
+        return next(iter(found), None) if 2 ** len(found) <= UNROLLED else None
+
+    def each_way(
+        self, choosing: Sequence[Callable[[], None]], node: Node, to: dict[str, Value], text_in: list[Value]
+    ) -> Value | None:
+        """Follow a command in each of several ways."""
+        before = self.names
         ways: list[Names] = []
         printed: list[Value | None] = []
-        for one in choices(known):
+        for choose in choosing:
             self.names = before.layer()
             way = self.names
-            self.names[name] = one
+            choose()
             with contextlib.suppress(Left):
                 printed.append(self.command(node, dict(to), list(text_in)))
                 ways.append(way)

@@ -6,11 +6,11 @@ import contextlib
 import os.path
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mapper.code import shell_values
+from mapper.code import shell_values, spare_words
 from mapper.code.abstract_values import (
     UNKNOWN,
     Json,
@@ -25,6 +25,7 @@ from mapper.code.abstract_values import (
     each,
     is_whole,
     joined,
+    of_source,
     parts_of,
     text,
     weight,
@@ -32,6 +33,7 @@ from mapper.code.abstract_values import (
 from mapper.code.interpreter import Left
 from mapper.code.libraries import environment
 from mapper.code.sent_requests import Enough, Seen
+from mapper.code.spare_words import SEVERAL
 from mapper.code.variables import Around, Names, meet
 
 if TYPE_CHECKING:
@@ -48,7 +50,6 @@ _CHANGES = re.compile(
 )
 _ATTRIBUTES = re.compile(r"[-+]\w*[Ailnuc]\w*")  # by which a variable is no plain text or list
 _GIVEN = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)(.*))?", re.DOTALL | re.ASCII)
-_SEVERAL = re.compile(r"[*\[{~]|^(?!.*://).*\?", re.DOTALL)  # such a word may become several, or another
 
 
 @dataclass(slots=True)
@@ -66,6 +67,7 @@ class Expansions(ABC):
     marked: set[str] = field(default_factory=set)  # variables by whose attributes what they are given is changed
     around: list[Around] = field(default_factory=list)  # the functions and loops that run in this shell
     local: list[dict[str, Value | None]] = field(default_factory=list)  # by function: what its names are outside
+    chosen: dict[str, bool] = field(default_factory=dict)  # of the command that is read: whether `name:+` holds
 
     @abstractmethod
     def block(self, node: Node) -> None:
@@ -80,7 +82,7 @@ class Expansions(ABC):
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def plain_word(self, node: Node) -> Value:
-        return Lit(re.sub(r"\\(.)", r"\1", self.source(node).replace("\\\n", ""), flags=re.DOTALL))
+        return of_source(re.sub(r"\\(.)", r"\1", self.source(node).replace("\\\n", ""), flags=re.DOTALL))
 
     # ---- variables and files
 
@@ -253,6 +255,13 @@ class Expansions(ABC):
         listed = self.listed(node)
         if listed is not None:
             return listed
+        condition = spare_words.condition(self, node)
+        if (
+            condition
+            and (holds := self.holds(condition)) is not None
+            and (spare := spare_words.words(self, node)) is not None
+        ):
+            return list(map(together, spare)) if holds else []
         found = self.whole(node)
         if node.type in ("simple_expansion", "expansion") and isinstance(found, Lit):
             parts = self.parted(found, patterns=True)
@@ -302,7 +311,7 @@ class Expansions(ABC):
                     "@" not in written or self.listed(node) is not None or not re.search(r"\$\{?!?@|\[@\]|@\}", written)
                 )
             case "word":
-                return not node.named_children and not _SEVERAL.search(written)
+                return not node.named_children and not SEVERAL.search(written)
             case "simple_expansion" | "expansion" if self.listed(node) is None:
                 found = self.word(node)
                 one_word = isinstance(found, OneOf) and self.single(found)
@@ -354,13 +363,13 @@ class Expansions(ABC):
                     return self.pieces(node)
                 return self.plain_word(node)
             case "raw_string":
-                return Lit(self.source(node)[1:-1])
+                return of_source(self.source(node)[1:-1])
             case "ansi_c_string":
                 try:
                     made = self.source(node)[2:-1].encode("latin-1", "backslashreplace").decode("unicode_escape")
                 except UnicodeDecodeError:
                     return UNKNOWN
-                return Lit(made) if is_whole(made) else UNKNOWN
+                return of_source(made) if is_whole(made) else UNKNOWN
             case "string":
                 return self.pieces(node, quoted=True)
             case "concatenation" | "command_name":
@@ -387,7 +396,7 @@ class Expansions(ABC):
         if body is None:
             return UNKNOWN
         if start is not None and self.source(start)[:1] in ("'", '"', "\\"):
-            return Lit(self.source(body))
+            return of_source(self.source(body))
         return self.pieces(body, held=True)
 
     def pieces(self, node: Node, quoted: bool = False, held: bool = False) -> Value:
@@ -414,11 +423,14 @@ class Expansions(ABC):
         for found in _IN_DOCUMENT.finditer(raw) if held else ():
             if found[1]:
                 continue
-            made += [Lit(_unescaped(raw[place : found.start()])), self.variable(found[2]) if found[2] else UNKNOWN]
+            made += [
+                of_source(_unescaped(raw[place : found.start()])),
+                self.variable(found[2]) if found[2] else UNKNOWN,
+            ]
             place = found.end()
             if found[0][0] == "`":
                 self.seen.note("What commands in backticks in a here-document do isn't read.")
-        return [*made, Lit(_unescaped(raw[place:]))]
+        return [*made, of_source(_unescaped(raw[place:]))]
 
     def variable(self, name: str) -> Value:
         if name in self.names:
@@ -442,6 +454,9 @@ class Expansions(ABC):
                 return shell_values.changed(str(known.value), item[3])
             self.computed(inner)
             return UNKNOWN
+        if condition := spare_words.condition(self, node):
+            holds, found = self.holds(condition), together(spare_words.quoted(self, node))
+            return joined([Lit(""), found]) if holds is None else found if holds else Lit("")
         name, operator, default = match[1], match[2] or "", match[3] or ""
         known = self.names.get(name)
         if not operator or (known is not None and known != Lit("")):
@@ -455,6 +470,24 @@ class Expansions(ABC):
                 self.put(name, value)
             return value
         return UNKNOWN
+
+    @contextlib.contextmanager
+    def unchosen(self) -> Iterator[None]:
+        """Nothing is chosen for the commands of a function that a command runs."""
+        kept, self.chosen = self.chosen, {}
+        try:
+            yield
+        finally:
+            self.chosen = kept
+
+    def holds(self, condition: str) -> bool | None:
+        """Whether the words that are there on a condition are; None where they may be."""
+        if condition in self.chosen:
+            return self.chosen[condition]
+        known = self.names.get(condition.rstrip(":+"))
+        if not isinstance(known, Lit) or condition[0].isdecimal():
+            return None
+        return ":" not in condition or known.value != ""
 
     def substituted(self, node: Node) -> Value:
         """What a command prints: known only of a text that is handed through."""

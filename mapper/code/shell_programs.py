@@ -1,4 +1,8 @@
-"""Programs that a shell program holds itself and starts: in a here-document, after `-c`, in a file that it wrote."""
+"""Programs that a shell program holds itself and starts: in a here-document, after `-c`, in a file that it wrote.
+
+Rules: what is put into one while it runs (`bash -c "curl …/$id"`) is unknown where it stands, and a note says so: it
+could end a text there and be a program of its own, whose requests are refused unless they are found elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mapper.code import shell_values
-from mapper.code.abstract_values import UNKNOWN, Listed, Lit, Stream, Value, is_whole, joined
+from mapper.code.abstract_values import PUT_IN, UNKNOWN, Listed, Lit, Stream, Text, Value, is_whole, joined
 from mapper.code.interpreter import Left
 from mapper.code.javascript import read_javascript
 from mapper.code.python import read_python
@@ -73,12 +77,22 @@ class Programs(Branches):
         else:
             self.seen.note(f"Line {line}: runs a {how.name} program that isn't written there.")
             return
-        if not isinstance(program, Lit) or not is_whole(str(program.value)):
-            self.seen.note(f"Line {line}: runs a {how.name} program of which parts are made while it runs.")
+        written = self.program(line, how.name, program)
+        if written is None:
             return
         before = (len(self.seen.requests), len(self.seen.spoken))
-        how.read(str(program.value), self.seen, rest[2:] if first in how.text else rest[1:])
+        how.read(written, self.seen, rest[2:] if first in how.text else rest[1:])
         self.shift(before, line)
+
+    def program(self, line: int, what: str, known: Value) -> str | None:
+        """What is written of a program that is started here, with PUT_IN for the rest; None where nothing is."""
+        if isinstance(known, Lit) and is_whole(str(known.value)):
+            return str(known.value)
+        if isinstance(known, Text):
+            self.seen.note(f"Line {line}: runs a {what} program of which parts are made while it runs.")
+            return "".join(part if isinstance(part, str) else PUT_IN for part in known.parts)
+        self.seen.note(f"Line {line}: runs a {what} program that is made while it runs.")
+        return None
 
     def shift(self, before: tuple[int, int], line: int) -> None:
         """Lines of a program within the program, as lines of the whole."""
@@ -91,17 +105,15 @@ class Programs(Branches):
 
     def nested(self, line: int, program: Value, args: list[Value], given: bool = False) -> None:
         """A shell program that is started here, with these arguments; `given`: with other variables, maybe."""
-        if not isinstance(program, Lit) or not is_whole(str(program.value)) or self.depth > 100:
-            self.seen.note(f"Line {line}: runs a shell program that is made while it runs.")
+        written = self.program(line, "shell", program if self.depth <= 100 else UNKNOWN)
+        if written is None:
             return
         known = {
             name: UNKNOWN if given or name in self.perhaps or isinstance(self.names[name], Listed) else self.names[name]
             for name in sorted(self.exported | self.perhaps)
             if name in self.names
         }
-        self.within(
-            line, str(program.value), Names(known), args, [one for one in self.functions if one in self.exported]
-        )
+        self.within(line, written, Names(known), args, [one for one in self.functions if one in self.exported])
 
     def within(self, line: int, program: str, names: Names, args: list[Value] | None, functions: list[str]) -> None:
         """A shell program that has these variables, arguments and functions."""

@@ -18,7 +18,7 @@ from runtimes.gateway.head import Head, parse_head
 from runtimes.gateway.plan import Rule, SentRequest, TokenEndpoint
 from runtimes.gateway.response_values import Kind
 
-BodyKind = Literal["", "json", "form", "multipart", "other"]
+BodyKind = Literal["", "json", "form", "multipart", "text", "other"]
 
 
 @dataclass(frozen=True, slots=True)

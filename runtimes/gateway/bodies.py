@@ -28,6 +28,8 @@ from runtimes.idempotency import is_key
 FORM = "application/x-www-form-urlencoded"
 _TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+\-]{1,127}/[A-Za-z0-9!#$&^_.+\-]{1,127}")
 _JSON = re.compile(r"application/json|text/json|application/[a-z0-9!#$&^_.\-]+\+json")
+# What fetch and aiohttp say of a text whose type the program doesn't say, whatever is in it.
+_TEXT = re.compile(r"text/plain; ?charset=utf-8", re.IGNORECASE)
 # Several requests in one body, or a language of their own: the rule could say nothing about what is in them.
 _HIDDEN = re.compile(r"multipart/(?!form-data\Z|related\Z).*|application/(http|graphql.*)|message/.*")
 # A part of multipart/related that some servers would take for a field of a form.
@@ -74,6 +76,8 @@ def kind_of(content_type: str | None) -> BodyKind:
         return "json"
     if media == FORM:
         return "form"
+    if _TEXT.fullmatch(content_type):
+        return "text"
     return "multipart" if media == "multipart/form-data" else "other"
 
 
@@ -306,7 +310,7 @@ class Watch:
         self._tail = b""
         self._first = FirstPart(content_type) if self._related and rule.closed else None
         # What comes first in a body that may be an object, as far as it has come; None: it isn't looked at (any more).
-        self._start = b"" if kind in ("other", "") and not self._related and rule.closed else None
+        self._start = b"" if kind in ("other", "text", "") and not self._related and rule.closed else None
         if self._start is not None and (charset := _UTF8.search(content_type)) and charset[1].lower() not in _CHARSETS:
             raise refuse("header", "a charset other than UTF-8")
         self._parts: PartReader | None = None

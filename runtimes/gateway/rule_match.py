@@ -238,7 +238,8 @@ class RulePolicy(Policy):
         if body and (rule.method in ("GET", "HEAD") or rule.body_format == "none"):
             raise refuse("body", f"{rule.method_id} takes no body here")
         inspect = body and _inspected(rule, kind, query)
-        if inspect and (kind == "other" or (kind == "multipart" and rule.credential_at == "body")):
+        unread = kind == "other" or (kind == "text" and rule.body_format != "json")
+        if inspect and (unread or (kind == "multipart" and rule.credential_at == "body")):
             raise refuse("body", f"the body of {rule.method_id} is JSON or a form, since it is looked at")
         bodies.check_fields(rule, None, query, () if inspect else rule.must)
         _check_graphql(rule)
@@ -393,13 +394,13 @@ def _content(admission: Admission, body: bytes) -> bodies.Content:
     if not body:
         return bodies.Content(fields=(), value=None, body=b"", type=content_type, size=0)
     rule = _rule(admission)
-    unsaid = admission.kind in ("form", "") and rule.body_format == "json" and rule.credential_at != "body"
+    unsaid = admission.kind in ("form", "text", "") and rule.body_format == "json" and rule.credential_at != "body"
     if unsaid and body[:1] == b"{":
-        # curl calls any body that it isn't told of a form (`-d '{…}'`), and Python's requests say nothing of a text
-        # (`data=json.dumps(…)`). It is sent as what it is read as here.
+        # curl calls any body that it isn't told of a form (`-d '{…}'`), fetch and aiohttp call one a text, and Python's
+        # requests say nothing of it (`data=json.dumps(…)`). It is sent as what it is read as here.
         return bodies.read_content("json", "application/json", body, MAX_INSPECTED)
-    if not admission.kind:
-        raise refuse("body", "a body without a content-type", hint="Say whether it is JSON or a form.")
+    if admission.kind in ("text", ""):
+        raise refuse("body", "a body without a content-type, or a text", hint="Say whether it is JSON or a form.")
     return bodies.read_content(admission.kind, content_type, body, MAX_INSPECTED)
 
 

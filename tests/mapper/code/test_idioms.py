@@ -192,11 +192,11 @@ def test_a_text_is_cut_as_bash_cuts_it(known: str, how: str, value: str) -> None
         (f"{OCTOKIT}o.rest.issues.create({{ owner: 'a', repo: 'b', title: 'T' }})",
          ("github.issues.create owner=a repo=b title=T",)),
         (f"{OCTOKIT}o.paginate(o.rest.issues.listForRepo, {{ owner: 'a', repo: 'b' }})",
-         ("github.issues.list owner=a repo=b",)),
+         ("github.issues.list owner=a repo=b page=?",)),
         (
             f"{OCTOKIT}const route = 'GET /repos/{{owner}}/{{repo}}/issues'\n"
             "for await (const p of o.paginate.iterator(route, { owner: 'a', repo: 'b' })) console.log(p)",
-            ("github.issues.list owner=a repo=b",),
+            ("github.issues.list owner=a repo=b page=?",),
         ),
     ],
 )  # fmt: skip

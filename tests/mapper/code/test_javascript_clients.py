@@ -234,3 +234,57 @@ def test_what_is_written_otherwise_before_it_is_sent_is_open(program: str) -> No
     assert not [
         one for one in _told(f"{AXIOS}{program}") if one in (normal(TITLED), normal("github.repos.list page=2"))
     ]
+
+
+DOCUMENT = "query($login: String!) { user(login: $login) { name } }"
+PARTED = DOCUMENT.replace("{ name }", "${f}")
+REQUEST = "import { GraphQLClient, gql, request } from 'graphql-request'\n"
+AT_GITHUB = "https://api.github.com/graphql"
+WITH_CLIENT = f"{REQUEST}const client = new GraphQLClient('{AT_GITHUB}', {{ headers: {{ a: t }} }})\n"
+OF_OCTOKIT = "const { graphql } = require('@octokit/graphql')\n"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"{WITH_CLIENT}await client.request('{DOCUMENT}', {{ login: 'a' }})",
+        f"{WITH_CLIENT}client.setHeader('a', 'b').rawRequest('{DOCUMENT}', {{ login: 'a' }}).then(console.log)",
+        f"{WITH_CLIENT}await client.request({{ document: '{DOCUMENT}', variables: {{ login: 'a' }} }})",
+        f"{WITH_CLIENT}const q = gql`{DOCUMENT}`\nawait client.request(q, {{ login: 'a' }})",
+        f"{WITH_CLIENT}const f = '{{ name }}'\nclient.request(gql`{PARTED}`, {{ login: 'a' }})",
+        f"{REQUEST}await request('{AT_GITHUB}', '{DOCUMENT}', {{ login: 'a' }}, {{ a: t }})",
+        f"{REQUEST}await request({{ url: '{AT_GITHUB}', document: '{DOCUMENT}', variables: {{ login: 'a' }} }})",
+        f"{OF_OCTOKIT}await graphql('{DOCUMENT}', {{ login: 'a', headers: {{ authorization: t }} }})",
+        f"{OF_OCTOKIT}await graphql({{ query: '{DOCUMENT}', login: 'a' }})",
+        f"{OF_OCTOKIT}const mine = graphql.defaults({{ headers: {{ authorization: t }} }})\n"
+        f"await mine('{DOCUMENT}', {{ login: 'a' }})",
+        f"{OCTOKIT}await new Octokit().graphql('{DOCUMENT}', {{ login: 'a', headers: {{ b: 'c' }} }})",
+        f"{OCTOKIT}await new Octokit().graphql.defaults({{ headers: {{ b: t }} }})('{DOCUMENT}', {{ login: 'a' }})",
+    ],
+)
+def test_a_document_is_read_as_its_client_sends_it(program: str) -> None:
+    found = _find(program)
+    assert [call.method_id for call in found.calls] == ["github.graphql"], found
+    assert found.calls[0].fields == {"query": DOCUMENT, "variables": {"login": "a"}}
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"{REQUEST}new GraphQLClient('{AT_GITHUB}', {{ fetch: own }}).request('{DOCUMENT}')",
+        f"{REQUEST}new GraphQLClient('{AT_GITHUB}', {{ requestMiddleware: (r) => own(r) }}).request('{DOCUMENT}')",
+        f"{REQUEST}new GraphQLClient('{AT_GITHUB}', own).request('{DOCUMENT}')",
+        f"{WITH_CLIENT}client.batchRequests([{{ document: '{DOCUMENT}' }}])",
+        f"{WITH_CLIENT}client.request(gql`${{own}}`)",
+        f"{REQUEST}import other from 'graphql-tag'\nrequest('{AT_GITHUB}', other`{DOCUMENT}`)",
+        f"{OF_OCTOKIT}graphql.defaults({{ baseUrl: 'https://example.org' }})('{DOCUMENT}')",
+        f"{OF_OCTOKIT}graphql('{DOCUMENT}', {{ baseUrl: 'https://example.org' }})",
+        f"{OF_OCTOKIT}graphql('{DOCUMENT}', {{ request: {{ hook: own }} }})",
+        f"{OF_OCTOKIT}graphql(own)",
+    ],
+)
+def test_a_document_that_may_be_another_or_go_elsewhere_is_no_call(program: str) -> None:
+    found = _find(program)
+    assert not any("query" in call.fields for call in found.calls)  # without it, no permit is made of a call
+    assert found.calls or found.unknown

@@ -246,10 +246,14 @@ def test_a_body_that_reads_in_one_way_alone_passes(body: bytes, kind: str) -> No
     assert said(body, kind) == ""
 
 
+NODE = "text/plain;charset=UTF-8"  # what fetch says of a text
+
+
 @pytest.mark.promise(51)
-@pytest.mark.parametrize("kind", [FORM, f"{FORM}; charset=utf-8", ""])
+@pytest.mark.parametrize("kind", [FORM, f"{FORM}; charset=utf-8", "", NODE, "text/plain; charset=utf-8"])
 def test_json_that_is_not_said_to_be_json_leaves_as_json_where_the_method_takes_json_alone(kind: str) -> None:
-    """As curl says of `-d '{…}'`, GitHub's own examples have it, and Python's requests says nothing of a text."""
+    """As curl says of `-d '{…}'`, GitHub's own examples have it; Python's requests says nothing of a text,
+    and fetch and aiohttp that it is one."""
     ready = judge("POST /api/messages", W, body=b'{ "a":"\\u0078" }', kind=kind, plan=HELD)
     assert isinstance(ready, Ready)
     assert ready.body == b'{"a":"x"}'
@@ -270,7 +274,19 @@ def test_json_that_is_said_to_be_a_form_leaves_as_a_form_elsewhere(body_format: 
 
 
 @pytest.mark.promise(51)
-@pytest.mark.parametrize("kind", [FORM, ""])
+def test_a_text_is_read_as_json_only_where_the_method_takes_json_alone() -> None:
+    for body_format in ("form", "any"):
+        held = rule(0, "POST", "messages", body_format=body_format, fields={"a": ("x",)}, must=("a",))
+        refused = judge("POST /api/messages", W, body=b'{"a":"x"}', kind=NODE, plan=replace(PLAN, rules=(held,)))
+        assert isinstance(refused, No), refused
+        assert "JSON or a form" in refused.reason
+    other = replace(PLAN, rules=(rule(0, "POST", "messages", body_format="json", fields={"a": ("x",)}, must=("a",)),))
+    for kind in ("text/plain", "text/plain; charset=utf-16", f"{NODE}; x=y", "text/html; charset=utf-8", "text/xml"):
+        assert isinstance(judge("POST /api/messages", W, body=b'{"a":"x"}', kind=kind, plan=other), No)
+
+
+@pytest.mark.promise(51)
+@pytest.mark.parametrize("kind", [FORM, "", NODE])
 def test_json_that_is_not_said_to_be_json_takes_no_credential(kind: str) -> None:
     one = rule(0, "POST", "messages", body_format="json", credential_at="body", credential_name="token")
     body = b'{"token":"' + W.split()[-1].encode() + b'"}'
