@@ -20,10 +20,19 @@ COMPUTING = frozenset({  # extensions whose functions in C only compute, though 
     "earthdistance", "seg", "isn", "tablefunc", "btree_gin", "btree_gist", "postgis", "vector", "pg_uuidv7",
 })  # fmt: skip
 KNOWN_C = ("moddatetime", "autoinc", "insert_username", "citext_eq")  # as is what these do for a trigger
-_CALL = re.compile(  # `row.name` may be one, too; no name is longer
-    r'"((?:[^"]|""){1,63})"\s*+\(|(?<![\w$])[\d$]*+([^\W\d][\w$]*+)\s*+\('
-    r'|\.\s*+(?:"((?:[^"]|""){1,63})"|([^\W\d][\w$]*+))'
+LONGEST = 63  # bytes of a name that the server reads; what follows them is dropped
+# Comments may stand in between; and one pattern's find must not hide another's.
+_NAME, _QUOTED = r"([^\W\d][\w$]*+)", r'(?<!")"(?=((?:[^"]|""){1,63}+)"'
+_BEFORE = r"(?:\.|\*/|(?<=[\n\r]))[ \t]*+"  # `row.name` may be a call, too
+_PLAIN = tuple(
+    map(re.compile, (rf"(?<![\w$])[\d$]*+{_NAME}\s*+(?:\(|--|/\*)", rf"\.\s*+{_NAME}", rf"{_BEFORE}{_NAME}"))
 )
+_IN_QUOTES = tuple(map(re.compile, (
+    rf"{_QUOTED}\s*+(?:\(|--|/\*))",
+    rf"\.\s*+{_QUOTED})",
+    rf"{_BEFORE}{_QUOTED})",
+    r'(?<!")"(?=((?:[^"]|""){63}+))',  # and more: the server drops what follows
+)))  # fmt: skip
 _BODY = "CASE WHEN p.prosqlbody IS NULL THEN p.prosrc ELSE pg_catalog.pg_get_function_sqlbody(p.oid) END"
 _QUERY = """
 SELECT p.oid::pg_catalog.int8, p.proname, l.lanname, p.provolatile, {body},
@@ -99,5 +108,11 @@ def read(link: Link, major: int, texts: Iterable[str], oids: Iterable[int]) -> F
 
 def _called(text: str) -> set[str]:
     """The names that something is called by in a text."""
-    found = ((quoted or field, plain or simple) for quoted, plain, field, simple in _CALL.findall(text))
-    return {quoted.replace('""', '"') if quoted else plain.lower() for quoted, plain in found}
+    plain = {name.lower() for pattern in _PLAIN for name in pattern.findall(text)}
+    quoted = {name.replace('""', '"') for pattern in _IN_QUOTES for name in pattern.findall(text)}
+    return {shortened(name) for name in plain | quoted}
+
+
+def shortened(name: str) -> str:
+    """A name as the server reads it."""
+    return name.encode(errors="replace")[:LONGEST].decode(errors="ignore")

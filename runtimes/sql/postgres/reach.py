@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from runtimes.sql.contract import Program, Verb
-from runtimes.sql.postgres.helpers import AGGREGATE, Function
+from runtimes.sql.postgres.helpers import AGGREGATE, LONGEST, Function, shortened
 from runtimes.sql.postgres.relations import DELETE, INSERT, ROW, TRUNCATE, UPDATE, Catalog, Relation, Trigger, quoted
 from runtimes.sql.reads_through import ANY
 
@@ -39,17 +40,30 @@ _DOLLARS = re.compile(r"[\w$]+")  # a name may hold `$`, and text may stand betw
 _COMMENT = re.compile(r"('[^']*'|\"[^\"]*\")|--[^\n\r]*|/\*[^*/]*(?:(?:\*(?!/)|/(?!\*))[^*/]*)*\*/")
 _QUOTED = re.compile(r"'[^']*'|(\"[^\"]*\")")
 _QUOTED_ELSE = re.compile(r"\\|\$[\w\x80-\U0010ffff]*\$")  # what may begin or end a text in another way
-MAKES_TEXTS = re.compile(r"\bexecute\b|_to_xml|\bts_(?:stat|rewrite)\b", re.IGNORECASE)
+RUNS_TEXTS = re.compile(r"crosstab\w*|connectby|xpath_table")  # extensions' functions that run a text as SQL
+MAKES_TEXTS = re.compile(rf"\bexecute\b|_to_xml|\bts_(?:stat|rewrite)\b|\b(?:{RUNS_TEXTS.pattern})", re.IGNORECASE)
+# Where these are in a text, the words before a table's name don't say how it is written: a comment in between, or a
+# name in quotes that holds more than a word.
+_BETWEEN = re.compile(
+    r"(?:\b(?:insert|merge|into|(?<!for )update|delete(?:\s++from)?|truncate(?:\s++table)?|only)[\s(]*+|\.\s*+)"
+    r'(?:--|/\*)|\*/\s*+\.|(?<=[\n\r])[ \t]*+\.|"[\w$]*+[^\w$"][^"]*+"\s*+\.|" ?"[^"]*+"\s*+\.'
+)
+_OF = re.compile(r"(?<![\w$])[\w$]++\s*+\.\s*+")
 
 
-def closure(catalog: Catalog, program: Program) -> Iterator[Reach]:
-    """What `program` writes, and what that writes in turn; each once."""
-    waiting = [
+def stated(program: Program) -> list[Reach]:
+    """What its statements write themselves."""
+    return [
         Reach(use.table, use.verb, "statement", frozenset(use.columns))
         for statement in program.statements
         for use in statement.uses
         if use.verb != "select"
     ]
+
+
+def closure(catalog: Catalog, written: Iterable[Reach]) -> Iterator[Reach]:
+    """What is `written`, and what that writes in turn; each once."""
+    waiting = [*written]
     seen: set[Reach] = set()
     said: dict[str, list[tuple[Relation, Verb]]] = {}  # of each text, which is read once
     while waiting:
@@ -169,8 +183,12 @@ def without_texts(body: str) -> str:
 
 def named(catalog: Catalog, text: str) -> set[str]:
     """The tables and views whose names stand in a text."""
-    words = {*_WORD.findall(text.lower()), *_DOLLARS.findall(text.lower())}
-    return {name for name, one in catalog.relations.items() if one.plain in words or quoted(one.plain) in text}
+    words = set(map(shortened, (*_WORD.findall(text.lower()), *_DOLLARS.findall(text.lower()))))
+    return {
+        name
+        for name, one in catalog.relations.items()
+        if one.plain in words or quoted(one.plain)[: -1 if len(one.plain.encode()) >= LONGEST - 3 else None] in text
+    }
 
 
 def _opaque(function: Function) -> bool:
@@ -193,24 +211,43 @@ def _written_by(
 
 def holds(text: str, name: str) -> bool:
     """Whether a name stands in a text."""
-    return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", text, re.IGNORECASE) is not None
+    return re.search(rf"(?<![\w$]){_named(name)}", text, re.IGNORECASE) is not None
+
+
+def _named(name: str) -> str:
+    """A pattern for a name, and its end: what is written may be longer than what the server reads."""
+    return re.escape(name) + ("" if len(name.encode()) >= LONGEST - 3 else r"(?![\w$])")
 
 
 def writes(source: str, plain: str) -> Iterator[Verb]:
-    """How a function's text writes a table of that name; in every way, where it runs texts that it makes."""
-    text, name = source.lower().replace('"', ""), re.escape(plain.lower())
-    if plain.lower() not in text or not re.search(rf"\b{name}\b", text):
+    """How a function's text writes a table of that name; in every way, where that can't be told from it."""
+    name = plain.lower()
+    if name not in source.lower():
         return
-    dynamic = re.search(r"\bexecute\b", text) is not None
+    text, odd = _flat(source)
+    if not holds(text, name):
+        return
+    named_ = _named(name)
+    into, only = rf"\s+(?:only\s+)?{named_}", rf"[\s(]+(?:only[\s(]+)?{named_}"
+    dynamic = odd or re.search(rf"\bexecute\b|\bmerge\s+into{into}", text) is not None
     for verb, pattern in (
-        ("insert", rf"\binsert\s+into\s+(?:\w+\.)?{name}\b"),
-        ("update", rf"\bupdate\s+(?:only\s+)?(?:\w+\.)?{name}\b"),
-        ("delete", rf"\bdelete\s+from\s+(?:only\s+)?(?:\w+\.)?{name}\b"),
+        ("insert", rf"\binsert\s+into{into}"),
+        ("update", rf"\bupdate{only}"),
+        ("delete", rf"\bdelete\s+from{only}"),
     ):
-        if dynamic or re.search(pattern, text) or (verb == "update" and _upserts(text, name)):
+        if dynamic or re.search(pattern, text) or (verb == "update" and _upserts(text, named_)):
             yield verb  # type: ignore[misc]
+    if any(holds(one.partition("truncate")[2], name) for one in text.split(";") if re.search(r"\btruncate\b", one)):
+        yield "truncate"
+
+
+@lru_cache(maxsize=256)
+def _flat(source: str) -> tuple[str, bool]:
+    """A text without comments, quotes around names, and what names are of; and whether that hides how it writes."""
+    bare = without_comments(source).lower()
+    return _OF.sub("", bare.replace('"', "")), _BETWEEN.search(bare) is not None
 
 
 def _upserts(text: str, name: str) -> bool:
-    parts = (re.split(rf"\binto\s+(?:\w+\.)?{name}\b", statement, maxsplit=1) for statement in text.split(";"))
+    parts = (re.split(rf"\binto\s+{name}", statement, maxsplit=1) for statement in text.split(";"))
     return any(len(part) == 2 and re.search(r"\bdo\s+update\b", part[1]) for part in parts)

@@ -19,6 +19,7 @@ from runtimes.sql.contract import Column, Ran, Reached, RowChange
 from runtimes.sql.postgres.capture import Books, Counts
 from runtimes.sql.postgres.errors import Misfit
 from runtimes.sql.postgres.link import Link
+from runtimes.sql.postgres.reach import Reach
 from runtimes.sql.postgres.relations import Catalog, Relation, literal, quoted
 from runtimes.sql.postgres.rows import SHOWN, Sample, values
 from runtimes.sql.postgres.scratch import Queries, Scratch, Temporary
@@ -85,6 +86,7 @@ class Restoring:
             self._look(k)
         differences = [line for k in self._live for line in self._differences(k, "was")]
         if not differences:
+            self._collect()
             return
         # Rows without a key may look so for another reason: then nothing says that it is so already.
         if all(self.relations[k].key for k in self._live) and not any(
@@ -104,7 +106,6 @@ class Restoring:
         """Set the rows. Raises Conflict unless just these rows were written, and are now as they should be."""
         if self.done:
             return
-        self._collect()
         kept_off = [*self._keep_triggers_off(), *self._keep_checks_off()]
         self.link.do("SET CONSTRAINTS ALL DEFERRED")
         parked = {k: self._park(k) for k in self._live}
@@ -120,6 +121,14 @@ class Restoring:
         self._prove(wrote, parked, books)
         for statement in kept_off:
             self.link.do(statement)
+
+    def writes(self) -> Iterator[Reach]:
+        """What setting the rows writes, when they were compared."""
+        for k in self._live if not self.done else ():
+            name, (gone, _, new), changed = self.relations[k].name, self._planned(k), self._changed(k)
+            for verb, found in (("delete", gone), ("insert", new), ("update", changed)):
+                if found:
+                    yield Reach(name, verb, "statement", frozenset(changed) if verb == "update" else frozenset())  # type: ignore[arg-type]
 
     def ran(self, notes: tuple[str, ...] = ()) -> Ran:
         """What it did, or would do."""

@@ -30,10 +30,11 @@ from runtimes.sql.postgres import belongings, held, records, schema, survey
 from runtimes.sql.postgres.capture import Books, Running, select
 from runtimes.sql.postgres.errors import Again, Locked, Lost
 from runtimes.sql.postgres.link import Link
-from runtimes.sql.postgres.outside import refuse_outside
+from runtimes.sql.postgres.outside import refuse_outside, refuse_setting
 from runtimes.sql.postgres.records import IMAGE, Did, Step
 from runtimes.sql.postgres.rehearsal import doubtful, loose, rehearse
 from runtimes.sql.postgres.relations import Catalog, literal
+from runtimes.sql.postgres.restore import Restoring
 from runtimes.sql.postgres.settle import Settling, recorded_rows, server
 from runtimes.sql.postgres.strategy import choose
 from runtimes.sql.records import write_image
@@ -111,7 +112,7 @@ class PostgresSession:
                 return _of_table(state, verb)
             self._link.begin()
             restoring = recorded_rows(self._link, job, state, verb)
-            restoring.compare()
+            self._compare(restoring)
             return restoring.ran((_ALREADY,) if restoring.done else ())
 
     def revert(self, job: Job, verb: Literal["undo", "redo"]) -> Ran:
@@ -379,7 +380,7 @@ class PostgresSession:
         committed = any(step.did == "commit" for step in records.steps(job.records))
         held = verb == "redo" and job.policy == "versioning" and not committed
         restoring = recorded_rows(self._link, job, state, verb, held=held)
-        restoring.compare()
+        self._compare(restoring)
         if restoring.done:  # by somebody else: from here on it is undone, or done again, all the same
             self._step(job, verb)
             self._finish("COMMIT")
@@ -396,6 +397,13 @@ class PostgresSession:
             self._finish("COMMIT")
         return ran
 
+    def _compare(self, restoring: Restoring) -> None:
+        """Raises Conflict where rows aren't as recorded, and Unsupported where setting them would do more by now."""
+        restoring.compare()
+        if not restoring.done:
+            tables = [relation.name for relation in restoring.relations]
+            refuse_setting(self._link, restoring.catalog, tables, restoring.writes())
+
     def _end_held(self, job: Job, xid: int, gid: str) -> None:
         """Roll back what is held. Raises, and changes nothing, where it isn't any more."""
         records.keep_step(job.records, Step("undo", xid, gid, server(self._link)))
@@ -405,6 +413,7 @@ class PostgresSession:
 
     def _made(self, catalog: Catalog, state: records.State, verb: Literal["undo", "redo"]) -> None:
         """Raises Conflict unless the table is as it was left: made, and empty (or not there)."""
+        refuse_setting(self._link, catalog, (state.made,))
         relation = catalog.relations.get(state.made)
         if verb == "redo":
             if relation is not None:

@@ -14,6 +14,7 @@ from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Job, Settled, State
 from runtimes.sql.postgres import held, records, schema
 from runtimes.sql.postgres.link import Link
+from runtimes.sql.postgres.outside import refuse_setting
 from runtimes.sql.postgres.records import IMAGE, Step
 from runtimes.sql.postgres.restore import Restoring, prepared_for
 from runtimes.sql.records import has_image, read_image
@@ -39,6 +40,7 @@ def recorded_rows(
         )
     catalog = schema.load(link)
     relations = prepared_for(catalog, state.tables, state.shapes, state.keys)
+    refuse_setting(link, catalog, state.tables)
     loose = frozenset(state.loose) if verb == "undo" else frozenset()
     made = Restoring(link, catalog, relations, verb == "undo", held, loose)
     made.load(read_image(job.records, IMAGE))

@@ -23,6 +23,7 @@ from runtimes.sql.postgres.reach import (
     Why,
     closure,
     fired,
+    stated,
     without_comments,
     without_texts,
     writes,
@@ -91,7 +92,7 @@ class Strategy:
 def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     """Raises Unsupported with the reason, and the policy that would do."""
     _not_shadowed(catalog, program)
-    reaches = foreseen = tuple(closure(catalog, program))
+    reaches = foreseen = tuple(closure(catalog, stated(program)))
     if policy != "versioning":  # no row is set back there: what is written there all the same is counted, and refused
         reaches = tuple(each for each in reaches if _usable(catalog, each.table))
     tables = tuple(sorted({each.table for each in reaches if each.verb in DATA and each.table in catalog.relations}))
@@ -109,12 +110,17 @@ def choose(catalog: Catalog, program: Program, policy: Policy) -> Strategy:
     computing = _computing(catalog, foreseen)
     for table, function in computing:
         _harmless(catalog, f"A default, CHECK, rule or partition key of {table}", function)
-    counters = _counters(catalog, program, reaches)
     texts = (*(text for _, trigger in firing for text in trigger.texts), *(each.source for _, each in computing))
+    counters = _counters(catalog, program, reaches, texts)
     if any(map(MAKES_TEXTS.search, texts)):
         notes.append(
-            "A trigger, default or CHECK runs SQL that it makes: what that tells listeners, and how far it moves "
-            "counters, can't be taken back."
+            "A trigger, default or CHECK runs SQL that it makes: what that tells listeners, how far it moves counters, "
+            "and what it does to locks and to other sessions of GoEx's user can't be taken back."
+        )
+    if definitions and catalog.events:
+        notes.append(
+            "Event triggers watch this database: they run with what changes definitions. What they tell listeners, and "
+            "how far they move counters, can't be taken back."
         )
     if policy == "versioning":
         method = _held(catalog, program, reaches, tables, firing, definitions)
@@ -196,14 +202,17 @@ def _computing(catalog: Catalog, reaches: tuple[Reach, ...]) -> list[tuple[str, 
 _NEXTVAL = re.compile(r"(?i)nextval\('([^']+)'")
 
 
-def _counters(catalog: Catalog, program: Program, reaches: tuple[Reach, ...]) -> tuple[str, ...]:
+def _counters(
+    catalog: Catalog, program: Program, reaches: tuple[Reach, ...], texts: tuple[str, ...]
+) -> tuple[str, ...]:
     found = {
         sequence
         for each in reaches
         if each.verb == "insert" and each.table in catalog.relations
         for sequence in catalog.relations[each.table].sequences
     }
-    found |= {name for one in program.statements for name in _NEXTVAL.findall(one.sql)}
+    texts = (*(one.sql for one in program.statements), *texts)
+    found |= {name for text in texts for name in _NEXTVAL.findall(text)}
     return tuple(sorted(name.removeprefix("public.") for name in found))
 
 
@@ -301,6 +310,8 @@ def _restorable(catalog: Catalog, relation: Relation, verbs: set[Verb]) -> None:
     name = relation.name
     if relation.kind not in "rp":
         raise Unsupported(f"{name} isn't a table of this database: its rows can't be set back.", next_step=_HOLD)
+    if relation.kind == "p" and relation.plain in catalog.far:
+        raise Unsupported(f"{name} is kept by another server, too: nothing counts its rows there.", next_step=_LEAVE)
     if relation.partition:
         root = catalog.root(relation)
         if root is relation or not root.usable:

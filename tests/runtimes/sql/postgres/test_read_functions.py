@@ -78,9 +78,15 @@ WAYS: dict[str, tuple[str, ...]] = {
         f' $f$ SELECT U&"\\0064blink_exec"{_EXECUTES.removeprefix("dblink_exec")} $f$',
         _VIEW,
     ),
+    "a domain": (
+        f"CREATE DOMAIN far AS text CHECK ({_EXECUTES} <> '')",
+        "CREATE VIEW seen AS SELECT id, id::text::far AS far FROM people",
+    ),
+    "a call with a comment in it": (_FAR, _NEAR.replace("far()", "far/* */()"), _VIEW),
     "an index": (_SURE, _SEEN, "CREATE INDEX ON seen (id) WHERE far() IS NOT NULL"),
     "statistics": (_SURE, _SEEN, "CREATE STATISTICS of_seen ON (far() || id::text) FROM seen"),
     "a child's CHECK": (_SURE, _SEEN, "CREATE TABLE child (CHECK (far() IS NOT NULL)) INHERITS (seen)"),
+    "a language whose texts say nothing": ("CREATE VIEW seen AS SELECT id, said() FROM people",),
     "a language that isn't trusted": ("CREATE VIEW seen AS SELECT id, shelled() FROM people",),
 }
 
@@ -91,6 +97,8 @@ def ground(postgres: Postgres) -> PostgresGround:
     with made.made.admin() as admin:
         admin.execute("CREATE EXTENSION dblink")
         admin.execute(
+            "CREATE TRUSTED LANGUAGE plperl HANDLER plpgsql_call_handler;"
+            "CREATE FUNCTION public.said() RETURNS int LANGUAGE plperl AS 'BEGIN RETURN 1; END';"
             "CREATE LANGUAGE shell HANDLER plpgsql_call_handler;"
             "CREATE FUNCTION public.shelled() RETURNS int LANGUAGE shell AS 'BEGIN RETURN 1; END'"
         )

@@ -143,6 +143,47 @@ WAYS: dict[str, tuple[str, Policy, tuple[str, ...]]] = {
         "versioning",
         (f"CREATE RULE also AS ON UPDATE TO t DO ALSO SELECT {_XML}",),
     ),
+    "a domain that a trigger turns to": (
+        _UPDATE,
+        "reversal",
+        (f"CREATE DOMAIN far AS text CHECK ({_CALL} <> '')", *_fires("PERFORM 'x'::far")),
+    ),
+    "a call with a comment in it": (_UPDATE, "reversal", (_FAR, *_fires("PERFORM far/**/(1)"))),
+    "an operator that a word stands for": (
+        _UPDATE,
+        "reversal",
+        (
+            "CREATE TYPE pair AS (a int)",
+            _FAR.replace("far(int) RETURNS text", "far(pair, int) RETURNS bool").replace("RETURN d", "RETURN '' <> d"),
+            "CREATE OPERATOR ~~ (FUNCTION = far, LEFTARG = pair, RIGHTARG = int)",
+            *_fires("PERFORM ROW(1)::pair LIKE 1"),
+        ),
+    ),
+    "a materialized view that a trigger refreshes": (
+        _UPDATE,
+        "versioning",
+        (
+            _FAR,
+            "CREATE MATERIALIZED VIEW beneath AS SELECT far(1)",
+            *_fires("REFRESH MATERIALIZED VIEW beneath", "AFTER UPDATE ON t FOR EACH STATEMENT"),
+        ),
+    ),
+    "a range's differences": (
+        "INSERT INTO spans VALUES ('[k,l]')",
+        "reversal",
+        (
+            _SURE.replace("far(int) RETURNS text", "far(text, text) RETURNS float8")
+            .replace("RETURN d", "RETURN length(d")
+            .replace("; END", "); END"),
+            "CREATE TYPE span AS RANGE (subtype = text, subtype_diff = far)",
+            "CREATE TABLE spans (r span); CREATE INDEX ON spans USING gist (r)",
+        ),
+    ),
+    "a message that no transaction holds back": (
+        _UPDATE,
+        "reversal",
+        _fires("PERFORM pg_logical_emit_message(false, 'a', 'b')"),
+    ),
     "a domain's default": (
         "INSERT INTO t (id) VALUES (7)",
         "reversal",
@@ -179,8 +220,20 @@ REACHABLE = {
         f"{_MAKES}; CREATE TRIGGER makes BEFORE UPDATE ON child FOR EACH ROW EXECUTE FUNCTION makes()",
         "makes, which runs with another user's rights",
     ),
+    "a trigger of what such a function writes": (
+        f"CREATE TABLE audit (id int); {_MAKES};"
+        "CREATE TRIGGER makes AFTER INSERT ON audit FOR EACH ROW EXECUTE FUNCTION makes();"
+        "CREATE FUNCTION near_by() RETURNS int LANGUAGE sql SECURITY DEFINER AS"
+        " 'INSERT INTO audit VALUES (1) RETURNING 1'",
+        "makes, which runs with another user's rights",
+    ),
     "one of the server's own": ("GRANT EXECUTE ON FUNCTION lo_export(oid, text) TO PUBLIC", "lo_export"),
 }
+_INTO = (
+    "CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS"
+    " $$BEGIN INSERT INTO hid.audit VALUES (1); RETURN NULL; END$$;"
+    "CREATE TRIGGER fires AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION fires()"
+)
 HIDDEN = {
     "a view of another server's table": (
         "CREATE EXTENSION postgres_fdw; CREATE SERVER near FOREIGN DATA WRAPPER postgres_fdw;"
@@ -202,6 +255,32 @@ HIDDEN = {
         "CREATE FUNCTION hid.fires() RETURNS trigger LANGUAGE plpgsql AS"
         f" $$BEGIN PERFORM public.{_CALL}; RETURN NULL; END$$;"
         "CREATE TRIGGER fires AFTER UPDATE ON hid.child FOR EACH ROW EXECUTE FUNCTION hid.fires()"
+    ),
+    "what a table's default calls": (f"CREATE TABLE hid.audit (id int, x text DEFAULT public.{_CALL});" + _INTO),
+    "what a table's CHECK calls": (f"CREATE TABLE hid.audit (id int CHECK (public.{_CALL} <> ''));" + _INTO),
+    "what a table's rule calls": (
+        "CREATE TABLE hid.audit (id int);"
+        f"CREATE RULE also AS ON INSERT TO hid.audit DO ALSO SELECT public.{_CALL};" + _INTO
+    ),
+    "what a table's default runs": (f"CREATE TABLE hid.audit (id int, x text DEFAULT {_XML}::text);" + _INTO),
+    "a view that a trigger reads": (
+        f"CREATE VIEW hid.audit AS SELECT public.{_CALL};"
+        + _INTO.replace("INSERT INTO hid.audit VALUES (1)", "PERFORM FROM hid.audit")
+    ),
+    "a partition": (
+        "DROP TABLE high; CREATE TABLE hid.high PARTITION OF parts DEFAULT;"
+        "CREATE FUNCTION hid.goes() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$BEGIN PERFORM public.{_CALL}; RETURN NULL; END$$;"
+        "CREATE TRIGGER goes AFTER INSERT ON hid.high FOR EACH ROW EXECUTE FUNCTION hid.goes()"
+    ),
+    "a table that a key of such a table writes": (
+        "CREATE TABLE hid.audit (id int PRIMARY KEY);"
+        "CREATE TABLE hid.child (id int REFERENCES hid.audit ON DELETE CASCADE);"
+        "INSERT INTO hid.audit VALUES (1); INSERT INTO hid.child VALUES (1);"
+        "CREATE FUNCTION hid.goes() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$BEGIN PERFORM public.{_CALL}; RETURN NULL; END$$;"
+        "CREATE TRIGGER goes AFTER DELETE ON hid.child FOR EACH ROW EXECUTE FUNCTION hid.goes();"
+        + _INTO.replace("INSERT INTO hid.audit VALUES (1)", "DELETE FROM hid.audit")
     ),
 }
 _REFUSED = "outside of the tables that nothing takes back"
@@ -292,6 +371,55 @@ def test_an_extension_that_nobody_may_call_is_out_of_reach(ground: PostgresGroun
 def test_what_a_schema_hides_that_goexs_user_may_not_use(ground: PostgresGround, how: str) -> None:
     """Written there all the same, it is counted and rolled back, but what acts outside would have acted."""
     _as_admin(ground, f"CREATE SCHEMA hid; {HIDDEN[how].replace('URL', ground.made.url)}")
+    text = "UPDATE parts SET id = 11 WHERE id = 1" if how == "a partition" else _UPDATE
     with pytest.raises(Unsupported, match=r"outside of the tables|isn't a table of this database"):
-        Asked(ground, _UPDATE, rows=9).run()
+        Asked(ground, text, rows=9).run()
     assert ground.rows("SELECT * FROM left_behind") == []
+
+
+EXTENSIONS = {
+    "tablefunc": "crosstab($q$SELECT {}, 'x'::text, 1$q$) AS c(r text, a int)",
+    "xml2": "xpath_table('k', 'x', $q$(SELECT 1 AS k, {} AS x) q$q$, '/a', 'true') AS c(k int, p text)",
+}
+
+
+@pytest.mark.promise(75)
+@pytest.mark.parametrize("text", [_UPDATE, "SELECT * FROM seen"])
+@pytest.mark.parametrize("extension", EXTENSIONS)
+def test_an_extensions_function_that_runs_a_text(plain: PostgresGround, extension: str, text: str) -> None:
+    _as_admin(plain, f"CREATE EXTENSION {extension}; CREATE EXTENSION dblink")
+    call = EXTENSIONS[extension].format(_CALL.replace("URL", plain.made.url))
+    plain.execute(*_fires(f"PERFORM FROM {call.replace('dblink_exec', 'db$q$ || $q$link_exec')}"))
+    plain.execute(f"CREATE VIEW seen AS SELECT c.* FROM {call}; TRUNCATE left_behind")
+    with pytest.raises(Unsupported, match=f"{_REFUSED} .it runs SQL that it makes, and may reach dblink"):
+        Asked(plain, text).run()
+    assert plain.rows("SELECT * FROM left_behind") == []
+    if extension == "tablefunc":  # of the other one more functions act
+        _as_admin(plain, "DROP EXTENSION dblink")
+        Asked(plain, text).plan()
+
+
+def test_event_triggers_run_with_what_changes_definitions(ground: PostgresGround) -> None:
+    event = "CREATE OR REPLACE FUNCTION event() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN {}; END $$;"
+    watch = "CREATE EVENT TRIGGER watches ON ddl_command_end EXECUTE FUNCTION event()"
+    _as_admin(ground, event.format("RAISE NOTICE 'made'") + watch)
+    asked = Asked(ground, "CREATE TABLE made (id int)", "versioning")
+    with session(ground) as at:
+        notes = at.survey(asked.plan().program, "versioning", asked.limits).notes
+    assert any("Event triggers watch this database: they run with what changes definitions" in note for note in notes)
+    _as_admin(ground, event.format(f"PERFORM {_CALL.replace('URL', ground.made.url)}"))
+    ground.execute("DELETE FROM left_behind")  # it watched that, too
+    with pytest.raises(Unsupported, match=_REFUSED):
+        asked.run()
+    assert ground.rows("SELECT * FROM left_behind") == []
+
+
+def test_a_partition_of_another_server_has_rows_that_nothing_counts(plain: PostgresGround) -> None:
+    plain.execute("CREATE TABLE far (id int) PARTITION BY RANGE (id)")
+    _as_admin(
+        plain,
+        "CREATE EXTENSION postgres_fdw; CREATE SERVER near FOREIGN DATA WRAPPER postgres_fdw;"
+        "CREATE FOREIGN TABLE far_off PARTITION OF far DEFAULT SERVER near",
+    )
+    with pytest.raises(Unsupported, match="far is kept by another server, too"):
+        Asked(plain, "INSERT INTO far VALUES (5)").plan()
