@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 from policies.services import Risk
 
@@ -19,6 +20,10 @@ def _named(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def _pairs(text: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(pair.split()) for pair in text.split(","))
+
+
 _DESTROYS = _named(
     """
     delete deletes remove clear purge destroy wipe empty erase undeploy uninstall unpublish deprovision drop expunge
@@ -26,46 +31,22 @@ _DESTROYS = _named(
     """
 )
 _ADMIN_WORDS = _named(
-    "acl acls iam permission permissions delegates role roles administrator administrators impersonate"
+    """
+    acl acls iam permission permissions delegates role roles administrator administrators impersonate owner admins
+    collaborator collaborators
+    """
 )
-_ADMIN_PHRASES = (
-    ("make", "admin"),
-    ("access", "control"),
-    ("access", "controls"),
-    ("access", "policies"),
-    ("access", "policy"),
-    ("role", "assignment"),
-    ("role", "assignments"),
-    ("owner",),
-    ("admins",),
-    ("collaborator",),
-    ("collaborators",),
-    ("api", "key"),
-    ("api", "keys"),
-    ("api", "token"),
-    ("api", "tokens"),
-    ("api", "credential"),
-    ("api", "credentials"),
-    ("access", "key"),
-    ("access", "token"),
-    ("access", "tokens"),
-    ("client", "key"),
-    ("client", "secret"),
-    ("client", "secrets"),
-    ("set", "password"),
-    ("change", "password"),
-    ("update", "password"),
-    ("reset", "password"),
+_ADMIN_PHRASES = _pairs(
+    """
+    make admin, access control, access controls, access policies, access policy, role assignment, role assignments,
+    api key, api keys, api token, api tokens, api credential, api credentials, access key, access token, access tokens,
+    client key, client secret, client secrets, set password, change password, update password, reset password
+    """
 )
-_SECRETS = (
-    ("access", "token"),
-    ("id", "token"),
-    ("sign", "blob"),
-    ("sign", "jwt"),
-    ("generate", "token"),
-    ("generate", "credentials"),
-    ("issue", "token"),
-    ("issue", "credentials"),
+_SECRETS = _pairs(
+    """
+    access token, id token, sign blob, sign jwt, generate token, generate credentials, issue token, issue credentials
+    """
 )
 _ADMIN_SAID = _named("grant revoke impersonate promote admin ownership privilege privileges")  # by the last part alone
 _KEYS = frozenset({"keys", "apikeys", "password", "passwords"})
@@ -152,8 +133,8 @@ def _changes_access(said: list[str], resource: list[str]) -> bool:
     return _phrase(both, _ADMIN_PHRASES) or _phrase(said, _SECRETS)
 
 
-def _phrase(said: list[str], phrases: tuple[tuple[str, ...], ...]) -> bool:
-    return any(tuple(said[at : at + len(phrase)]) == phrase for phrase in phrases for at in range(len(said)))
+def _phrase(said: list[str], phrases: frozenset[tuple[str, ...]]) -> bool:
+    return not phrases.isdisjoint(pairwise(said))
 
 
 def _read_only(scopes: Iterable[str]) -> bool:
