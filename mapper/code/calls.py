@@ -11,6 +11,7 @@ from typing import Any
 
 from mapper.code import libraries, texts
 from mapper.code.abstract_values import (
+    PUT_IN,
     UNKNOWN,
     Class,
     Fields,
@@ -112,10 +113,11 @@ class Calling(Classes):
         for keyword in node.keywords:
             found = self.value(keyword.value, scope)
             self.seen.spend(sum(len(given.items) for given in ways))
-            if keyword.arg is not None:
+            if keyword.arg is not None and PUT_IN not in keyword.arg:
                 ways = [given.merged(Fields(((keyword.arg, found),))) for given in ways]
                 continue
-            several = [one if isinstance(one, Fields) else Fields(more=True) for one in choices(found)]
+            known = choices(found) if keyword.arg is None else (UNKNOWN,)
+            several = [one if isinstance(one, Fields) else Fields(more=True) for one in known]
             if len(ways) * len(several) > UNROLLED:
                 several = [Fields(more=True)]
             ways = [given.merged(one) for given in ways for one in several]

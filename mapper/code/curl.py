@@ -270,7 +270,7 @@ def gh(seen: Seen, line: int, args: list[Value], text_in: Value | None) -> None:
     path: Value | None = None
     fields = Fields()
     sent = False
-    pages = any(arg == Lit("--paginate") for arg in args)
+    pages = any(arg in (Lit("--paginate"), Lit("--paginate=true")) for arg in args)
     place = 1
     while place < len(args):
         arg = args[place]
@@ -303,8 +303,12 @@ def gh(seen: Seen, line: int, args: list[Value], text_in: Value | None) -> None:
         path = text(("https://api.github.com/", parts[0].lstrip("/"), *parts[1:]))
     verb = verb or Lit("POST" if sent else "GET")
     if isinstance(verb, Lit) and str(verb.value).upper() == "GET":
-        page = Fields((("page", UNKNOWN),) if pages else ())  # the first has none
-        seen.requests.append(Request(line=line, verb=verb, url=path, query=fields.merged(page)))
+        if pages:
+            asked = "".join(part for part in parts_of(path) if isinstance(part, str)).partition("?")[2]
+            size = UNKNOWN if asked and not isinstance(path, Lit) else Lit(100)  # gh's own, unless it is said
+            own = Fields() if re.search(r"(?:\A|&)per_page=", asked) else Fields((("per_page", size),))
+            fields = own.merged(fields).merged(Fields((("page", UNKNOWN),)))  # the first has none
+        seen.requests.append(Request(line=line, verb=verb, url=path, query=fields))
     else:
         seen.requests.append(Request(line=line, verb=verb, url=path, body=fields, kind="json" if sent else "none"))
 

@@ -6,6 +6,7 @@ one, makes it no request that is known; so does a document that another library 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from mapper.code.abstract_values import (
     Named,
     Thing,
     Value,
+    choices,
     parts_of,
     text,
 )
@@ -32,11 +34,13 @@ _LIBRARY = "js:graphql-request"
 _CLIENT, _TAG = f"{_LIBRARY}.GraphQLClient", f"{_LIBRARY}.gql"
 _REQUESTS = frozenset({_LIBRARY, f"{_LIBRARY}.default", f"{_LIBRARY}.request", f"{_LIBRARY}.rawRequest"})
 _OCTOKIT = "js:@octokit/graphql.graphql"
+_OTHERS = (f"{_LIBRARY}.", "js:@octokit/graphql.")
 # Options of a client that leave where it sends a document, and which.
 _HARMLESS = frozenset({
     "headers", "errorPolicy", "credentials", "mode", "cache", "keepalive", "signal", "excludeOperationName",
     "responseMiddleware",
 })  # fmt: skip
+_NAMED = re.compile(r"\b(?:query|mutation)\s+[A-Za-z_]")  # an operation that has a name, which is sent besides
 _HEADERS = ("setHeader", "setHeaders")
 _GITHUB = Lit("https://api.github.com/graphql")
 _OF_OCTOKIT = ("mediaType", "request", "baseUrl", "method", "url", "operationName")
@@ -67,6 +71,11 @@ def called(reader: Following, function: Value, args: Sequence[Value]) -> Value |
             return octokit(reader, args)
         case Named(name=name) if name == f"{_OCTOKIT}.defaults":
             return octokit_defaults(reader, args)
+        case Named(name=name) if name.startswith(_OTHERS):
+            reader.seen.unread.append(
+                (reader.line, f"{name.rpartition('.')[2]} of a GraphQL library, which isn't followed")
+            )
+            return UNKNOWN
     return None
 
 
@@ -81,8 +90,8 @@ def octokit(reader: Following, args: Sequence[Value]) -> Value:
     if named.without(*_OF_OCTOKIT, "query") != named:
         reader.seen.unread.append((reader.line, "a GraphQL request of octokit with options of its own"))
         return UNKNOWN
-    sent = Fields((("query", first), ("variables", named)))
-    http.noted(reader, Lit("POST"), _GITHUB, Fields(), sent, "json")
+    variables = (("variables", named),) if named.items or named.more else ()
+    http.noted(reader, Lit("POST"), _GITHUB, Fields(), Fields((("query", first), *variables)), "json")
     return ANSWER
 
 
@@ -102,8 +111,12 @@ def _sent(reader: Following, url: Value, args: Sequence[Value]) -> Value:
         more: Value = Fields(more=True) if first.more else Lit(None)
         variables = first.get("variables") or more
         first = first.get("document") or first.get("query") or UNKNOWN
-    given = () if variables == Lit(None) else (("variables", variables),)
-    http.noted(reader, Lit("POST"), url, Fields(), Fields((("query", first), *given)), "json")
+    sent = Fields((("query", first),))
+    if variables != Lit(None):
+        sent = sent.merged(Fields((("variables", variables),)))
+    if any(isinstance(one, Lit) and _NAMED.search(str(one.value)) for one in choices(first)):
+        sent = sent.merged(Fields((("operationName", UNKNOWN),)))  # unless the library is old, or told not to
+    http.noted(reader, Lit("POST"), url, Fields(), sent, "json")
     return ANSWER
 
 

@@ -74,6 +74,8 @@ _ROUTE = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) ((?:https://api\.github\.
 _SEGMENT = re.compile(r"(?!\.{1,2}\Z)[\w\-.~]{1,100}")
 # What a function that asks for page after page adds, to all but the first of them.
 _PAGE, _CURSOR = Fields((("page", UNKNOWN),)), Fields((("cursor", UNKNOWN),))
+_SIZE = Fields((("limit", Lit(200)),))  # of Slack's pages, unless the program says it
+_ONE = Fields()  # nothing, where one page is asked for
 _SENDS_NOTHING = frozenset({"log", "auth"})
 _OF_OCTOKIT = ("headers", "mediaType", "request", "baseUrl")
 
@@ -154,7 +156,8 @@ def _slack(reader: Following, chain: tuple[str, ...], args: Sequence[Value]) -> 
         first, args = (args[0], args[1:]) if args else (UNKNOWN, ())
     given = args[0] if args else Fields()
     fields = given if isinstance(given, Fields) else Fields(more=given != Lit(None))
-    fields = fields.merged(_CURSOR) if chain == ("paginate",) else fields
+    if chain == ("paginate",):
+        fields = (Fields() if fields.more else _SIZE).merged(fields).merged(_CURSOR)
     sent = Fields(
         tuple(
             (key, value if all(isinstance(one, Lit) for one in choices(value)) else UNKNOWN)
@@ -244,29 +247,27 @@ def _google(reader: Following, owner: Thing, chain: tuple[str, ...], args: Seque
     return UNKNOWN if True in called_back else ANSWER
 
 
-def _of_octokit(reader: Following, chain: tuple[str, ...], args: Sequence[Value]) -> None:
-    """What a function of octokit asks for, by its name."""
+def _of_octokit(reader: Following, chain: tuple[str, ...], args: Sequence[Value], later: Fields = _ONE) -> None:
+    """What a function of octokit asks for, by its name. `later`: what the queries of later pages have besides."""
     if chain in (("paginate",), ("paginate", "iterator")):
         first, *rest = args or (UNKNOWN,)
-        given = rest[0] if rest else Fields()
-        paged = given.merged(_PAGE) if isinstance(given, Fields) else given
         if isinstance(first, Thing) and first.kind == "octokit":
-            _of_octokit(reader, first["chain"], [paged])
+            _of_octokit(reader, first["chain"], rest[:1], _PAGE)
         else:
-            _octokit(reader, [first, paged])
+            _octokit(reader, [first, *rest[:1]], _PAGE)
     elif chain == ("request",):
-        _octokit(reader, args)
+        _octokit(reader, args, later)
     elif chain == ("graphql",):
         graphql.octokit(reader, args)
     else:
         route = library_methods.octokit_routes().get(".".join(chain[1:] if chain[:1] == ("rest",) else chain))
         if route is not None:
-            _octokit(reader, [Lit(route), *args[:1]])
+            _octokit(reader, [Lit(route), *args[:1]], later)
         elif len(chain) > 1 and chain[0] not in _SENDS_NOTHING:
             reader.seen.unread.append((reader.line, f"{'.'.join(chain)} of octokit, which isn't known"))
 
 
-def _octokit(reader: Following, args: Sequence[Value]) -> None:
+def _octokit(reader: Following, args: Sequence[Value], later: Fields) -> None:
     """`request("POST /repos/{owner}/{repo}/issues", {owner, repo, title})`."""
     given = args[1] if len(args) > 1 else Fields()
     fields = given if isinstance(given, Fields) else Fields(more=True)
@@ -286,7 +287,7 @@ def _octokit(reader: Following, args: Sequence[Value]) -> None:
     if sent.get("data") is not None:
         sent = Fields(more=True)
     asks = route[1] in ("GET", "HEAD")
-    query, body = (sent, Fields()) if asks else (Fields(), sent)
+    query, body = (sent.merged(later), Fields()) if asks else (Fields(), sent)
     bare = asks or not (body.items or body.more)
     http.noted(reader, Lit(route[1]), text(where), query, body, "none" if bare else "json")
 

@@ -272,7 +272,8 @@ def _github(reader: Following, owner: Thing, name: str, args: list[Value], given
             continue
         place, verb, path, used = fitting[0]
         if not asked_later:
-            _github_sent(reader, owner["base"], verb, path, entry["sent"], one, used, given.more)
+            paged = Fields((("page", UNKNOWN),) if entry.get("many") and verb == "GET" else ())  # the first has none
+            _github_sent(reader, owner["base"], verb, path, entry["sent"], one, used, Fields(paged.items, given.more))
         outcomes.append(_given(owner["base"], entry, place, verb, path))
     return joined(outcomes) if outcomes else UNKNOWN
 
@@ -280,7 +281,7 @@ def _github(reader: Following, owner: Thing, name: str, args: list[Value], given
 def looked_at(reader: Following, owner: Thing, name: str) -> None:
     """An attribute is read: PyGithub asks for the whole of an object of a list that came without it."""
     if owner["lib"] == "github" and owner["listed"] and name in _LEFT_OUT.get(owner["cls"], ()):
-        _github_sent(reader, owner["base"], "GET", owner["path"], {}, {}, (), False)
+        _github_sent(reader, owner["base"], "GET", owner["path"], {}, {}, (), Fields())
 
 
 def _filled(
@@ -343,9 +344,8 @@ def _pieces(value: Value, wanted: int, alone: bool) -> list[Value] | None:
 
 def _github_sent(
     reader: Following, base: Value, verb: str, path: Path, sent: Mapping[str, Any], named: Mapping[str, Value],
-    used: Sequence[str], more: bool,
+    used: Sequence[str], fields: Fields,
 ) -> None:  # fmt: skip
-    fields = Fields(more=more)
     for name, value in named.items():
         if name in used or name == "lazy":
             continue

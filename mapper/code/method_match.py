@@ -11,7 +11,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mapper.catalog import Catalog
-from mapper.code.abstract_values import MOST, UNKNOWN, Fields, Lit, Value, choices, parts_of, plain, text, weight
+from mapper.code.abstract_values import (
+    MOST,
+    PUT_IN,
+    UNKNOWN,
+    Fields,
+    Lit,
+    Value,
+    choices,
+    parts_of,
+    plain,
+    text,
+    weight,
+)
 from mapper.code.found_calls import ANY, Finding, FoundCall, How, Unknown
 from mapper.code.graphql_calls import Documents
 from mapper.code.python import TOO_MUCH
@@ -378,7 +390,7 @@ class Matching:
             self._hosts.setdefault(host)
 
     def _miss(self, line: int, what: str) -> None:
-        shown, _ = shorten(escape(what), 300)
+        shown, _ = shorten(escape(what.replace(PUT_IN, "…")), 300)
         self._unknown.setdefault((line, shown), Unknown(line=line, text=shown))
 
     def _note(self, what: str) -> None:

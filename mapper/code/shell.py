@@ -34,8 +34,9 @@ from mapper.code.abstract_values import (
 from mapper.code.interpreter import Left
 from mapper.code.python import TOO_MUCH
 from mapper.code.sent_requests import Enough, Seen
-from mapper.code.shell_expansions import MAX_STEPS, together
+from mapper.code.shell_expansions import MAX_STEPS
 from mapper.code.shell_programs import LEFT, NODE_INSIDE, PYTHON, PYTHON_INSIDE, Programs
+from mapper.code.shell_values import together
 from mapper.code.variables import Names
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ class _Shell(Programs):
         if (name := self.one_of_several(node)) is not None:
             several = [partial(self.put, name, one) for one in choices(self.names[name])]
             return self.each_way(several, node, to, text_in)
-        if (spare := self.spare(node)) is not None:
+        if (spare := spare_words.undecided(self, node, UNROLLED)) is not None:
             ways = [partial(self.chosen.__setitem__, spare, one) for one in (True, False)]
             printed = self.each_way(ways, node, to, text_in)
             del self.chosen[spare]
@@ -344,7 +345,7 @@ class _Shell(Programs):
                 self.assign(one)
         try:
             text_in = [to["from"]] if "from" in to else text_in[-1:]  # the last redirection counts
-            with self.unchosen():
+            with spare_words.unchosen(self):
                 printed = self.run(words, line, to, text_in, loose)
         finally:
             self.exported &= exported
@@ -366,18 +367,6 @@ class _Shell(Programs):
             if named is not None and isinstance(known := self.names.get(named[0]), OneOf):
                 found[named[0]] = len(known.values)
         return next(iter(found), None) if math.prod(found.values()) <= UNROLLED else None
-
-    def spare(self, node: Node) -> str | None:
-        """The first condition on which words of a command are there, or not; None where there is none, or too many."""
-        there = [one for one in node.named_children if one.type == "expansion"]
-        found = {
-            name: None
-            for one in there
-            if (name := spare_words.condition(self, one))
-            and self.holds(name) is None
-            and spare_words.words(self, one) is not None
-        }
-        return next(iter(found), None) if 2 ** len(found) <= UNROLLED else None
 
     def each_way(
         self, choosing: Sequence[Callable[[], None]], node: Node, to: dict[str, Value], text_in: list[Value]

@@ -6,7 +6,7 @@ import contextlib
 import os.path
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,6 @@ from mapper.code.abstract_values import (
     Value,
     bounded,
     choices,
-    each,
     is_whole,
     joined,
     of_source,
@@ -33,6 +32,7 @@ from mapper.code.abstract_values import (
 from mapper.code.interpreter import Left
 from mapper.code.libraries import environment
 from mapper.code.sent_requests import Enough, Seen
+from mapper.code.shell_values import PATH, together, unescaped
 from mapper.code.spare_words import SEVERAL
 from mapper.code.variables import Around, Names, meet
 
@@ -42,9 +42,8 @@ if TYPE_CHECKING:
 MAX_STEPS = 20_000
 # What the grammar takes for plain text in a here-document: `$1`, `$?`, commands in backticks.
 _IN_DOCUMENT = re.compile(r"(\\.)|\$(?:([1-9])|[0@*#?$!-])|`(?:[^`\\]|\\.)*`?", re.DOTALL)
+_UNREAD = re.compile(r"(?<!\\)`|[<>]\(")  # where the grammar takes commands for plain text
 _FILE = "\0file:"  # before a file's path, as a name
-_PATH = "\udc80"  # around the number of a path that isn't known: half a character, which no program can write
-_MOST_PATH = 300  # characters
 _CHANGES = re.compile(
     r"(?:\+\+|--)\s*+(\w++)|(?<!\w)(\w++)(?:\[[^\]]{0,200}\])?\s*+(?:\+\+|--|(?:<<|>>|[-+*/%&|^])?=(?!=))"
 )
@@ -123,7 +122,7 @@ class Expansions(ABC):
     def fresh_path(self) -> Value:
         """A path that nothing else has: what it is isn't known, and no text that it is in is whole."""
         self.paths += 1
-        path = Lit(f"{_PATH}{self.paths}{_PATH}")
+        path = Lit(f"{PATH}{self.paths}{PATH}")
         self.write(path, Lit(""))
         return path
 
@@ -176,6 +175,8 @@ class Expansions(ABC):
                 self.word(child)
             elif child.named_child_count:
                 self.inside(child)
+            elif child.type in ("word", "regex") and _UNREAD.search(self.source(child)):
+                self.seen.note("What commands in backticks or `<(…)` within `${…}` do isn't read.")
 
     def declared(self, node: Node) -> None:
         """`local`, `declare` and their like, with their assignments."""
@@ -258,7 +259,7 @@ class Expansions(ABC):
         condition = spare_words.condition(self, node)
         if (
             condition
-            and (holds := self.holds(condition)) is not None
+            and (holds := spare_words.holds(self, condition)) is not None
             and (spare := spare_words.words(self, node)) is not None
         ):
             return list(map(together, spare)) if holds else []
@@ -424,13 +425,13 @@ class Expansions(ABC):
             if found[1]:
                 continue
             made += [
-                of_source(_unescaped(raw[place : found.start()])),
+                of_source(unescaped(raw[place : found.start()])),
                 self.variable(found[2]) if found[2] else UNKNOWN,
             ]
             place = found.end()
             if found[0][0] == "`":
                 self.seen.note("What commands in backticks in a here-document do isn't read.")
-        return [*made, of_source(_unescaped(raw[place:]))]
+        return [*made, of_source(unescaped(raw[place:]))]
 
     def variable(self, name: str) -> Value:
         if name in self.names:
@@ -455,7 +456,7 @@ class Expansions(ABC):
             self.computed(inner)
             return UNKNOWN
         if condition := spare_words.condition(self, node):
-            holds, found = self.holds(condition), together(spare_words.quoted(self, node))
+            holds, found = spare_words.holds(self, condition), together(spare_words.quoted(self, node))
             return joined([Lit(""), found]) if holds is None else found if holds else Lit("")
         name, operator, default = match[1], match[2] or "", match[3] or ""
         known = self.names.get(name)
@@ -464,30 +465,12 @@ class Expansions(ABC):
         if operator[-1] in "-=":
             if known is not None and operator[0] != ":":  # it is set, though empty
                 return known
-            value: Value = Lit(default.strip("\"'")) if "$" not in default and "`" not in default else UNKNOWN
+            value: Value = of_source(default.strip("\"'")) if "$" not in default and "`" not in default else UNKNOWN
             value = environment(name, value)
             if operator[-1] == "=":
                 self.put(name, value)
             return value
         return UNKNOWN
-
-    @contextlib.contextmanager
-    def unchosen(self) -> Iterator[None]:
-        """Nothing is chosen for the commands of a function that a command runs."""
-        kept, self.chosen = self.chosen, {}
-        try:
-            yield
-        finally:
-            self.chosen = kept
-
-    def holds(self, condition: str) -> bool | None:
-        """Whether the words that are there on a condition are; None where they may be."""
-        if condition in self.chosen:
-            return self.chosen[condition]
-        known = self.names.get(condition.rstrip(":+"))
-        if not isinstance(known, Lit) or condition[0].isdecimal():
-            return None
-        return ":" not in condition or known.value != ""
 
     def substituted(self, node: Node) -> Value:
         """What a command prints: known only of a text that is handed through."""
@@ -514,18 +497,3 @@ class Expansions(ABC):
             words = self.split(child)
             items.extend(words if self.sure(child, words) else [shell_values.WORDS])
         return shell_values.array(items)
-
-
-def _unescaped(raw: str) -> str:
-    return re.sub(r'\\([$`"\\\n])', lambda match: "" if match[1] == "\n" else match[1], raw)
-
-
-def together(made: Sequence[Value]) -> Value:
-    """The text of these, one after the other; a path that isn't known stays the one that it is. Of several that may be
-    one of a few each, it isn't known which go together."""
-    if sum(isinstance(one, OneOf) for one in made) == 1:
-        return joined(together(ways) for ways in each(*made))
-    texts = [one.value for one in made if isinstance(one, Lit) and isinstance(one.value, str)]
-    if len(texts) == len(made) and any(_PATH in one for one in texts) and sum(map(len, texts)) < _MOST_PATH:
-        return Lit("".join(texts))
-    return text(part for one in made for part in parts_of(one))

@@ -80,7 +80,7 @@ class Programs(Branches):
         written = self.program(line, how.name, program)
         if written is None:
             return
-        before = (len(self.seen.requests), len(self.seen.spoken))
+        before = (len(self.seen.requests), len(self.seen.spoken), len(self.seen.unread))
         how.read(written, self.seen, rest[2:] if first in how.text else rest[1:])
         self.shift(before, line)
 
@@ -94,7 +94,7 @@ class Programs(Branches):
         self.seen.note(f"Line {line}: runs a {what} program that is made while it runs.")
         return None
 
-    def shift(self, before: tuple[int, int], line: int) -> None:
+    def shift(self, before: tuple[int, int, int], line: int) -> None:
         """Lines of a program within the program, as lines of the whole."""
         for place in range(before[0], len(self.seen.requests)):
             request = self.seen.requests[place]
@@ -102,6 +102,7 @@ class Programs(Branches):
         for place in range(before[1], len(self.seen.spoken)):
             spoken = self.seen.spoken[place]
             self.seen.spoken[place] = replace(spoken, line=spoken.line + line)
+        self.seen.unread[before[2] :] = [(at + line, what) for at, what in self.seen.unread[before[2] :]]
 
     def nested(self, line: int, program: Value, args: list[Value], given: bool = False) -> None:
         """A shell program that is started here, with these arguments; `given`: with other variables, maybe."""
@@ -118,7 +119,7 @@ class Programs(Branches):
     def within(self, line: int, program: str, names: Names, args: list[Value] | None, functions: list[str]) -> None:
         """A shell program that has these variables, arguments and functions."""
         self.depth += 20
-        before = (len(self.seen.requests), len(self.seen.spoken))
+        before = (len(self.seen.requests), len(self.seen.spoken), len(self.seen.unread))
         own = [f"{name}() {self.source(self.functions[name])}\nexport -f {name}\n" for name in functions]
         self.started("".join(own) + program, names, args)
         self.shift(before, line - 1 - "".join(own).count("\n"))

@@ -17,10 +17,13 @@ from mapper.code.abstract_values import (
     Json,
     Listed,
     Lit,
+    OneOf,
     Stream,
     Text,
     Value,
+    each,
     is_whole,
+    joined,
     of_json,
     parts_of,
     text,
@@ -28,6 +31,8 @@ from mapper.code.abstract_values import (
 
 WORDS = Stream(UNKNOWN)  # any number of words
 MOST_WORDS = 200
+PATH = "\udc80"  # around the number of a path that isn't known: half a character, which no program can write
+_MOST_PATH = 300  # characters
 _LIST = re.compile(r"\$@|\$\{(?:@|([A-Za-z_]\w*)\[@\])(?::(0|[1-9]\d{0,2}))?\}", re.ASCII)
 _PATTERN = re.compile(r"[^*?\[\]\\$`'\"{}()~]*+\*?[^*?\[\]\\$`'\"{}()~]*+")  # one `*` at most
 _FORMAT = re.compile(r"%%|%s|%d|%|\\[nt\\\"]|\\|[^%\\]+")
@@ -351,3 +356,18 @@ class _JqObject:
                 return False
             self._at += 1
         return False
+
+
+def unescaped(raw: str) -> str:
+    return re.sub(r'\\([$`"\\\n])', lambda match: "" if match[1] == "\n" else match[1], raw)
+
+
+def together(made: Sequence[Value]) -> Value:
+    """The text of these, one after the other; a path that isn't known stays the one that it is. Of several that may be
+    one of a few each, it isn't known which go together."""
+    if sum(isinstance(one, OneOf) for one in made) == 1:
+        return joined(together(ways) for ways in each(*made))
+    texts = [one.value for one in made if isinstance(one, Lit) and isinstance(one.value, str)]
+    if len(texts) == len(made) and any(PATH in one for one in texts) and sum(map(len, texts)) < _MOST_PATH:
+        return Lit("".join(texts))
+    return text(part for one in made for part in parts_of(one))

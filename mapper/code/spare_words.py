@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mapper.code.abstract_values import PUT_IN, UNKNOWN, Lit, Value, of_source
@@ -21,6 +23,40 @@ def condition(shell: Expansions, node: Node) -> str:
     """The `name:+` of `${name:+words}`; "" for any other word."""
     found = _CONDITION.match(shell.source(node)) if node.type == "expansion" else None
     return found[1] if found is not None and len(node.named_children) < 3 else ""
+
+
+def holds(shell: Expansions, condition: str) -> bool | None:
+    """Whether the words that are there on a condition are; None where they may be."""
+    if condition in shell.chosen:
+        return shell.chosen[condition]
+    known = shell.names.get(condition.rstrip(":+"))
+    if not isinstance(known, Lit) or condition[0].isdecimal():
+        return None
+    return ":" not in condition or known.value != ""
+
+
+def undecided(shell: Expansions, node: Node, most: int) -> str | None:
+    """The first condition on which words of a command are there, or not; None where there is none, or where all of them
+    give more than `most` ways."""
+    found = {
+        name: None
+        for one in node.named_children
+        if one.type == "expansion"
+        and (name := condition(shell, one))
+        and holds(shell, name) is None
+        and words(shell, one) is not None
+    }
+    return next(iter(found), None) if 2 ** len(found) <= most else None
+
+
+@contextlib.contextmanager
+def unchosen(shell: Expansions) -> Iterator[None]:
+    """Nothing is chosen for the commands of a function that a command runs."""
+    kept, shell.chosen = shell.chosen, {}
+    try:
+        yield
+    finally:
+        shell.chosen = kept
 
 
 def quoted(shell: Expansions, node: Node) -> list[Value]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Sequence
-from urllib.parse import urljoin
+from functools import partial
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from policies.accounts import Origin
 from policies.display_text import escape, shorten
@@ -33,6 +34,9 @@ _FAMILIES = re.compile(
 )
 _ADDRESSES = re.compile(r"link|refresh|(?:.*-)?(?:url|uri|href|location|link)")
 _LINK = re.compile(r"<(?P<address>[^<>]{0,8192})>(?P<more>[^<>]*)")
+# GitHub's links to other pages have numbers where the request had names: of a repository, an organization, an account.
+_NUMBERED = re.compile(r"(?P<before>.*)/(?P<what>repositories|organizations|user)/[0-9]{1,20}(?P<after>(?:/.*)?)")
+_NAMES = {"repositories": r"/repos/[^/]+/[^/]+", "organizations": r"/orgs/[^/]+", "user": r"/users/[^/]+"}
 _ANCHOR = re.compile(r'anchor\*?\s*=\s*("[^"]*"|[^;,\s]*)', re.IGNORECASE)
 _NEVER = re.compile(r"auth|token|secret|key|cookie|passw|credential|session|signature|encryption|upload-?id")
 # What a service hands out by a header that it also takes: not where a list goes on, nor a session of MCP.
@@ -80,6 +84,7 @@ def passed_headers(
         if not _passes(name, value, more) or text(name) != name:
             continue
         if _is_address(name, value):
+            value = _LINK.sub(partial(_named, base), value) if name == "link" else value
             kept = _covered(name, value, base, covers)
             if kept != value:
                 withheld.append(name)
@@ -114,6 +119,22 @@ def _covered(name: str, value: str, base: str, covers: Callable[[str], bool]) ->
         parts = [match for match in _LINK.finditer(value) if _is_covered(match["address"], match["more"], base, covers)]
         return ", ".join(match[0].rstrip(", ") for match in parts)
     return value if covers(_joined(base, value)) else ""
+
+
+def _named(base: str, link: re.Match[str]) -> str:
+    """A link, with the path that was asked where it leads to another page of that by its number."""
+    whole = _joined(base, link["address"])
+    origin = _origin(whole)
+    if origin is None or origin != _origin(base):
+        return link[0]
+    asked, there = urlsplit(base), urlsplit(whole)
+    found = _NUMBERED.fullmatch(there.path)
+    if found is None:
+        return link[0]
+    asked_for = re.escape(found["before"]) + _NAMES[found["what"]] + re.escape(found["after"])
+    if not re.fullmatch(asked_for, asked.path) or there.query == asked.query or "rel=" not in link["more"]:
+        return link[0]
+    return f"<{urlunsplit(there._replace(path=asked.path))}>{link['more']}"
 
 
 def _is_covered(address: str, more: str, base: str, covers: Callable[[str], bool]) -> bool:

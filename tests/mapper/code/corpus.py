@@ -249,7 +249,7 @@ def main():
 main()
 ''',
         ("github.repos.get owner=meadow repo=barn",
-         "github.issues.list direction=asc owner=meadow repo=barn sort=updated state=open",
+         "github.issues.list direction=asc owner=meadow page=? repo=barn sort=updated state=open",
          "github.issues.get issue_number=? owner=meadow repo=barn",  # a list leaves out whether it is a pull request
          "github.comments.create body='Closing as stale.' issue_number=? owner=meadow repo=barn",
          "github.issues.close issue_number=? owner=meadow repo=barn state=closed",
@@ -626,15 +626,15 @@ user.add_to_starred(repo)
         (
          "github.users.me",
          "github.repos.get owner=? repo=barn",
-         "github.pulls.list owner=? repo=barn state=open base=main",
+         "github.pulls.list owner=? page=? repo=barn state=open base=main",
          "github.comments.create owner=? repo=barn issue_number=? body=ping",
          "github.repos.get owner=a repo=b",
          "github.issues.get owner=a repo=b issue_number=3",
          "github.issues.close owner=a repo=b issue_number=3 state=closed",
          "github.comments.create owner=a repo=b issue_number=3 body=x",
          "github.issues.lock owner=? repo=? issue_number=? lock_reason=spam",
-         "github.issues.list owner=? repo=?",
-         "github.comments.list owner=a repo=b issue_number=3",
+         "github.issues.list owner=? page=? repo=?",
+         "github.comments.list owner=a page=? repo=b issue_number=3",
          "github.comments.delete owner=a repo=b comment_id=?",
          "github.stars.add owner=? repo=barn",),
         missed=("contents/README.md", "search/issues", ),

@@ -288,3 +288,40 @@ def test_a_document_that_may_be_another_or_go_elsewhere_is_no_call(program: str)
     found = _find(program)
     assert not any("query" in call.fields for call in found.calls)  # without it, no permit is made of a call
     assert found.calls or found.unknown
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"import {{ batchRequests as all }} from 'graphql-request'\nall('{AT_GITHUB}', [{{ document: '{DOCUMENT}' }}])",
+        f"const gr = require('graphql-request')\ngr.own('{AT_GITHUB}', '{DOCUMENT}')",
+        f"const {{ withCustomRequest }} = require('@octokit/graphql')\nwithCustomRequest(own)('{DOCUMENT}')",
+    ],
+)
+def test_what_else_a_graphql_library_sends_is_told(program: str) -> None:
+    assert [one.text for one in _find(program).unknown if "GraphQL library" in one.text]
+
+
+def test_the_name_of_an_operation_is_sent_beside_it() -> None:
+    (named,) = _find(f"{WITH_CLIENT}client.request('query Mine {{ viewer {{ login }} }}')").calls
+    assert named.open == ("operationName",)
+    (bare,) = _find(f"{WITH_CLIENT}client.request('{{ viewer {{ login }} }}')").calls
+    assert bare.open == ()
+
+
+def test_octokit_sends_no_variables_where_there_are_none() -> None:
+    (call,) = _find(f"{OF_OCTOKIT}graphql('{{ viewer {{ login }} }}', {{ headers: {{ a: t }} }})").calls
+    assert call.fields == {"query": "{ viewer { login } }"}
+
+
+@pytest.mark.parametrize(
+    ("program", "call"),
+    [
+        ("new Octokit().paginate('GET /repos/{owner}/{page}/issues', { owner: 'a', page: 'b' })",
+         "github.issues.list owner=a repo=b page=?"),
+        ("new Octokit().paginate('POST /repos/a/b/issues', { title: 'T' })",
+         "github.issues.create owner=a repo=b title=T"),
+    ],
+)  # fmt: skip
+def test_later_pages_free_nothing_but_a_parameter(program: str, call: str) -> None:
+    assert _told(f"{OCTOKIT}{program}") == [normal(call)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mapper.catalog import Catalog
+from mapper.code.abstract_values import PUT_IN
 from mapper.code.found_calls import Finding
 from mapper.code.method_finder import find
 from tests.mapper.code.test_finding import normal, told
@@ -68,3 +69,44 @@ def test_what_is_made_while_it_runs_decides_nothing() -> None:
     assert _told(f'{ID}python3 -c "import requests; {body}"') == sorted(
         map(normal, ["slack.users.info user=U1", "slack.users.info user=U2"])
     )
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f'{ID}bash -c "curl -d channel=\\${{x:-$id}} {POST}"',
+        f"{ID}python3 -c \"import requests; requests.post('{POST}', data=dict(channel='C1', $id='a'))\"",
+        f"{ID}python3 -c \"import requests; requests.post('{POST}', data=dict(channel='C1', a$id='a'))\"",
+        f"{ID}python3 -c \"from slack_sdk import WebClient; WebClient().chat_$id(channel='C1')\"",
+    ],
+)
+def test_what_is_put_in_is_no_text_of_its_own(program: str) -> None:
+    assert PUT_IN not in repr(_find(program))
+
+
+def test_a_field_whose_name_is_made_while_it_runs_is_open() -> None:
+    program = f"{ID}python3 -c \"import requests; requests.post('{POST}', data=dict(channel='C1', $id='a'))\""
+    assert _told(program) == [normal("slack.chat.postMessage channel=C1 ?")]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f'x="${{c:-`curl {INFO}U1`}}"',
+        f"echo ${{c:+`curl {INFO}U1`}}",
+        f'echo "${{c:+a `curl {INFO}U1` b}}"',
+        f"cat ${{c:+<(curl {INFO}U1)}}",
+        'x="${c//`curl a`/}"',
+    ],
+)
+def test_commands_that_the_grammar_takes_for_text_are_told(program: str) -> None:
+    assert any("isn't read" in note for note in _find(program).notes)
+
+
+def test_an_escaped_backtick_is_no_command() -> None:
+    assert _find('x="${c:-\\`a}"').notes == ()
+
+
+def test_what_is_not_known_is_told_by_its_line_in_the_whole() -> None:
+    program = "date\npython3 - <<'EOF'\nfrom slack_sdk import WebClient\nWebClient().api_call(own())\nEOF\n"
+    assert [one.line for one in _find(program).unknown] == [4]

@@ -130,6 +130,7 @@ github = Github(auth=Auth.Token(os.environ["GITHUB_TOKEN"]))
 repository = github.get_repo("octo/hello")
 issue = repository.create_issue(title="Broken", body="It is.")
 print(repository.full_name, issue.number)
+print(*[one.number for one in repository.get_issues(state="all")])
 """
 
 ASKING = """

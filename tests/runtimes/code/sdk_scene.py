@@ -131,6 +131,8 @@ def answer(seen: Seen) -> tuple[int, dict[str, str], bytes]:
             return 200, {"x-goog-hash": "crc32c=n03x6A=="}, LARGE
         return said({"files": [{"id": "f-1", "name": "Plan"}]})
     if service == "github":
+        if seen.method == "GET" and path.endswith("/issues"):
+            return _issues(seen.target)
         return said(_github(path), 201 if seen.method == "POST" else 200)
     if service == "anthropic":
         return said({"id": "msg-1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn",
@@ -144,6 +146,17 @@ def answer(seen: Seen) -> tuple[int, dict[str, str], bytes]:
 
 def said(value: Any, status: int = 200) -> tuple[int, dict[str, str], bytes]:
     return status, {"content-type": "application/json; charset=utf-8"}, json.dumps(value).encode()
+
+
+def _issues(target: str) -> tuple[int, dict[str, str], bytes]:
+    """Two pages; as GitHub does, the first leads to the second by the repository's number."""
+    url = "https://api.github.com/repos/octo/hello/issues"
+    status, headers, content = said([{"number": 8, "title": "B", "url": f"{url}/8"}])
+    if "page=2" not in target:
+        _, _, content = said([{"number": 7, "title": "A", "url": f"{url}/7"}])
+        next_ = "https://api.github.com/repositories/1300192/issues?state=all&page=2"
+        headers["link"] = f'<{next_}>; rel="next", <{next_}>; rel="last"'
+    return status, headers, content
 
 
 def _github(path: str) -> Any:

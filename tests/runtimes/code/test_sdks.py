@@ -77,10 +77,12 @@ def test_google_api_python_client(ran: dict[str, Any]) -> None:
 
 def test_pygithub(ran: dict[str, Any]) -> None:
     program = ran["github"]
-    assert (program["ok"], program["stdout"]) == (True, "octo/hello 7\n"), program
+    assert (program["ok"], program["stdout"]) == (True, "octo/hello 7\n7 8\n"), program
     assert [(method, target) for method, _, target in posts(program)] == [
         ("GET", "/repos/octo/hello"),
         ("POST", "/repos/octo/hello/issues"),
+        ("GET", "/repos/octo/hello/issues?state=all"),
+        ("GET", "/repos/octo/hello/issues?page=2&state=all"),
     ]
 
 

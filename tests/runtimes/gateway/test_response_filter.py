@@ -132,3 +132,34 @@ async def test_no_echo_is_a_body_s_length(method: str) -> None:
         found = await given(method, f"HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n".encode())
         assert found.startswith(b"HTTP/1.1 200 ")
         assert (f"content-length: {length}".encode() in found, length.encode() in found) == (told, told)
+
+
+NUMBERED = "https://api.github.com/repositories/7/issues?page=2"
+
+
+@pytest.mark.parametrize(
+    ("asked", "link", "passed"),
+    [
+        ("/repos/o/r/issues", f'<{NUMBERED}>; rel="next"',
+         '<https://api.github.com/repos/o/r/issues?page=2>; rel="next"'),
+        ("/orgs/o/repos", '</organizations/7/repos?page=2>; rel="next"',
+         '<https://api.github.com/orgs/o/repos?page=2>; rel="next"'),
+        ("/users/u/repos", '</user/7/repos?page=2>; rel="next"',
+         '<https://api.github.com/users/u/repos?page=2>; rel="next"'),
+        ("/api/v3/repos/o/r/issues", '</api/v3/repositories/7/issues?page=2>; rel="next"',
+         '<https://api.github.com/api/v3/repos/o/r/issues?page=2>; rel="next"'),
+        ("/repos/o/r/pulls", f'<{NUMBERED}>; rel="next"', ""),  # of another kind
+        ("/repos/o/r/issues/1", f'<{NUMBERED}>; rel="next"', ""),
+        ("/orgs/o/issues", f'<{NUMBERED}>; rel="next"', ""),
+        ("/repos/o/r/issues", f"<{NUMBERED}>; title=x", ""),
+        ("/repos/o/r/issues", f'<{NUMBERED.replace("api.github.com", "x.example")}>; rel="next"', ""),
+        ("/repos/o/r/issues", f'<{NUMBERED}&key=1>; rel="next"', ""),  # no rule has that name
+        ("/repos/o/r/issues?page=2", f'<{NUMBERED}>; rel="next"', ""),  # the same once more
+    ],
+)  # fmt: skip
+def test_a_link_to_another_page_by_a_number_leads_where_the_rule_is(asked: str, link: str, passed: str) -> None:
+    def has(url: str) -> bool:
+        return url.startswith("https://api.github.com") and "/repositories/" not in url and "key=" not in url
+
+    headers, _ = passed_headers([("link", link)], f"https://api.github.com{asked}", has, str)
+    assert headers == ([("link", passed)] if passed else [("x-goex-withheld", "link")])
