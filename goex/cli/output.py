@@ -18,8 +18,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import cached_property
-from itertools import accumulate, pairwise
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -42,32 +41,68 @@ def shown(text: str, *, newlines: bool = False) -> str:
     return escape(text, newlines=newlines)
 
 
+_BESIDE = "\u0e33\u0eb3"  # vowels of Thai and Lao, letters that no row begins with
+_WIDEST = 8  # cells of a sign with all that living orthographies draw beside it
+_LONGEST = 16  # characters of such a sign
 _ERROR_INDENT = 6  # of what stands below "goex: "
 
 
 def fold(text: str, width: int) -> list[str]:
     """`text` in pieces of at most `width` cells, broken after a blank where there is one. Nothing is dropped. A sign
-    that is drawn on the one before it or beside it, as the display likes, counts as beside it."""
-    widest = text.translate({ord(char): _widest(char) for char in set(text)})
-    ends = accumulate(map(len, _fold(widest, width)), initial=0)
-    return [text[start:end] for start, end in pairwise(ends)]
-
-
-def _fold(text: str, width: int) -> list[str]:
-    from rich.cells import cell_len, chop_cells
-
+    that is drawn on the one before it or beside it, as the display likes, counts as beside it, and stays with it."""
     pieces: list[str] = []
     line = ""
     for word in re.findall(r"[^ ]* *", text):
-        if cell_len(line + word) <= width:
+        if _cells(line + word) <= width:
             line += word
-        elif cell_len(word) <= width:
+        elif _cells(word) <= width:
             pieces.append(line)
             line = word
         else:
-            *full, line = chop_cells(line + word, width)
+            *full, line = _chop(line + word, width)
             pieces += full
     return [*pieces, line] if line or not pieces else pieces
+
+
+def _chop(text: str, width: int) -> list[str]:
+    """`text` in pieces of at most `width` cells, broken between signs."""
+    pieces, line, left = [], "", width
+    for sign in _signs(text, min(width, _WIDEST)):
+        cells = _of_sign(sign)
+        if cells > left and line:
+            pieces.append(line)
+            line, left = "", width
+        line, left = line + sign, left - cells
+    return [*pieces, line]
+
+
+def _signs(text: str, most: int) -> Iterator[str]:
+    """Each sign with what is drawn on it or beside it, of at most so many cells."""
+    sign = ""
+    for char in text:
+        if sign and (_begins(char) or len(sign) >= _LONGEST or _of_sign(sign + char) > most):
+            yield sign
+            sign = ""
+        sign += char
+    yield sign
+
+
+@lru_cache(maxsize=4096)
+def _begins(char: str) -> bool:
+    """Whether `char` is a sign by itself, and neither drawn on the one before it nor beside it."""
+    return _widest(char) == char and _cells(char) > 0 and char not in _BESIDE
+
+
+@lru_cache(maxsize=4096)
+def _of_sign(sign: str) -> int:
+    return _cells(sign)
+
+
+def _cells(text: str) -> int:
+    """The most cells that a display gives `text`."""
+    from rich.cells import cell_len
+
+    return cell_len(text if text.isascii() else text.translate({ord(char): _widest(char) for char in set(text)}))
 
 
 def _widest(char: str) -> str:

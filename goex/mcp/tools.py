@@ -25,7 +25,7 @@ _MOST_TOKENS = 100_000
 # Of a schema's keywords: those with schemas by names that a provider chose, and those whose texts aren't words.
 _BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _COMPARED = frozenset({
-    "enum", "const", "default", "examples", "pattern", "format", "type", "required", "dependentRequired",
+    "enum", "const", "default", "examples", "pattern", "type", "required", "dependentRequired",
     "$ref", "$id", "$anchor", "$schema", "$dynamicRef", "$dynamicAnchor",
 })  # fmt: skip
 

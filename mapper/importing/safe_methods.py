@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from mapper.importing.risks import risk_of, words
@@ -140,9 +141,27 @@ _PROVED = _set(
     webhooks
     """
 )
+_HOOKS = _set("hook hooks webhook webhooks")  # the signature of what one sends is compared, and nothing else
 # "Generate an OIDC token": whoever has it is let in.
 _ISSUED = re.compile(
-    r"\W*(?:generat|issu|mint|exchang)(?:es?|s)?\b[^.]{0,60}\b(?:tokens?|credentials?|api[ -]?keys?|secrets?)\b",
+    r"\W*(?:generat|issu|mint|exchang)(?:es?|s)?\s+(?=\S)"
+    r"(?!(?:rates?|history|that|which|about|with|of|on|between|in|for)\b)"  # "exchange rate", "issues about tokens"
+    r"(?!(?:(?:an?|the)\s+)?(?:\w+\s+)?(?:reports?|summar(?:y|ies)|statistics)\s+(?:of|about|on|for)\b)"
+    r"[^.]{0,60}\b(?:tokens?|credentials?|api[ -]?keys?|secrets?)\b(?!\s+(?:reports?|statistics|usage)\b)",
+    re.IGNORECASE,
+)
+# What is so called takes a mark off, though its words speak of what it removes: "Removes the message from the trash".
+_TAKEN_OFF = _set(
+    """
+    unarchive unbookmark unfavorite unfavourite unflag unhide unignore unlabel unlike unmark unmute unpin unsave unstar
+    untag untrash
+    """
+)
+_CALLED_OFF = _set("cancel abort undo")  # a deletion, where a path ends with both: `/cancelDelete`
+# "Removes any previous labels and sets the new labels": writes, as any PUT does.
+_REPLACES = re.compile(
+    r"\W*removes?\s+(?=\S)[^.]{0,20}\b(?:previous|existing)\b[^.]{0,60}\band\s+"
+    r"(?:sets?\s+(?:the\s+)?new|replaces?\s+(?:it|them))\b",
     re.IGNORECASE,
 )
 _CALLBACK = "callback"  # a path that ends so completes a login, or stores what it is given
@@ -167,7 +186,7 @@ def risk(
     known, said = risk_of(http, name, scopes=scopes, path=path), tuple(said)
     if http.upper() in SAFE:
         return max(known, change_in(name, path, said, tags, parameters, named))
-    known = max(known, _said_to_delete(path, said))
+    known = max(known, _said_to_delete(name, path, said))
     if _proves(name, path):
         known = max(known, Risk.WRITE)
     if known is not Risk.READ or risk_of(http, name, path=path) is not Risk.READ:
@@ -175,12 +194,18 @@ def risk(
     return max((_risk(verb) for text in said for verb in _opening(text)), default=known)
 
 
-def _said_to_delete(path: str, said: Iterable[str]) -> Risk:
+def _said_to_delete(name: str, path: str, said: Iterable[str]) -> Risk:
     """The risk of a POST, PUT or PATCH by a verb of deletion, or one of access, that its path ends with or its words
     begin with; `Risk.READ` where there is none."""
     found = [verb for verb in _in_path(path, True) if verb in _DELETES]
+    if (last := _LAST.search(path)) and words(last[1])[0] in _CALLED_OFF:
+        found.clear()
+    called = words(name.rpartition(".")[2])
+    takes_off = not _TAKEN_OFF.isdisjoint((*called, *(f"un{one}" for un, one in pairwise(called) if un == "un")))
     for text in said:
         verb, followed = _first_of(text)
+        if verb in ("remove", "clear") and (takes_off or _REPLACES.match(text)):
+            continue
         if verb in _DELETES | {"revoke", "grant"} and (verb not in _NOUNS or followed) and not _COMPOUND.match(text):
             found.append(verb)
     return max((_risk(verb) for verb in found), default=Risk.READ)
@@ -189,7 +214,8 @@ def _said_to_delete(path: str, said: Iterable[str]) -> Risk:
 def _proves(name: str, path: str) -> bool:
     """Whether something is verified that counts as verified from then on: an address, a phone, a domain."""
     said = words(re.split(r"[./]", name)[-1])
-    return "verify" in said[:3] and not _PROVED.isdisjoint((*words(name), *words(path)))
+    proved = _PROVED - _HOOKS if "signature" in said else _PROVED
+    return "verify" in said[:3] and not proved.isdisjoint((*words(name), *words(path)))
 
 
 def _opening(text: str) -> list[str]:

@@ -190,7 +190,8 @@ def fits(found: Field, wanted: Field) -> bool:
         return False  # a state that it may be in, and can't be set to
     if found.items is not None and wanted.items is not None and not fits(found.items, wanted.items):
         return False
-    if found.parts and wanted.alternatives and not any(_takes(one, found) for one in wanted.alternatives):
+    made = found.parts or found.items is not None
+    if made and wanted.alternatives and not any(_takes(one, found) for one in wanted.alternatives):
         return False  # an owner is shown with all that it has, and written as its number or its name
     if not found.parts or not wanted.parts:
         return True
@@ -201,10 +202,13 @@ def fits(found: Field, wanted: Field) -> bool:
 
 
 def _takes(one: Field, found: Field) -> bool:
-    """Whether one of several alternatives may be an object as it is read: with no parts that it doesn't have."""
-    if one.kinds and "object" not in one.kinds:
+    """Whether one of several alternatives may be an object or a list as it is read: with no parts that it doesn't
+    have."""
+    if one.kinds and ("object" if found.parts else "array") not in one.kinds:
         return False
-    return not one.parts or (found.parts.keys() <= one.parts.keys() and fits(found, one))
+    if one.items is not None and found.items is not None and found.items.parts:
+        return _takes(one.items, found.items)
+    return fits(found, one) and (not one.parts or found.parts.keys() <= one.parts.keys())
 
 
 def is_state(name: str, states: tuple[str, ...], shape: Shape) -> bool:

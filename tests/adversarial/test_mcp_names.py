@@ -68,7 +68,13 @@ SCHEMA = {
     "title": f"a{UNSEEN}",
     "x-note": [f"b{UNSEEN}"],
     "properties": {
-        "text": {"type": "string", "description": f"c{UNSEEN}", "enum": ["d\u200de"], "pattern": "^\u200d?$"},
+        "text": {
+            "type": "string",
+            "description": f"c{UNSEEN}",
+            "format": UNSEEN,
+            "enum": ["d\u200de"],
+            "pattern": "^\u200d?$",
+        },
         "default": {"description": f"e{UNSEEN}", "default": "f\u200d"},
     },
     "allOf": [{"$comment": f"g{UNSEEN}\nh"}],

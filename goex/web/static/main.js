@@ -92,7 +92,8 @@ async function session() {
 }
 
 async function begin() {
-  window.addEventListener("focus", settle);
+  for (const come of ["focus", "pageshow"]) window.addEventListener(come, settle);
+  document.addEventListener("visibilitychange", settle); // a tab that comes to the front may have had the focus
   window.addEventListener("hashchange", () => { if (isLink()) location.reload(); }); // another link, opened in this tab
   try { await session(); } catch (error) { put(main, problem(error)); return; }
   const looked = lookForPasskeys().catch(() => {});

@@ -183,6 +183,26 @@ def test_a_sign_that_is_drawn_beside_the_one_before_it_has_room_of_its_own(sign:
     assert card.question(approval(lines=["\u1100" + sign * 3])).allows  # the control
 
 
+@pytest.mark.parametrize("width", range(6, 12))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u1019\u103c\u1014\u103a\u1019\u102c\u1018\u102c\u101e\u102c" * 2,  # Burmese, which has no blanks
+        "\u1797\u17b6\u179f\u17b6\u1781\u17d2\u1798\u17c2\u179a" * 2,  # Khmer
+        "\u0915\u093e" * 9,  # Hindi
+        "\u0e01\u0e33\u0e25\u0e31\u0e07" * 3,  # Thai
+        "\u1112\u1161\u11ab" * 4,  # Korean, as some systems have it in names of files
+        "\U0001f44d\U0001f3fd" * 5,
+    ],
+)
+def test_no_row_begins_with_a_part_of_a_sign_that_people_write(text: str, width: int) -> None:
+    """It would be drawn with nothing before it, and can't be read."""
+    pieces = fold(text, width)
+    assert "".join(pieces) == text and len(pieces) > 1
+    for piece in pieces:
+        assert unicodedata.category(piece[0])[0] != "M" and piece[0] not in "\u0e33\u1161\u11ab\U0001f3fd"
+
+
 @given(text=st.text(st.characters(codec="utf-8"), max_size=200), width=st.integers(2, 80))
 def test_folding_drops_nothing(text: str, width: int) -> None:
     assert "".join(fold(text, width)) == text

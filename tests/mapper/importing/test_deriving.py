@@ -265,6 +265,7 @@ OWNED = thing(id=WHOLE, url=TEXT, name=TEXT)
         ({"anyOf": [WHOLE, TEXT]}, False),
         ({"oneOf": [WHOLE, OWNED]}, True),
         ({"oneOf": [WHOLE, {"type": "object"}]}, True),
+        ({"oneOf": [WHOLE, {"anyOf": [TEXT, {"type": "integer"}]}]}, False),
         ({}, True),
     ],
 )
@@ -280,3 +281,22 @@ def test_an_object_is_only_written_as_it_is_read_where_one_alternative_takes_it(
     found = undone(tmp_path, schemas, ops)
     assert ("PUT /things/{id}" in found) is back
     assert ("owner" in found["PATCH /things/{id}"].fields) is back
+
+
+@pytest.mark.parametrize(
+    ("items", "back"),
+    [(TEXT, False), (thing(["name"], name=TEXT), False), (OWNED, True), ({"type": "object"}, True), ({}, True)],
+)
+def test_a_list_is_only_written_as_it_is_read_where_one_alternative_takes_it(
+    tmp_path: Path, items: dict[str, Any], back: bool
+) -> None:
+    owners = {"oneOf": [TEXT, {"type": "array", "items": items}]}
+    schemas = {
+        "Thing": thing(id=ID, name=TEXT, owners={"type": "array", "items": OWNED}),
+        "Input": thing(name=TEXT, owners=owners),
+    }
+    ops = {
+        "GET /things/{id}": op(answer="Thing", codes=[200, 404]),
+        "PATCH /things/{id}": op(body="Input", answer="Thing", codes=[200, 404]),
+    }
+    assert ("owners" in undone(tmp_path, schemas, ops)["PATCH /things/{id}"].fields) is back

@@ -64,6 +64,8 @@ CHANGES: list[tuple[str, str, str, dict[str, Any], Risk]] = [
     ("callback", "/oidc/callback", "Callback endpoint to complete an OIDC login.", {}, Risk.WRITE),
     ("verify", "/verify", "Authenticate by verifying the possession of a one-time token.", {}, Risk.WRITE),
     ("oidc-token", "/oidc/token/{name}", "Generate an OIDC token", {}, Risk.ADMIN),
+    ("code", "/reports/code", "Generates an access token for reports of usage.", {}, Risk.ADMIN),
+    ("login", "/{account}/login", "Exchange your LDAP credentials for a key.", {}, Risk.ADMIN),
     ("read-creds", "/creds/{name}", "Generates an API key or other credentials for the role.", {}, Risk.ADMIN),
 ]  # fmt: skip
 READS: list[tuple[str, str, str, dict[str, Any]]] = [
@@ -117,6 +119,13 @@ READS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("releaseEvents", "/events", "", {}),
     ("getCallback", "/settings/callback", "Get the callback", {}),
     ("manifest", "/apps/{id}/manifest", "Generate a manifest. It holds no token.", {}),
+    ("prices", "/quote", "Exchange rate between two tokens", {}),
+    ("markets", "/markets", "Exchanges of this token", {}),
+    ("issues", "/issues", "Issues about leaked secrets", {}),
+    ("history", "/mints", "Mint history of tokens", {}),
+    ("tokenReport", "/reports/tokens", "Generate a report of tokens", {}),
+    ("usage", "/usage", "Generates the  summary of tokens that were used", {}),
+    ("credentialReport", "/reports/{id}", "Generates a credential report for the account", {}),
     ("getDroplet", "/droplets/{id}", "Enables an authenticated app to find an installation.", {}),
 ]  # fmt: skip
 
@@ -242,6 +251,8 @@ def test_a_posts_path_counts_by_a_verb_of_change_at_its_end(path: str, name: str
         ("verifySignature", "Verify a signature", Risk.READ),
         ("verifyFactor", "Verify an OTP for a factor", Risk.WRITE),
         ("verifyEventHook", "", Risk.WRITE),
+        ("webhooks.verifySignature", "Verify the signature of a webhook", Risk.READ),
+        ("email.verifySignature", "Verify the signature of a mail", Risk.WRITE),
         ("verify", "Authenticate by verifying the possession of a one-time token.", Risk.WRITE),
         ("get-token-openid", "Authenticate a user with OpenID Connect", Risk.WRITE),
         ("searchThings", "Search for things, and create nothing.", Risk.READ),
@@ -274,6 +285,24 @@ def test_a_post_whose_name_asks_is_what_its_words_say(name: str, said: str, leas
         ("POST", "createTrash", "/trash", "Empty text is allowed", Risk.WRITE),
         ("POST", "create", "/jobs/bulk-delete-jobs", "Create a job", Risk.WRITE),
         ("POST", "searchThings", "/things/search", "Search, with what was deleted", Risk.READ),
+        # The words of what takes a mark off speak of removing, and nothing is lost.
+        ("POST", "users.messages.untrash", "/messages/{id}/untrash", "Removes it from the trash.", Risk.WRITE),
+        ("POST", "post-api-v1-chat.unPinMessage", "/chat.unPinMessage", "Remove a pinned message", Risk.WRITE),
+        ("POST", "unpinAllChatMessages", "/unpinAllChatMessages", "Clear the list of pins", Risk.WRITE),
+        ("POST", "resetPersona", "/recall:unlinkPersona", "Delete all tokens", Risk.DELETE),
+        ("POST", "unpinAndErase", "/pins/erase", "Remove all pins", Risk.DELETE),
+        ("POST", "unpinBoard", "/boards/{id}/unpin", "Deletes the board.", Risk.DELETE),
+        ("POST", "runpins", "/runpins", "Remove the pins.", Risk.DELETE),
+        (
+            "PUT",
+            "issues.set-labels",
+            "/issues/{n}/labels",
+            "Removes any previous labels and sets the new labels.",
+            Risk.WRITE,
+        ),
+        ("PUT", "issues.clean", "/issues/{n}/labels", "Removes any previous labels and their issues.", Risk.DELETE),
+        ("POST", "CancelDeletion", "/certificates/{id}/cancelDelete", "Cancels a failed deletion.", Risk.WRITE),
+        ("POST", "Cancel", "/certificates/{id}/cancelDelete", "Deletes a certificate.", Risk.DELETE),
     ],
 )
 def test_what_says_that_it_deletes_is_a_deletion_whatever_its_method(
