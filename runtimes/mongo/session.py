@@ -113,7 +113,9 @@ def run(plan: Plan, job: Job, backend: Backend) -> Outcome:
     """Raises only when nothing was touched, and Doubtful."""
     job = _with_rules(plan, job, backend)
     if job.program.reads_only:
-        return outcome(plan, _read(job, backend))
+        ran = _read(job, backend)
+        _with_rules(plan, job, backend)  # a view that was defined anew meanwhile may have shown something else
+        return outcome(plan, ran)
     if plan.resolved["transactions"]:
         return outcome(plan, Atomic(backend).run(job))
     return outcome(plan, Stepwise(backend).run(job))

@@ -32,6 +32,7 @@ def allow(tree: exp.Expr, schema: Schema, *, inserted: bool = False, variables: 
     """Raises Unsupported, naming the first thing that isn't allowed. `inserted`: an earlier statement of the program
     puts rows in. `variables` that it may read."""
     runs = isinstance(tree, exp.Query | exp.Insert | exp.Update | exp.Delete)  # a definition would keep the call
+    writes = tree.find(exp.DML) is not None
     kept = {column.type.casefold() for table in schema.tables.values() for column in table.columns}
     for node in tree.walk():
         name = type(node).__name__
@@ -62,7 +63,7 @@ def allow(tree: exp.Expr, schema: Schema, *, inserted: bool = False, variables: 
                 raise refused(f"The operator class {named.sql()[:60]}")
         elif isinstance(node, exp.Dot):
             _dotted(node, schema)
-        elif isinstance(node, exp.Lock) and (schema.dialect is not Dialect.POSTGRESQL or not tree.find(exp.DML)):
+        elif isinstance(node, exp.Lock) and (schema.dialect is not Dialect.POSTGRESQL or not writes):
             raise refused("SELECT with locks", "Leave the locks out, or let it stand in the statement that writes.")
         elif isinstance(node, exp.Parameter | exp.PropertyEQ):
             if schema.dialect is not Dialect.MARIADB or not runs:

@@ -9,8 +9,9 @@ from runtimes.sql.checking.allowlist import refused
 from runtimes.sql.checking.dialects import UPKEEP
 from runtimes.sql.checking.nodes import lower
 from runtimes.sql.checking.row_bounds import Bound, of_query
+from runtimes.sql.checking.scopes import Scope, Source
 from runtimes.sql.checking.statements import Found, read_uses
-from runtimes.sql.checking.usage import Reads, Scope, Source
+from runtimes.sql.checking.usage import Reads
 from runtimes.sql.contract import Dialect, Table, Use
 
 _LOOK = "See what there is: goex db show NAME"

@@ -8,6 +8,8 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 
+from sqlglot import exp
+
 _SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
@@ -232,3 +234,9 @@ WORDS: frozenset[str] = (
         ]
     )
 )
+
+
+def plain(node: exp.Expr) -> None:
+    """Column names are told apart by no engine by their case unless they are quoted: write them in one way."""
+    if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
+        node.set("this", lower(str(node.this)))

@@ -14,7 +14,8 @@ from runtimes.sql.checking.allowlist import refused
 from runtimes.sql.checking.dialects import OR
 from runtimes.sql.checking.nodes import lower
 from runtimes.sql.checking.row_bounds import Bound
-from runtimes.sql.checking.usage import Reads, Scope, Source
+from runtimes.sql.checking.scopes import Scope, Source
+from runtimes.sql.checking.usage import Reads
 from runtimes.sql.contract import Dialect, Table, Use, Verb
 
 
@@ -107,7 +108,7 @@ _MODULES = ("fts5", "fts4", "rtree", "rtree_i32")  # of SQLite: what they write 
 
 
 def _scope(reads: Reads, table: Table, name: str) -> Scope:
-    columns = tuple(reads.fold_column(column.name) for column in table.columns)
+    columns = tuple(reads.columns_of(table))
     return Scope({name: Source(columns, table)})
 
 
@@ -266,21 +267,21 @@ def insert(tree: exp.Insert, reads: Reads, outer: dict[str, Source] | None = Non
 
 def _own_sequences(tree: exp.Insert, table: Table, reads: Reads) -> None:
     """nextval() moves a sequence, which is told beforehand and not set back: none that numbers another table."""
-    for call in tree.find_all(exp.Anonymous):
-        if str(call.this).lower() != "nextval":
-            continue
-        name = str(call.expressions[0].this).lower().removeprefix("public.").replace('"', "")
-        homes = {
-            one.name
-            for one in reads.schema.tables.values()
-            for column in one.columns
-            if (column.counter and name == f"{one.name}_{column.name}_seq")
-            or re.search(rf"nextval\('(public\.)?\"?{re.escape(name)}\"?'", column.default.lower())
-        }
-        if homes - {table.name}:
-            raise refused(f"nextval of {name[:60]}, which numbers another table,")
+    calls = [call for call in tree.find_all(exp.Anonymous) if str(call.this).lower() == "nextval"]
+    named = {_sequence(str(call.expressions[0].this)) for call in calls}
+    for one in reads.schema.tables.values() if named else ():
+        for column in one.columns if one.name != table.name else ():
+            numbers = {_sequence(found) for found in _NEXTVAL.findall(column.default)}
+            numbers |= {f"{one.name}_{column.name}_seq"} if column.counter else set()
+            if numbers & named:
+                raise refused(f"nextval of {min(numbers & named)[:60]}, which numbers another table,")
 
 
+def _sequence(name: str) -> str:
+    return name.lower().replace('"', "").removeprefix("public.")
+
+
+_NEXTVAL = re.compile(r"nextval\('([^']*)'", re.IGNORECASE)
 _COMMANDS = ("rebuild", "optimize", "integrity-check")
 
 
@@ -398,7 +399,8 @@ def _written(tree: exp.Update, reads: Reads, node: exp.Table, joins: list[exp.Jo
         if owner is not None:
             name = reads.fold(owner)
         else:
-            having = [n for n, t in tables.items() if any(c.name.lower() == reads.fold(column.this) for c in t.columns)]
+            reads.look(len(tables))
+            having = [n for n, t in tables.items() if reads.fold(column.this) in reads.columns_of(t)]
             if len(having) != 1:
                 raise InvalidInput(f"It isn't clear which table {column.name[:60]} is of.", next_step="Name it.")
             name = having[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -11,27 +10,14 @@ from policies.errors import InvalidInput, Unsupported
 from runtimes.sql.checking.allowlist import refused
 from runtimes.sql.checking.catalog_tables import CATALOG
 from runtimes.sql.checking.functions import CHECKS, PRAGMAS, RECORDS, ROW_FUNCTIONS, UNIT_FIRST
-from runtimes.sql.checking.nodes import UNITS, lower
+from runtimes.sql.checking.nodes import UNITS, lower, plain
+from runtimes.sql.checking.scopes import Scope, Source, names_of_values
 from runtimes.sql.checking.unlisted_columns import rowids, unlisted
 from runtimes.sql.contract import Dialect, Schema, Table, Use
 
 _LOOK = "See what there is: goex db show NAME"
 MOST_OUTPUTS = 5_000  # columns of a query, which grow with two to the power of its parts; servers have fewer
-
-
-@dataclass(slots=True)
-class Source:
-    """What FROM offers under one name. `columns` None: they aren't known."""
-
-    columns: tuple[str, ...] | None
-    table: Table | None = None
-
-
-@dataclass(slots=True)
-class Scope:
-    sources: dict[str, Source] = field(default_factory=dict)
-    parent: Scope | None = None
-    aliases: frozenset[str] = frozenset()  # output names that ORDER BY and its like may use
+MOST_LOOKS = 2_000_000  # at tables and columns that a statement's names may mean: each name at each of them
 
 
 class Reads:
@@ -47,9 +33,31 @@ class Reads:
         )
         self.given: set[str] = set()  # names of a WITH, which what is in it sees before they are defined
         self._begun: dict[int, tuple[str, ...] | None] = {}  # by their ids: what recursive queries begin with, walked
+        self._looks = 0
+        self._listed: dict[str, dict[str, str]] = {}  # by the tables' names
         self._folded: dict[str, list[str]] = {}
         for name in schema.tables:
-            self._folded.setdefault(name.casefold(), []).append(name)
+            self._folded.setdefault(self._alike(name), []).append(name)
+
+    def look(self, number: int) -> None:
+        """Count looks at what a name may mean. Raises InvalidInput where a statement needs too many."""
+        self._looks += number
+        if self._looks > MOST_LOOKS:
+            raise InvalidInput(
+                "The statement has too many names for the tables and columns that each of them may mean.",
+                next_step="Send less at a time.",
+            )
+
+    def _alike(self, name: str) -> str:
+        return lower(name) if self.dialect is Dialect.SQLITE else name.casefold()
+
+    def columns_of(self, table: Table) -> dict[str, str]:
+        """The schema's names of a table's columns by what they are compared as."""
+        if table.name not in self._listed:
+            found = self._listed[table.name] = {}
+            for column in table.columns:
+                found.setdefault(self.fold_column(column.name), column.name)
+        return self._listed[table.name]
 
     # ---- names
 
@@ -105,7 +113,7 @@ class Reads:
             return wanted if wanted in self.schema.tables else None
         if written in self.schema.tables:
             return written
-        near = self._folded.get(wanted.casefold(), [])
+        near = self._folded.get(self._alike(wanted), [])
         return near[0] if len(near) == 1 else None
 
     # ---- queries
@@ -120,6 +128,7 @@ class Reads:
             begun = id(node.this)
             left = self._begun.pop(begun) if begun in self._begun else self.query(node.this, parent, ctes)
             self.query(node.expression, parent, ctes)
+            self.look(len(left or ()))
             scope = Scope({"": Source(left)}, parent, frozenset(self.fold(name) for name in left or ()))
             self._parts(node, scope, ctes, ("order", "limit", "offset"))
             return left
@@ -131,13 +140,14 @@ class Reads:
             return inner
         if isinstance(node, exp.Values):
             self.expressions(node.expressions, Scope(parent=parent), ctes)
-            return _of_values(node)
+            return names_of_values(node)
         raise refused(f"{type(node).__name__} as a query")
 
     def with_(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Source]) -> dict[str, Source]:
         with_ = node.args.get("with_")
         if with_ is None:
             return ctes
+        self.look(len(ctes) + len(self.given))
         known, before = dict(ctes), self.given
         if self.dialect is Dialect.SQLITE or with_.args.get("recursive"):  # each sees those behind it, and itself
             self.given = before | {self.fold(cte.args["alias"].this) for cte in with_.expressions}
@@ -221,6 +231,7 @@ class Reads:
             for source in sources:
                 if source is None or source.columns is None:
                     return None
+                self.look(1 + len(source.columns))
                 found += source.columns
                 if len(found) > MOST_OUTPUTS:
                     raise _too_wide()
@@ -255,14 +266,15 @@ class Reads:
                 self._add(scope, name, Source(tuple(self.fold(one.this) for one in shown)))
             elif node.args.get("db") is None and self.fold(node.this) in ctes:
                 source = ctes[self.fold(node.this)]
-                self._add(scope, name or self.fold(node.this), Source(named or source.columns))
+                self._add(scope, name or self.fold(node.this), Source(named) if named else source)
             else:
                 own = self.fold(node.this)
                 table = self.table(node)
                 if (own in ctes or own in self.given) and node.args.get("db") is None:  # it would be WITH's
                     raise refused(f"The table {own[:60]}, whose name WITH gives away,", "Choose another name in WITH.")
                 self.columns.setdefault(table.name, set())
-                columns = tuple(self.fold_column(column.name) for column in table.columns)
+                columns = tuple(self.columns_of(table))
+                self.look(len(columns))
                 if named:
                     raise refused("Renaming a table's columns")
                 self._add(scope, name or own, Source(columns, table))
@@ -297,7 +309,7 @@ class Reads:
             self._add(scope, name or "unnest", Source((*named, *columns_[len(named) :])))
         elif isinstance(node, exp.Values):
             self.expressions(node.expressions, scope, ctes)
-            self._add(scope, name, Source(named or _of_values(node)))
+            self._add(scope, name, Source(named or names_of_values(node)))
         else:
             raise refused(f"{type(node).__name__} in FROM")
 
@@ -308,6 +320,7 @@ class Reads:
         for column in node.args.get("using") or ():
             self._column(self.fold(column), "", scope)
         if str(node.args.get("method") or "").upper() == "NATURAL":
+            self.look(len(scope.sources))
             for source in scope.sources.values():
                 if source.table is not None:
                     self.everything(source.table)
@@ -344,6 +357,7 @@ class Reads:
                 raise refused(f"{type(node).__name__} inside of an expression")
             elif isinstance(node, exp.Star):
                 if not isinstance(node.parent, exp.Anonymous):
+                    self.look(len(scope.sources))
                     for source in scope.sources.values():
                         if source.table is not None:
                             self.everything(source.table)
@@ -409,6 +423,7 @@ class Reads:
         perhaps = False  # an alias, or a column of a source whose columns aren't known: then it may be further out, too
         rows: list[Source] = []  # PostgreSQL takes it for a whole row only where no query around has that column
         while at is not None:
+            self.look(len(at.sources))
             taken = [source for source in at.sources.values() if self._take(source, name)]
             if any(source.columns is not None for source in taken):
                 return
@@ -427,13 +442,13 @@ class Reads:
 
     def _take(self, source: Source, name: str) -> bool:
         if source.table is None:
-            return source.columns is None or name in source.columns
+            return source.columns is None or source.has(name)
         if self.dialect is Dialect.SQLITE and name in unlisted(source.table):
             return True
-        for column in source.table.columns:
-            if self.fold_column(column.name) == name:
-                self.columns.setdefault(source.table.name, set()).add(column.name)
-                return True
+        column = self.columns_of(source.table).get(name)
+        if column is not None:
+            self.columns.setdefault(source.table.name, set()).add(column)
+            return True
         if self.dialect is Dialect.POSTGRESQL and name == "ctid" and source.table.kind == "table":
             self.everything(source.table)  # where a row is, which the server gives to who may read all of it
             return True
@@ -449,6 +464,7 @@ class Reads:
     def everything(self, table: Table) -> None:
         if self.dialect is Dialect.MARIADB and table.name in CATALOG[self.dialect]:
             raise refused(f"All of {table.name}, which also counts rows,", "Name the columns that you need.")
+        self.look(len(table.columns))
         self.columns.setdefault(table.name, set()).update(column.name for column in table.columns)
 
     def inserted(self, table: Table, nodes: list[exp.Expr]) -> tuple[str, ...]:
@@ -467,24 +483,11 @@ class Reads:
         """The schema's name of a column that is written. Raises InvalidInput."""
         name = self.fold(node)
         plain(node)
-        for column in table.columns:
-            if self.fold_column(column.name) == name:
-                return column.name
+        column = self.columns_of(table).get(name)
+        if column is not None:
+            return column
         raise InvalidInput(f"{table.name} has no column {name[:60]}.", next_step=_LOOK)
 
 
 def _too_wide() -> InvalidInput:
     return InvalidInput(f"A query has more than {MOST_OUTPUTS} columns.", next_step="Name those that you want.")
-
-
-def _of_values(node: exp.Values) -> tuple[str, ...]:
-    """The names that engines give to the columns of VALUES."""
-    first = node.expressions[0] if node.expressions else None
-    count = len(first.expressions) if isinstance(first, exp.Tuple) else 1
-    return tuple(f"column{number}" for number in range(1, count + 1))
-
-
-def plain(node: exp.Expr) -> None:
-    """Column names are told apart by no engine by their case unless they are quoted: write them in one way."""
-    if isinstance(node, exp.Identifier) and not node.args.get("quoted"):
-        node.set("this", lower(str(node.this)))

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from policies.jsonvalue import JsonValue
 from runtimes.sql.postgres.link import Link
@@ -106,11 +107,12 @@ def read(link: Link, major: int, texts: Iterable[str], oids: Iterable[int]) -> F
     return Functions(found, by_name)
 
 
-def _called(text: str) -> set[str]:
+@lru_cache(maxsize=2048)  # many triggers call the same functions, each of which calls others
+def _called(text: str) -> frozenset[str]:
     """The names that something is called by in a text."""
     plain = {name.lower() for pattern in _PLAIN for name in pattern.findall(text)}
     quoted = {name.replace('""', '"') for pattern in _IN_QUOTES for name in pattern.findall(text)}
-    return {shortened(name) for name in plain | quoted}
+    return frozenset(shortened(name) for name in plain | quoted)
 
 
 def shortened(name: str) -> str:

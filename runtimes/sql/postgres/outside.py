@@ -99,7 +99,11 @@ WHERE oid::pg_catalog.int8 >= 16384 ORDER BY 1, 2
 _CASTS = (
     "SELECT castfunc::pg_catalog.int8 FROM pg_catalog.pg_cast WHERE oid::pg_catalog.int8 >= 16384 AND castfunc <> 0"
 )
-_EVENTS = "SELECT evtfoid::pg_catalog.int8 FROM pg_catalog.pg_event_trigger WHERE evtenabled IN ('O', 'A')"
+# No program that is let through, nor GoEx, makes extensions; a text that a trigger makes may (see _REACHED).
+_EVENTS = """
+SELECT evtfoid::pg_catalog.int8 FROM pg_catalog.pg_event_trigger WHERE evtenabled IN ('O', 'A')
+  AND NOT coalesce(evttags <@ '{CREATE EXTENSION,ALTER EXTENSION,DROP EXTENSION}'::pg_catalog.text[], false)
+"""
 # What the catalog doesn't have, which functions may use with their owners' rights.
 _UNSEEN = """
 SELECT c.oid::pg_catalog.int8, c.relname FROM pg_catalog.pg_class c
@@ -141,7 +145,8 @@ _REACHED = """
 WITH acts AS (
   SELECT p.oid, p.proname FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
   WHERE NOT l.lanpltrusted AND (p.provolatile = 'v' OR l.lanname NOT IN ('c', 'internal'))
-  AND (p.oid::pg_catalog.int8 >= 16384 OR (p.proacl IS NOT NULL AND p.proname ~ '^(lo_export$|pg_)'))
+  AND (p.oid::pg_catalog.int8 >= 16384 OR (p.proacl IS NOT NULL AND p.proname ~ '^(lo_export$|pg_)'
+    AND p.proname !~ '^pg_(ls|get|show|current|hba|ident)_'))  -- these look
   AND p.proname <> ALL(%s::pg_catalog.name[])
   AND pg_catalog.format_type(p.prorettype, NULL) !~ '(_handler|^event_trigger)$'
   AND 'pg_catalog.internal'::pg_catalog.regtype <> ALL(p.proargtypes)
@@ -159,7 +164,7 @@ WITH acts AS (
     AND pg_catalog.pg_has_role(r.oid, s.oid, 'MEMBER'))
 ), lent (function, owner) AS (
   SELECT p.oid, p.proowner FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
-    WHERE p.prosecdef AND l.lanname <> 'c' AND p.prorettype <> 'pg_catalog.event_trigger'::pg_catalog.regtype
+    WHERE p.prosecdef AND l.lanname <> 'c'
   UNION SELECT t.tgfoid, c.relowner FROM pg_catalog.pg_constraint f JOIN pg_catalog.pg_class c ON c.oid = f.conrelid
     JOIN pg_catalog.pg_trigger t ON t.tgrelid = c.oid AND NOT t.tgisinternal
     WHERE f.contype = 'f' AND (f.confdeltype IN ('c', 'n', 'd') OR f.confupdtype IN ('c', 'n', 'd'))
@@ -172,8 +177,10 @@ _TRUSTED = frozenset({"plpgsql", "sql", "internal", "plperl", "pltcl", "plv8"}) 
 _SEEN = frozenset({"plpgsql", "sql", "internal"})  # whose texts say where they make and run another
 _LOOKING = frozenset({  # extensions whose functions in C look at the server
     "pg_stat_statements", "pg_buffercache", "pgstattuple", "pageinspect", "pg_freespacemap", "pg_visibility",
+    "pgrowlocks", "sslinfo", "old_snapshot",
 })  # fmt: skip
 _HARMLESS = COMPUTING | _LOOKING
+_NO_FURTHER = frozenset({"lo", "refint", "tcn"})  # extensions whose functions in C do what any text may do by itself
 _ACTING = r"lo_export|pg_file_\w+|pg_(?:terminate|cancel)_backend"
 _SERVER = r"pg_(?:create|drop|reload|rotate|switch|promote|backup|start|stop|replication|stat_reset)\w*"
 _EMITS = r'pg_logical_emit_message(?!"?\s*+\(\s*+true\b)'  # else it goes with the transaction
@@ -247,7 +254,7 @@ def _reached(link: Link, catalog: Catalog) -> str:
     """Something that acts outside and that a text may name; "": nothing here does."""
     for name in sorted(catalog.far):
         return f"{name}, which another server keeps"
-    rows = link.ask(_REACHED, list(KNOWN_C), sorted(_HARMLESS))
+    rows = link.ask(_REACHED, list(KNOWN_C), sorted(_HARMLESS | _NO_FURTHER))
     for name, _ in rows:
         if name:
             return str(name)

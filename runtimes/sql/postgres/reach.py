@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from runtimes.sql.contract import Program, Verb
+from sqlglot import exp
+
+from policies.errors import GoexError
+from runtimes.sql.checking.parse import read, write
+from runtimes.sql.contract import Dialect, Program, Statement, Verb
 from runtimes.sql.postgres.helpers import AGGREGATE, LONGEST, Function, shortened
 from runtimes.sql.postgres.relations import DELETE, INSERT, ROW, TRUNCATE, UPDATE, Catalog, Relation, Trigger, quoted
 from runtimes.sql.reads_through import ANY
@@ -41,7 +45,9 @@ _COMMENT = re.compile(r"('[^']*'|\"[^\"]*\")|--[^\n\r]*|/\*[^*/]*(?:(?:\*(?!/)|/
 _QUOTED = re.compile(r"'[^']*'|(\"[^\"]*\")")
 _QUOTED_ELSE = re.compile(r"\\|\$[\w\x80-\U0010ffff]*\$")  # what may begin or end a text in another way
 RUNS_TEXTS = re.compile(r"crosstab\w*|connectby|xpath_table")  # extensions' functions that run a text as SQL
-MAKES_TEXTS = re.compile(rf"\bexecute\b|_to_xml|\bts_(?:stat|rewrite)\b|\b(?:{RUNS_TEXTS.pattern})", re.IGNORECASE)
+MAKES_TEXTS = re.compile(  # GRANT EXECUTE ON runs none
+    rf"\bexecute\b(?!\s++on[ \t\r\n])|_to_xml|\bts_(?:stat|rewrite)\b|\b(?:{RUNS_TEXTS.pattern})", re.IGNORECASE
+)
 # Where these are in a text, the words before a table's name don't say how it is written: a comment in between, or a
 # name in quotes that holds more than a word.
 _BETWEEN = re.compile(
@@ -251,3 +257,15 @@ def _flat(source: str) -> tuple[str, bool]:
 def _upserts(text: str, name: str) -> bool:
     parts = (re.split(rf"\binto\s+{name}", statement, maxsplit=1) for statement in text.split(";"))
     return any(len(part) == 2 and re.search(r"\bdo\s+update\b", part[1]) for part in parts)
+
+
+@lru_cache(maxsize=256)
+def tree_of(statement: Statement) -> exp.Expr | None:
+    """The tree of its text, where writing it again gives the same text."""
+    try:
+        trees = read(statement.sql, Dialect.POSTGRESQL)
+        if len(trees) == 1 and write(trees[0], Dialect.POSTGRESQL) == statement.sql:
+            return trees[0]
+    except GoexError:
+        pass
+    return None

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from policies.errors import Conflict, InvalidInput, Unsupported
+from policies.errors import Conflict, InvalidInput
 from runtimes.sql.contract import Column, Ran, Reached, RowChange
 from runtimes.sql.postgres.capture import Books, Counts
 from runtimes.sql.postgres.errors import Misfit
@@ -26,7 +26,7 @@ from runtimes.sql.postgres.scratch import Queries, Scratch, Temporary
 
 Loose = tuple[str, str, str]  # table, name and definition of a CHECK
 _DIFFERENCES = 20  # that are listed
-_UNTOUCHED = "Nothing was touched."
+UNTOUCHED = "Nothing was touched."
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Restoring:
             try:
                 self._table(k)
             except Misfit:
-                said = f"Recorded rows don't fit the types of {self.relations[k].name} as they are now. {_UNTOUCHED}"
+                said = f"Recorded rows don't fit the types of {self.relations[k].name} as they are now. {UNTOUCHED}"
                 step = "Set those types back (an enum's labels, a domain's CHECK), then try again."
                 raise Conflict(said, next_step=step) from None
 
@@ -97,7 +97,7 @@ class Restoring:
         more = len(differences) - _DIFFERENCES
         listed = tuple(differences[:_DIFFERENCES]) + ((f"and {more} more",) if more > 0 else ())
         raise Conflict(
-            f"Rows aren't as {'this action left them' if self.undo else 'they were before this action'}. {_UNTOUCHED}",
+            f"Rows aren't as {'this action left them' if self.undo else 'they were before this action'}. {UNTOUCHED}",
             next_step="Look at what changed since, and set it right by an action of its own.",
             difference=listed,
         )
@@ -452,7 +452,7 @@ class Restoring:
             lines = list(self._differences(k, "goal") if self.relations[k].key else self._other_numbers(k))
             if lines:
                 raise Conflict(
-                    f"The rows couldn't be set exactly as they were recorded. {_UNTOUCHED}",
+                    f"The rows couldn't be set exactly as they were recorded. {UNTOUCHED}",
                     next_step="Look at what computes or rounds their values now, and set them by an action of its own.",
                     difference=tuple(lines[:_DIFFERENCES]),
                 )
@@ -469,40 +469,6 @@ def replaceable(catalog: Catalog, relation: Relation) -> bool:
     """Whether rows of it can be taken out and put back: a row that others point to with an action of their own would
     take those with it."""
     return all(key.on_delete == "a" for key in catalog.pointing_to(relation.name)) and relation.may("INSERT", "DELETE")
-
-
-def prepared_for(
-    catalog: Catalog, tables: tuple[str, ...], shapes: tuple[str, ...], keys: tuple[tuple[str, ...], ...]
-) -> list[Relation]:
-    """The tables that images number, where rows can still be set. Raises Conflict where a definition changed since."""
-    found, lines = [], []
-    for name, shape, key in zip(tables, shapes, keys, strict=True):
-        relation = catalog.relations.get(name)
-        if relation is None:
-            lines.append(f"{name}: isn't there")
-        elif relation.kind not in "rp":
-            lines.append(f"{name}: isn't a table any more")
-        elif relation.shape != shape:
-            lines.append(f"{name}: its columns changed")
-        elif relation.key != key:
-            lines.append(f"{name}: its primary key changed")
-        elif relation.partition:
-            lines.append(f"{name}: is a partition of {catalog.root(relation).name} now")
-        else:
-            found.append(relation)
-    if lines:
-        step = "Define them as they were, then try again."
-        raise Conflict(f"Tables were changed since. {_UNTOUCHED}", next_step=step, difference=tuple(lines))
-    for relation in found:
-        firing = catalog.firing(relation)
-        if relation.rules or relation.row_security or relation.recast or any(not one.owned for one, _ in firing):
-            raise Unsupported(
-                f"{relation.name} has rules, triggers, policies or casts now that don't let its rows be set back.",
-                next_step="Take them off it, then try again.",
-            )
-        if firing and catalog.events:
-            raise Unsupported("Event triggers watch this database now: triggers can't be kept off.")
-    return found
 
 
 def _field(row: str, name: str) -> str:

@@ -16,7 +16,8 @@ from runtimes.sql.postgres import held, records, schema
 from runtimes.sql.postgres.link import Link
 from runtimes.sql.postgres.outside import refuse_setting
 from runtimes.sql.postgres.records import IMAGE, Step
-from runtimes.sql.postgres.restore import Restoring, prepared_for
+from runtimes.sql.postgres.relations import Catalog, Relation
+from runtimes.sql.postgres.restore import UNTOUCHED, Restoring
 from runtimes.sql.records import has_image, read_image
 
 _PATIENCE = 5.0  # seconds for a transaction that nobody waits for any more to end
@@ -39,7 +40,7 @@ def recorded_rows(
             next_step="Ask for a new action.",
         )
     catalog = schema.load(link)
-    relations = prepared_for(catalog, state.tables, state.shapes, state.keys)
+    relations = _prepared_for(catalog, state.tables, state.shapes, state.keys)
     refuse_setting(link, catalog, state.tables)
     loose = frozenset(state.loose) if verb == "undo" else frozenset()
     made = Restoring(link, catalog, relations, verb == "undo", held, loose)
@@ -150,3 +151,37 @@ class Settling:
                     ran=state.ran if found == "done" else None,
                 )
         return Settled(state="unknown", evidence=(*evidence, "its rows are neither as before it nor as after it"))
+
+
+def _prepared_for(
+    catalog: Catalog, tables: tuple[str, ...], shapes: tuple[str, ...], keys: tuple[tuple[str, ...], ...]
+) -> list[Relation]:
+    """The tables that images number, where rows can still be set. Raises Conflict where a definition changed since."""
+    found, lines = [], []
+    for name, shape, key in zip(tables, shapes, keys, strict=True):
+        relation = catalog.relations.get(name)
+        if relation is None:
+            lines.append(f"{name}: isn't there")
+        elif relation.kind not in "rp":
+            lines.append(f"{name}: isn't a table any more")
+        elif relation.shape != shape:
+            lines.append(f"{name}: its columns changed")
+        elif relation.key != key:
+            lines.append(f"{name}: its primary key changed")
+        elif relation.partition:
+            lines.append(f"{name}: is a partition of {catalog.root(relation).name} now")
+        else:
+            found.append(relation)
+    if lines:
+        step = "Define them as they were, then try again."
+        raise Conflict(f"Tables were changed since. {UNTOUCHED}", next_step=step, difference=tuple(lines))
+    for relation in found:
+        firing = catalog.firing(relation)
+        if relation.rules or relation.row_security or relation.recast or any(not one.owned for one, _ in firing):
+            raise Unsupported(
+                f"{relation.name} has rules, triggers, policies or casts now that don't let its rows be set back.",
+                next_step="Take them off it, then try again.",
+            )
+        if firing and catalog.events:
+            raise Unsupported("Event triggers watch this database now: triggers can't be kept off.")
+    return found

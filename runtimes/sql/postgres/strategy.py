@@ -10,10 +10,10 @@ from typing import Literal
 
 from sqlglot import exp
 
-from policies.errors import GoexError, Unsupported
+from policies.errors import Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.sql.checking.allowlist import of_schema
-from runtimes.sql.checking.parse import read, write
+from runtimes.sql.checking.parse import write
 from runtimes.sql.contract import Dialect, Policy, Program, Statement, Verb
 from runtimes.sql.postgres.helpers import COMPUTING, KNOWN_C, Function
 from runtimes.sql.postgres.reach import (
@@ -24,6 +24,7 @@ from runtimes.sql.postgres.reach import (
     closure,
     fired,
     stated,
+    tree_of,
     without_comments,
     without_texts,
     writes,
@@ -488,15 +489,3 @@ def _name(node: exp.Expr) -> str:
         return quoted(alias.this.name)
     db = node.args.get("db")
     return f"{quoted(db.name)}.{quoted(node.this.name)}" if db is not None else quoted(node.this.name)
-
-
-@lru_cache(maxsize=256)
-def tree_of(statement: Statement) -> exp.Expr | None:
-    """The tree of its text, where writing it again gives the same text."""
-    try:
-        trees = read(statement.sql, Dialect.POSTGRESQL)
-        if len(trees) == 1 and write(trees[0], Dialect.POSTGRESQL) == statement.sql:
-            return trees[0]
-    except GoexError:
-        pass
-    return None

@@ -133,7 +133,7 @@ class Connection:
         limited(db, _LENGTH)
         for setting in _SETTINGS:
             db.execute(setting).fetchall()
-        db.set_progress_handler(self._due, _STEPS)
+        self.limit_time(db)
 
     # ---- the clock
 
@@ -168,6 +168,23 @@ class Connection:
         """Raise Conflict when it is over."""
         if self._due():
             raise self.trouble or self._ended()
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Inside, also a statement that is only prepared ends when it is over."""
+        with self._authorized(lambda *_: True):
+            yield
+
+    def limit_time(self, db: apsw.Connection) -> None:
+        """Have what runs on a connection, this or one in memory, end when it is over."""
+        db.set_progress_handler(self._due, _STEPS)
+
+    def in_time(self, *_: object) -> int:
+        """An authorizer that raises InterruptError when it is over: SQLite looks at no clock while it prepares a
+        statement, and one that reads views which read others several times takes long to prepare."""
+        if self._due():
+            raise apsw.InterruptError("It is over.")
+        return apsw.SQLITE_OK
 
     def _wait(self, tries: int) -> bool:
         """Whether to try again: somebody else has the lock."""
@@ -270,6 +287,7 @@ class Connection:
         self, allowed: Callable[[int, str | None, str | None, str | None, str | None], bool]
     ) -> Iterator[None]:
         def decide(code: int, *facts: str | None) -> int:
+            self.in_time()
             return apsw.SQLITE_OK if allowed(code, *facts) else apsw.SQLITE_DENY
 
         self.db.authorizer = decide

@@ -7,8 +7,8 @@ they were, bit by bit. Text that isn't valid UTF-8 can't be held so, and is refu
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -198,7 +198,7 @@ def put_back(
             back, others = _with_rowids(db, shape, back, verb)
             moved += others
         else:
-            insert = _insert(shape, shape.written(shape.names))
+            insert = insert_into(shape, shape.written(shape.names))
             db.executemany(insert, (shape.written(row) for c in back if (row := c.sides(verb)[1]) is not None))
         left += back
     return left, moved
@@ -206,7 +206,7 @@ def put_back(
 
 def _with_rowids(db: apsw.Connection, shape: Shape, back: list[Change], verb: str) -> tuple[list[Change], int]:
     """Write those rows with the rowids that they had, and after them those whose rowid is another row's now."""
-    insert = _insert(shape, (shape.rowid, *shape.written(shape.names)))
+    insert = insert_into(shape, (shape.rowid, *shape.written(shape.names)))
     had = {id(c): c.identity if isinstance(c.identity, int) else c.hidden[verb != "undo"] for c in back}
     rowids = [one for one in had.values() if one is not None]
     taken: set[object] = set()
@@ -223,35 +223,48 @@ def _with_rowids(db: apsw.Connection, shape: Shape, back: list[Change], verb: st
     return free + others, len(others)
 
 
-def _insert(shape: Shape, names: tuple[str, ...]) -> str:
+def insert_into(shape: Shape, names: tuple[str, ...], rows: str = "") -> str:
+    """An INSERT of those columns: of `rows`, or of values that are bound."""
     columns, marks = ", ".join(quoted(name) for name in names), ", ".join("?" * len(names))
-    return f"INSERT OR ABORT INTO main.{quoted(shape.table)} ({columns}) VALUES ({marks})"  # noqa: S608
+    return f"INSERT OR ABORT INTO main.{quoted(shape.table)} ({columns}) {rows or f'VALUES ({marks})'}"
 
 
-def rehearse(shapes: dict[str, Shape], changes: list[Change]) -> None:
-    """Raise Unsupported unless the rows that were there can be written, and are then what they were: tried on empty
-    tables of the same definitions, in memory. Rows can be older than a type, a NOT NULL or a STRICT of their table, and
-    the program that wrote them may compute a column otherwise. What a statement left has gone through all that."""
+@contextmanager
+def rehearsal(shapes: Iterable[Shape], limit_time: Callable[[apsw.Connection], None]) -> Iterator[apsw.Connection]:
+    """A connection with empty tables of the same definitions, in memory, to try on whether the rows that were there can
+    be written, and are then what they were. Rows can be older than a type, a NOT NULL or a STRICT of their table, and
+    the program that wrote them may compute a column otherwise. What a statement left has gone through all that. Raises
+    Unsupported where SQLite refuses something inside."""
     with closing(apsw.Connection(":memory:")) as db:
         db.pragma("trusted_schema", False)
+        db.pragma("ignore_check_constraints", True)
+        limit_time(db)
         try:
-            whole = all(
-                _comes_back(db, shape, [c for c in changes if c.table == shape.table and c.before is not None])
-                for shape in shapes.values()
-            )
-        except apsw.Error:
-            whole = False
-    if not whole:
-        raise Unsupported(
-            "A row isn't as its table's definition would have it, so it couldn't be put back exactly. Nothing was"
-            " changed.",
-            next_step="Choose versioning, which keeps the file's pages as they are: --policy versioning.",
-        )
+            for shape in shapes:
+                db.execute(shape.sql)
+            yield db
+        except apsw.InterruptError:
+            raise
+        except apsw.Error as error:
+            raise never_back() from error
+
+
+def never_back() -> Unsupported:
+    return Unsupported(
+        "A row isn't as its table's definition would have it, so it couldn't be put back exactly. Nothing was changed.",
+        next_step="Choose versioning, which keeps the file's pages as they are: --policy versioning.",
+    )
+
+
+def rehearse(shapes: dict[str, Shape], changes: list[Change], limit_time: Callable[[apsw.Connection], None]) -> None:
+    """Raise Unsupported unless the rows that were there can be put back."""
+    with rehearsal(shapes.values(), limit_time) as db:
+        for shape in shapes.values():
+            if not _comes_back(db, shape, [c for c in changes if c.table == shape.table and c.before is not None]):
+                raise never_back()
 
 
 def _comes_back(db: apsw.Connection, shape: Shape, changes: list[Change]) -> bool:
-    db.execute(shape.sql)
-    db.pragma("ignore_check_constraints", True)
     if shape.hidden:
         names = (shape.rowid, *shape.written(shape.names))
         had = (c.identity if isinstance(c.identity, int) else c.hidden[0] for c in changes)
@@ -259,7 +272,7 @@ def _comes_back(db: apsw.Connection, shape: Shape, changes: list[Change]) -> boo
     else:
         names = shape.written(shape.names)
         rows = [shape.written(c.before or ()) for c in changes]
-    db.executemany(_insert(shape, names), rows)
+    db.executemany(insert_into(shape, names), rows)
     wanted = {c.identity: c.before for c in changes}
     at = quoted(shape.rowid) if shape.rowid else "0"
     for rowid, *values in db.execute(f"SELECT {at}, {shape.columns} FROM main.{quoted(shape.table)}"):  # noqa: S608
@@ -327,11 +340,9 @@ def same(one: Row | None, other: Row | None) -> bool:
     """Equal bit by bit: 1 isn't 1.0, and 0.0 isn't -0.0."""
     if one is None or other is None:
         return one is other
-    if one != other:
+    if one != other or [*map(type, one)] != [*map(type, other)]:
         return False
-    return all(
-        type(a) is type(b) and (not isinstance(a, float) or repr(a) == repr(b)) for a, b in zip(one, other, strict=True)
-    )
+    return 0.0 not in one or [*map(repr, one)] == [*map(repr, other)]
 
 
 def _which(shape: Shape, change: Change) -> str:

@@ -123,7 +123,9 @@ def _read_by(db: apsw.Connection, view: str, tables: Mapping[str, Table]) -> tup
     calls = {f"pragma_{name}" for name in PRAGMAS} | set(ROW_FUNCTIONS[Dialect.SQLITE])
     calls -= {lower(name) for name in tables}  # a table of that name comes first
 
-    def note(code: int, first: str | None, *_: str | None) -> int:
+    def note(code: int, first: str | None, *more: str | None) -> int:
+        if before is not None and before(code, first, *more) != apsw.SQLITE_OK:
+            return apsw.SQLITE_DENY
         if code == apsw.SQLITE_READ and first and lower(first) not in (lower(view), *calls):
             found[first] = None
         return apsw.SQLITE_OK

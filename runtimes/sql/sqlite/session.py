@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 
 import apsw
 
-from policies.errors import Conflict, GoexError, InvalidInput
+from policies.errors import Conflict, GoexError, InvalidInput, Unsupported
 from policies.jsonvalue import JsonObject
 from runtimes.sql.bounds import ResultRows, beyond
 from runtimes.sql.contract import (
@@ -43,6 +43,7 @@ from runtimes.sql.sqlite.restore import Change, Mismatch
 from runtimes.sql.sqlite.schema import Shape, read_schema, shapes
 from runtimes.sql.sqlite.survey import Reach
 
+_SCHEMA_SECONDS = 20.0  # that looking at the definitions may take
 _T = TypeVar("_T")
 
 
@@ -69,13 +70,27 @@ class SqliteSession:
     # ---- looking
 
     def schema(self) -> Schema:
-        self._seen = self._translated(lambda: read_schema(self._db))
+        def look() -> Schema:
+            with self._connection.within(_SCHEMA_SECONDS):
+                return self._schema()
+
+        self._seen = self._translated(look)
         return self._seen
+
+    def _schema(self) -> Schema:
+        try:
+            with self._connection.ending():
+                return read_schema(self._db)
+        except apsw.InterruptError as error:
+            raise Unsupported(
+                "It takes too long to look at what this database's views read.",
+                next_step="Have no view read others that read others in turn, many times over.",
+            ) from error
 
     def survey(self, program: Program, policy: Policy, limits: Limits) -> Survey:
         def look() -> Survey:
             with self._connection.within(limits.seconds), self._connection.transaction("DEFERRED"):
-                seen = self._seen if self._seen is not None else read_schema(self._db)
+                seen = self._seen if self._seen is not None else self._schema()
                 return survey.survey(self._connection, program, policy, limits, seen)
 
         return self._translated(look)
@@ -105,7 +120,7 @@ class SqliteSession:
         return self._translated(run)
 
     def _perform(self, job: Job) -> _Done:
-        schema = read_schema(self._db)
+        schema = self._schema()
         if schema.hash != job.schema_hash:
             raise Conflict(
                 "The tables aren't defined any more as they were looked at.", next_step="Ask for the action again."
@@ -180,8 +195,10 @@ class SqliteSession:
                 kept = packer.pieces(after)
                 with suppress(UnicodeDecodeError):
                     seen = wholes.changes(before, after, written, most=restore.SAMPLE, moved=recorder.moved())
-        if kind != "pages":
-            restore.rehearse(*seen)
+                    if any(verb != "insert" for _, verb, _ in recorder.counts):
+                        wholes.rehearse(before, after, seen[0], self._connection.limit_time)
+        if kind == "rows":
+            restore.rehearse(*seen, self._connection.limit_time)
         ran = Ran(
             reached=reached,
             results=tuple(results),
@@ -362,7 +379,7 @@ class SqliteSession:
 
     def _put_back(self, kept: dict[str, Shape], changes: list[Change], verb: str) -> int:
         """Set the rows; returns how many got another hidden rowid. Raises Conflict."""
-        tables = survey.related(read_schema(self._db), set(kept))
+        tables = survey.related(self._schema(), set(kept))
         before = survey.broken(self._db, tables)
         try:
             changes, moved = restore.put_back(self._db, kept, changes, verb)

@@ -104,6 +104,8 @@ def _explained(
     try:
         with connection.noting(writes, set() if reads is None else reads):
             _explain(db, statement)
+    except apsw.InterruptError:
+        raise
     except apsw.Error as error:
         raise refused_text(error) from error
     return writes
@@ -120,6 +122,7 @@ def _reach_of_definitions(connection: Connection, program: Program, schema: Sche
     limited(trial)
     looks = iter(range(_TRIED))
     trial.set_progress_handler(lambda: next(looks, None) is None, 10_000)
+    trial.authorizer = connection.in_time
     complete = True
     for (sql,) in connection.db.execute(
         "SELECT sql FROM main.sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
@@ -128,6 +131,7 @@ def _reach_of_definitions(connection: Connection, program: Program, schema: Sche
         try:
             trial.execute(str(sql))
         except apsw.Error:
+            connection.check_time()
             complete = False
     if complete:
         for statement in program.statements:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -21,6 +21,7 @@ import apsw
 
 from runtimes.sql.contract import Limits, Schema
 from runtimes.sql.records import damaged
+from runtimes.sql.sqlite import restore
 from runtimes.sql.sqlite.errors import Row, quoted
 from runtimes.sql.sqlite.pages import in_memory, memory, page_size
 from runtimes.sql.sqlite.restore import Change, Identity, identity_of
@@ -99,15 +100,41 @@ def changes(
     return kept, found
 
 
+def rehearse(
+    before: bytes, after: bytes, kept: dict[str, Shape], limit_time: Callable[[apsw.Connection], None]
+) -> None:
+    """As `restore.rehearse`, of all rows of these tables that aren't what they were."""
+    with restore.rehearsal(kept.values(), limit_time) as db:
+        for side, content in (("earlier", before), ("later", after)):
+            db.execute(f"ATTACH ':memory:' AS {side}")
+            db.deserialize(side, in_memory(content))
+        for shape in kept.values():
+            table, rowid, differs = quoted(shape.table), quoted(shape.rowid), _differs(shape)
+            names = ((shape.rowid,) if shape.hidden else ()) + shape.written(shape.names)
+            rows = (
+                f"SELECT {', '.join(f'b.{quoted(name)}' for name in names)} FROM earlier.{table} AS b"
+                f" LEFT JOIN later.{table} AS a ON a.{rowid} = b.{rowid} WHERE a.{rowid} IS NULL OR {differs}"
+            )
+            db.execute(restore.insert_into(shape, names, rows))
+            tried = f"SELECT 1 FROM main.{table} AS a JOIN earlier.{table} AS b ON a.{rowid} = b.{rowid}"
+            if db.execute(f"{tried} WHERE {differs} LIMIT 1").fetchone():
+                raise restore.never_back()
+
+
+def _differs(shape: Shape) -> str:
+    """Whether the rows `a` and `b` of a table aren't the same, bit by bit, as SQL."""
+    return " OR ".join(
+        f"b.{name} COLLATE BINARY IS NOT a.{name} OR typeof(b.{name}) <> typeof(a.{name})"
+        f" OR (b.{name} = 0.0 AND printf('%g', b.{name}) <> printf('%g', a.{name}))"
+        for name in map(quoted, shape.names)
+    )
+
+
 def _differences(db: apsw.Connection, shape: Shape, most: int, *, moved: bool) -> list[Change]:
     table, rowid = quoted(shape.table), quoted(shape.rowid)
     names = [quoted(name) for name in shape.names]
     old, new = (", ".join(f"{side}.{name}" for name in names) for side in ("b", "a"))
-    differs = " OR ".join(
-        f"b.{name} COLLATE BINARY IS NOT a.{name} OR typeof(b.{name}) <> typeof(a.{name})"
-        f" OR (b.{name} = 0.0 AND printf('%g', b.{name}) <> printf('%g', a.{name}))"
-        for name in names
-    )
+    differs = _differs(shape)
     width, limit = len(names), f"LIMIT {most}"
     both = f"main.{table} AS b JOIN later.{table} AS a ON a.{rowid} = b.{rowid}"
     sides: tuple[dict[Identity, tuple[int, Row]], dict[Identity, tuple[int, Row]]] = ({}, {})

@@ -86,3 +86,21 @@ async def test_a_collection_that_a_view_took_the_place_of_is_not_read(server: Se
 )
 def test_where_javascript_hides(stage: dict[str, Any], runs: bool) -> None:
     assert runs_script({"viewOn": "a", "pipeline": [{"$match": {}}, stage]}) is runs
+
+
+@pytest.mark.parametrize("anew", ["payroll", "script"])
+async def test_a_view_that_is_defined_anew_while_it_is_read_shows_nothing(
+    server: Server, ground: Ground, anew: str
+) -> None:
+    define(server, "people", "customers")
+    plan = await ground.plan(operation("find", "people"))
+
+    looks = iter(["before the read"])
+
+    def hook(when: str, what: str) -> None:
+        if what == "collections" and next(looks, None) is None:
+            define(server, "people", "payroll" if anew == "payroll" else "customers", script=anew == "script")
+
+    server.hook = hook
+    with pytest.raises(Unsupported if anew == "script" else Conflict):
+        await ground.runtime.execute(plan, ground.context("a-1"))

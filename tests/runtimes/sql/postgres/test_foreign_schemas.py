@@ -11,7 +11,8 @@ import pytest
 
 from policies.errors import GoexError, Unsupported
 from runtimes.sql.contract import Ran, Verb
-from runtimes.sql.postgres import reach
+from runtimes.sql.postgres import helpers, reach
+from runtimes.sql.postgres.helpers import Function, Functions
 from tests.services.postgres import Postgres
 from tests.support.databases import BACK_AND_FORTH, Asked, PostgresGround
 
@@ -122,6 +123,23 @@ def test_each_text_is_searched_once_for_each_table(music: PostgresGround, monkey
     Asked(music, "UPDATE music.t1 SET id = 2").plan()
     of_one = [plain for source, plain in asked if "UPDATE t1" in source]
     assert sorted(of_one) == sorted(["artist", "credit", "log", "log", "t1", "t2", "t3", "t4"])
+
+
+def test_what_a_function_calls_is_read_once_of_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred triggers that call a chain of functions are that chain, not a hundred of them."""
+    chain = [Function(n, f"link{n}", "plpgsql", "v", f"BEGIN PERFORM link{n + 1}(1); END", "") for n in range(50)]
+    functions = Functions({one.oid: one for one in chain}, {one.name: (one,) for one in chain})
+    asked: list[str] = []
+    known = helpers.shortened
+
+    def counted(name: str) -> str:
+        asked.append(name)
+        return known(name)
+
+    monkeypatch.setattr(helpers, "shortened", counted)
+    for one in chain:
+        assert functions.reached(oids=[one.oid]) == tuple(chain[one.oid :])
+    assert len(asked) <= len(chain)
 
 
 GUARDS = """

@@ -228,6 +228,12 @@ REACHABLE = {
         "makes, which runs with another user's rights",
     ),
     "one of the server's own": ("GRANT EXECUTE ON FUNCTION lo_export(oid, text) TO PUBLIC", "lo_export"),
+    "an event trigger that a text may fire": (
+        "CREATE FUNCTION event() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS"
+        " $$ BEGIN EXECUTE 'SELECT 1'; END $$; CREATE EVENT TRIGGER watches ON ddl_command_end"
+        " WHEN TAG IN ('CREATE EXTENSION') EXECUTE FUNCTION event()",
+        "event, which runs with another user's rights",
+    ),
 }
 _INTO = (
     "CREATE FUNCTION fires() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS"
@@ -322,7 +328,7 @@ def test_a_write_that_reaches_out_is_refused(ground: PostgresGround, way: str) -
     assert ground.rows("SELECT * FROM left_behind") == []
 
 
-@pytest.mark.parametrize("extension", ["pgcrypto", "hstore", "plpgsql"])
+@pytest.mark.parametrize("extension", ["pgcrypto", "hstore", "plpgsql", "lo", "refint", "tcn", "pgrowlocks", "sslinfo"])
 def test_a_text_that_can_reach_nothing_outside_is_no_hindrance(plain: PostgresGround, extension: str) -> None:
     _as_admin(plain, f"CREATE EXTENSION IF NOT EXISTS {extension}")
     _as_admin(plain, "CREATE FUNCTION of_admin() RETURNS int LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'")
@@ -423,3 +429,37 @@ def test_a_partition_of_another_server_has_rows_that_nothing_counts(plain: Postg
     )
     with pytest.raises(Unsupported, match="far is kept by another server, too"):
         Asked(plain, "INSERT INTO far VALUES (5)").plan()
+
+
+def test_the_servers_own_functions_that_look_are_within_reach_of_whoever_watches_it(plain: PostgresGround) -> None:
+    plain.execute(*_fires(_MADE))
+    _as_admin(plain, f"GRANT pg_monitor TO {plain.made.user}")
+    Asked(plain, _UPDATE).plan()
+
+
+@pytest.mark.parametrize("tags", ["", "WHEN TAG IN ('CREATE FUNCTION')"])
+def test_an_event_trigger_that_grants_runs_no_text(ground: PostgresGround, tags: str) -> None:
+    event = "CREATE FUNCTION event() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN {}; END $$;"
+    grants = "IF false THEN GRANT EXECUTE\nON FUNCTION nowhere.made TO PUBLIC; END IF"
+    watch = f"CREATE EVENT TRIGGER watches ON ddl_command_end {tags} EXECUTE FUNCTION event()"
+    _as_admin(ground, event.format(grants) + watch)
+    Asked(ground, _UPDATE, rows=9).run()
+
+
+@pytest.mark.parametrize("name", ["on$x", "on\u00a0x", '"on"'])
+def test_a_text_in_a_variable_that_begins_as_a_grant_does(ground: PostgresGround, name: str) -> None:
+    ground.execute(*_fires(f"DECLARE {name} text := 'SELECT 1'; BEGIN EXECUTE {name} ; END"))
+    with pytest.raises(Unsupported, match=_REFUSED):
+        Asked(ground, _UPDATE).plan()
+
+
+@pytest.mark.parametrize("does", ["EXECUTE 'SELECT 1'", "GRANT EXECUTE ON FUNCTION dblink_exec(text) TO PUBLIC"])
+def test_an_event_trigger_of_extensions_alone_runs_with_no_other_change(ground: PostgresGround, does: str) -> None:
+    event = f"CREATE FUNCTION event() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN {does}; END $$;"
+    watch = "CREATE EVENT TRIGGER watches ON ddl_command_end WHEN TAG IN ({}) EXECUTE FUNCTION event()"
+    _as_admin(ground, event + watch.format("'CREATE EXTENSION', 'DROP EXTENSION'"))
+    Asked(ground, _UPDATE, rows=9).run()
+    _as_admin(ground, "DROP EVENT TRIGGER watches")
+    _as_admin(ground, watch.format("'CREATE EXTENSION', 'CREATE TABLE'"))
+    with pytest.raises(Unsupported, match=_REFUSED):
+        Asked(ground, _UPDATE).plan()

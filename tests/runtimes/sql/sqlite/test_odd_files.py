@@ -13,6 +13,7 @@ import pytest
 
 from policies.errors import Conflict, Unsupported
 from runtimes.sql.contract import Schema
+from runtimes.sql.sqlite import wholes
 from tests.support.databases import BACK_AND_FORTH, LIMITS, Asked, SqliteGround, session
 
 KELVIN = "\u212aid"  # SQLite, which folds A to Z alone, takes it for another name than kid
@@ -181,3 +182,24 @@ def test_a_row_that_would_point_nowhere_isnt_hidden_by_one_that_does(ground: Sql
         asked.revert("undo")
     assert refused.value.difference == ("rows of c would point to rows of p that aren't there",)
     assert ground.rows("SELECT id FROM p") == [(2,)]
+
+
+@pytest.mark.parametrize("text", ["UPDATE t SET n = 7", "DELETE FROM t"])
+@pytest.mark.parametrize("late", [True, False])
+def test_of_many_rows_none_is_left_out(ground: SqliteGround, text: str, late: bool) -> None:
+    """What is caught as the file's whole content is tried as whole."""
+    rows = f"WITH RECURSIVE g(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM g WHERE n < {wholes.ROWS + 500})"
+    ground.execute(_TABLE.format(" TEXT"), f"INSERT INTO t {rows} SELECT n, n || '!', 0 FROM g")
+    if late:
+        ground.execute(f"UPDATE t SET a = '007' WHERE id = {wholes.ROWS}")
+    redefined(ground, "t", _TABLE.format(" INTEGER"))
+    before = ground.dump()
+    asked = Asked(ground, text)
+    assert asked.plan().strategy["kind"] == "whole"
+    if late:
+        with pytest.raises(Unsupported, match="couldn't be put back exactly"):
+            asked.run()
+    else:
+        asked.run()
+        asked.revert("undo")
+    assert ground.dump() == before
