@@ -5,27 +5,38 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mapper.code.abstract_values import PUT_IN, UNKNOWN, Lit, Value, of_source
+from mapper.code.variables import Names
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-    from mapper.code.shell_expansions import Expansions
 
 SEVERAL = re.compile(rf"[*\[{{~{PUT_IN}]|^(?!.*://).*\?", re.DOTALL)  # such a word may become several, or another
 _CONDITION = re.compile(r"\$\{([A-Za-z_]\w*:?\+|[1-9]:?\+)", re.ASCII)
 _RUNS = re.compile(r"\$[({]|`|\\")
 
 
-def condition(shell: Expansions, node: Node) -> str:
+class Shell(Protocol):
+    """What is known of the program that the words are of."""
+
+    data: bytes
+    names: Names
+    chosen: dict[str, bool]
+
+    def source(self, node: Node) -> str: ...
+
+    def word(self, node: Node) -> Value: ...
+
+
+def condition(shell: Shell, node: Node) -> str:
     """The `name:+` of `${name:+words}`; "" for any other word."""
     found = _CONDITION.match(shell.source(node)) if node.type == "expansion" else None
     return found[1] if found is not None and len(node.named_children) < 3 else ""
 
 
-def holds(shell: Expansions, condition: str) -> bool | None:
+def holds(shell: Shell, condition: str) -> bool | None:
     """Whether the words that are there on a condition are; None where they may be."""
     if condition in shell.chosen:
         return shell.chosen[condition]
@@ -35,7 +46,7 @@ def holds(shell: Expansions, condition: str) -> bool | None:
     return ":" not in condition or known.value != ""
 
 
-def undecided(shell: Expansions, node: Node, most: int) -> str | None:
+def undecided(shell: Shell, node: Node, most: int) -> str | None:
     """The first condition on which words of a command are there, or not; None where there is none, or where all of them
     give more than `most` ways."""
     found = {
@@ -50,7 +61,7 @@ def undecided(shell: Expansions, node: Node, most: int) -> str | None:
 
 
 @contextlib.contextmanager
-def unchosen(shell: Expansions) -> Iterator[None]:
+def unchosen(shell: Shell) -> Iterator[None]:
     """Nothing is chosen for the commands of a function that a command runs."""
     kept, shell.chosen = shell.chosen, {}
     try:
@@ -59,7 +70,7 @@ def unchosen(shell: Expansions) -> Iterator[None]:
         shell.chosen = kept
 
 
-def quoted(shell: Expansions, node: Node) -> list[Value]:
+def quoted(shell: Shell, node: Node) -> list[Value]:
     """The parts of what it is in quotes, where it is anything."""
     made: list[Value] = []
     for blanks, piece in _pieces(shell, node):
@@ -69,7 +80,7 @@ def quoted(shell: Expansions, node: Node) -> list[Value]:
     return made
 
 
-def words(shell: Expansions, node: Node) -> list[list[Value]] | None:
+def words(shell: Shell, node: Node) -> list[list[Value]] | None:
     """The parts of each word that it becomes without quotes, where it becomes any; None where they aren't known."""
     made: list[list[Value]] = [[]]
     for blanks, piece in _pieces(shell, node):
@@ -91,7 +102,7 @@ def words(shell: Expansions, node: Node) -> list[list[Value]] | None:
     return there if "IFS" not in shell.names else None
 
 
-def _pieces(shell: Expansions, node: Node) -> list[tuple[str, Node]]:
+def _pieces(shell: Shell, node: Node) -> list[tuple[str, Node]]:
     """The parts of what follows `name:+`, each with the blanks before it; the whole where it runs something."""
     body = node.named_children[1:]
     if not body or _RUNS.search(shell.source(node), 2):
