@@ -97,7 +97,8 @@ async def test_no_words_of_a_provider_are_read_by_a_model_alone() -> None:
     found = await listings.find(link, {"method": "shop.alone"}, Caller("t"))
     assert unseen(SCHEMA)  # the control
     assert not unseen(tool.model_dump()) and not unseen(found.model_dump())
-    for schema in (tool.input_schema, found.structured_content["methods"][0]["arguments"]):  # type: ignore[index]
+    assert found.structured_content is not None
+    for schema in (tool.input_schema, found.structured_content["methods"][0]["arguments"]):
         text, default = schema["properties"]["text"], schema["properties"]["default"]
         # What calls are made of is as the provider wrote it, and words can still be read.
         assert (text["enum"], text["pattern"], default["default"]) == (["d\u200de"], "^\u200d?$", "f\u200d")
