@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from policies.errors import Conflict, InvalidInput
-from runtimes.sql.contract import Column, Ran, Reached, RowChange
+from runtimes.sql.contract import Column, Ran, Reached, RowChange, Verb
 from runtimes.sql.postgres.capture import Books, Counts
 from runtimes.sql.postgres.errors import Misfit
 from runtimes.sql.postgres.link import Link
@@ -126,19 +126,22 @@ class Restoring:
         """What setting the rows writes, when they were compared."""
         for k in self._live if not self.done else ():
             name, (gone, _, new), changed = self.relations[k].name, self._planned(k), self._changed(k)
-            for verb, found in (("delete", gone), ("insert", new), ("update", changed)):
-                if found:
-                    yield Reach(name, verb, "statement", frozenset(changed) if verb == "update" else frozenset())  # type: ignore[arg-type]
+            if gone:
+                yield Reach(name, "delete", "statement")
+            if new:
+                yield Reach(name, "insert", "statement")
+            if changed:
+                yield Reach(name, "update", "statement", frozenset(changed))
 
     def ran(self, notes: tuple[str, ...] = ()) -> Ran:
         """What it did, or would do."""
-        verb = ("delete", "update", "insert")
+        verb: tuple[Verb, ...] = ("delete", "update", "insert")
         reached = []
         for k in self._live if not self.done else ():
             for number, rows in enumerate(self._planned(k)):
                 if rows:
                     name = self.relations[k].name
-                    reached.append(Reached(table=name, verb=verb[number], rows=rows))  # type: ignore[arg-type]
+                    reached.append(Reached(table=name, verb=verb[number], rows=rows))
         return Ran(reached=tuple(reached), sample=self.changes(), notes=notes)
 
     def changes(self) -> tuple[RowChange, ...]:
