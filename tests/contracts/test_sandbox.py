@@ -492,6 +492,7 @@ async def test_one_byte_more_is_cut_and_said(sandbox: Sandbox, profile: Profile)
     assert (result.ended, result.cut, len(result.stdout)) == (Ended.OUTPUT_CAP, 1, 20_000)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("after", [0.0, 0.01, 0.05, 0.1, 0.2, 0.6])
 async def test_cancelling_leaves_no_container(
     sandbox: Sandbox, profile: Profile, state_id: str, after: float, tmp_path: Path

@@ -176,6 +176,7 @@ def statement(ground: Ground, case: str) -> str:
     return _MARIADB.get(case, text) if ground.dialect is Dialect.MARIADB else text
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("case", CASES)
 def test_undo_and_redo_are_exact(ground: Ground, case: str) -> None:
@@ -306,6 +307,7 @@ def test_unusual_values_come_back_as_they_were(ground: Ground) -> None:
     there_and_back(ground, "DELETE FROM odd", "delete")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("value", [b"", b"\x00", "", 0.5], ids=["no bytes", "a byte", "no text", "a number"])
 def test_a_statement_may_name_any_value(ground: Ground, value: object) -> None:
     column, text = {bytes: "b", str: "t", float: "n"}[type(value)], ground.literal(value)
@@ -440,6 +442,7 @@ def test_a_deadline_rolls_back(ground: Ground) -> None:
 # ---- somebody else, in between
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize(
     "change",
@@ -540,6 +543,7 @@ def test_undo_done_twice_says_so(ground: Ground) -> None:
 # ---- what is kept
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("how", ["cut", "flipped", "gone"])
 def test_a_damaged_image_is_refused(ground: Ground, how: str) -> None:
@@ -573,6 +577,7 @@ def test_without_records_nothing_is_taken_back(ground: Ground) -> None:
     assert ground.dump() == left
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "text",
     [

@@ -162,6 +162,7 @@ def test_it_is_deterministic_across_processes() -> None:
     assert len(outputs) == 1 and len(outputs.pop()) > 1000
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "text",
     [

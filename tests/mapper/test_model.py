@@ -67,6 +67,7 @@ def adaptive(server: FakeOpenAI, name: str = "adaptive", **settings: Any) -> Map
 OTHER = tool({"channel": "#ops", "text": "deploy is done!"})
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("one_by_one", [False, True])
 @pytest.mark.parametrize(
     ("replies", "samples", "sure", "stopped"),
@@ -162,6 +163,7 @@ async def test_few_shot_asks_once_without_methods() -> None:
     assert "slack-chat-delete" not in server.requests[0].text
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("refuses", "reply"),
     [
@@ -243,6 +245,7 @@ async def test_an_intent_cannot_leave_its_quotation() -> None:
     assert json.loads(user["content"].split("\n", 1)[1]) == {"request": nasty}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("manners", "says"),
     [

@@ -65,6 +65,7 @@ def proposer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPropo
     yield EmbeddedProposer(Catalog.open(folder / "catalog.db"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("title", HERE)
 def test_a_service_that_is_here_is_the_one(proposer: EmbeddedProposer, title: str) -> None:
     wanted = title.lower().replace(" ", "_")
@@ -182,6 +183,7 @@ def test_initials_and_hosts_name_a_service(tmp_path: Path) -> None:
     assert named.of("a mail to ana@dev.to") == named.of("")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("url", "title", "named", "other"),
     [

@@ -104,6 +104,7 @@ async def test_a_good_proposal_is_a_models_pair() -> None:
     assert "reactions.remove" in told and "xoxb" not in told
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(65)
 @pytest.mark.parametrize("name", sorted(HARMFUL))
 async def test_a_harmful_proposal_is_refused(name: str) -> None:
@@ -112,6 +113,7 @@ async def test_a_harmful_proposal_is_refused(name: str) -> None:
         await asked(json.dumps(value))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("said", ["", "no", "[]", "{", '{"undo": 1}', "{" * 5000, '{"a": ' * 100 + "1" + "}" * 100])
 async def test_what_is_no_pair_is_refused(said: str) -> None:
     with pytest.raises(GoexError):

@@ -247,6 +247,7 @@ def test_forms_that_are_rejected(text: str, klass: str) -> None:
     assert made.klass == klass and made.reason and len(made.reason) < 2000
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "text",
     [

@@ -29,6 +29,7 @@ def redact(words: str, *calls: Call) -> tuple[str, list[dict[str, object]]]:
     return Redactor(CATALOG).redact(words, calls, [CATALOG.method(call.id) for call in calls])
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("words", "kept"),
     [

@@ -491,6 +491,7 @@ EDITS = [
 ]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.promise(12)
 @pytest.mark.parametrize("edit", EDITS)
 def test_what_no_import_writes_is_refused(db: Path, edit: str) -> None:

@@ -127,6 +127,7 @@ def test_none_is_executed_surely_on_another_service() -> None:
     assert wrong == []
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("words", "method"), DATA)
 def test_the_same_name_in_what_is_said_changes_nothing(words: str, method: str) -> None:
     for name in named("mail"):
@@ -136,6 +137,7 @@ def test_the_same_name_in_what_is_said_changes_nothing(words: str, method: str) 
         assert "no service of the catalog" not in " ".join(proposed.notes)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("words", READ_AS_MAIL)
 def test_what_a_mail_is_about_or_came_from_names_no_service(words: str) -> None:
     for name in named("mail"):

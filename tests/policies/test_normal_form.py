@@ -34,6 +34,7 @@ def test_a_text_that_somebody_wrote_is_what_python_makes_of_it(text: str) -> Non
     assert nfkc(text) == unicodedata.normalize("NFKC", text)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "read",
     [nfkc, is_dots, _plain, _folded, _spelled, lambda text: list(Recipients(frozenset({text})).spellings())],

@@ -124,6 +124,7 @@ def removes(root: int) -> None:
 WORK: list[Callable[[int], object]] = [walked, read_from_original, looks_at_flags, replaces, removes]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("work", WORK)
 def test_folder_work_leaves_the_locks_of_an_open_database(
     database: Path, writing: Connection, work: Callable[[int], object]

@@ -95,6 +95,7 @@ def test_kill_9_at_random_points(path: Path, thorough: bool) -> None:
     assert [each.name for each in path.parent.iterdir() if each.suffix != ".db-journal"] == ["vault.db"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "what", ["put", "replace", "remove", "rotate", "anew", "rotate to another", "approval", "change"]
 )

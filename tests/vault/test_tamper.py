@@ -37,6 +37,7 @@ def other(value: Any) -> list[Any]:
     return [bytes([value[0] ^ 1]) + value[1:], value[:-1] + bytes([value[-1] ^ 128]), value[:-1], b"", value + b"\0"]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(30)
 @pytest.mark.parametrize("column", RECORDS)
 @pytest.mark.parametrize("name", ["work", "home"])
@@ -71,6 +72,7 @@ def test_every_column_of_every_record(filled: Path, column: str, name: str) -> N
     assert tried
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.promise(30)
 @pytest.mark.parametrize("column", [column for column in RECORDS if column not in ("id", "service")])
 def test_swapped_between_rows(filled: Path, column: str) -> None:
@@ -238,6 +240,7 @@ def test_the_seal_itself_binds_the_account(changed: dict[str, Any]) -> None:
         replace(record, wrapped_key=twin.wrapped_key).open(master, "v")
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("column", HEADER)
 def test_every_column_of_the_header(filled: Path, column: str) -> None:
     kept = filled.read_bytes()
@@ -272,6 +275,7 @@ def test_a_header_that_claims_the_keyring(filled: Path) -> None:
         Vault.open(filled).unlock(protector())
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "change",
     [

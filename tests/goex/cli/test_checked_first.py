@@ -57,6 +57,7 @@ def daemon() -> Iterator[Daemon]:
         yield running
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("command", [one for one, said in WRONG.items() if said], ids=" ".join)
 def test_what_is_wrong_is_said_before_a_secret_is_typed(daemon: Daemon, command: tuple[str, ...]) -> None:
     with daemon.terminal(*command) as terminal:

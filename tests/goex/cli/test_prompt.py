@@ -679,6 +679,7 @@ def test_an_ambiguous_request_offers_its_candidates(on_terminal: Callable[..., o
     assert [request.choice for request in fake.requests] == [0, 2]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("said", ["", "3", "0", "x", "²"])
 def test_no_candidate_by_default(on_terminal: Callable[..., object], fake: Fake, said: str) -> None:
     fake.scripts = [[mapped(), finished(problem=problem("ambiguous", 5))]]

@@ -342,6 +342,7 @@ def _pairs(home: Path) -> None:
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_transcript(file: Path, inside: Inside, fake: Fake) -> None:
     kept = file.read_text(encoding="utf-8")

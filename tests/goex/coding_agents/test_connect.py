@@ -46,6 +46,7 @@ def connect(daemon: Daemon, *arguments: str) -> str:
     return said.stdout
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_connect_twice_and_remove(daemon: Daemon, client: str) -> None:
     (daemon.home / ".claude").mkdir(exist_ok=True)

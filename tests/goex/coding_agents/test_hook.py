@@ -42,6 +42,7 @@ def bench() -> Iterator[tuple[Daemon, str]]:
         yield daemon, token
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("tool", "arguments", "expected"),
     [
@@ -191,6 +192,7 @@ def test_a_fault_of_its_own_is_a_refusal(
     assert ended.value.exit_code == 2 and not said.out and type(error).__name__ in said.err
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("where", ["2>/dev/full", "2>&-", ">/dev/full 2>/dev/full", ">&- 2>&-"])
 @pytest.mark.parametrize("event", ["x", json.dumps(before("Bash", X, command="rm /srv/prod/x"))])
 def test_what_cannot_be_said_is_a_refusal_too(bench: tuple[Daemon, str], where: str, event: str) -> None:
@@ -313,6 +315,7 @@ def test_a_command_that_is_a_list_keeps_its_words() -> None:
     assert use is not None and use.request.program == "make test"
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("event", "expected"),
     [

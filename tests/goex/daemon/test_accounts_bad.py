@@ -80,6 +80,7 @@ PUTS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize("case", PUTS)
 def test_bad_credentials(person: Person, case: str) -> None:
     facts = {"service": "notes", "account": "bad", "place": PLACE, "passphrase": APPROVAL_PASSPHRASE, **PUTS[case]}

@@ -49,6 +49,7 @@ def person(home: Daemon, server: OidcServer) -> Iterator[Person]:
         made.logout(name)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(40)
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_agents_have_none_of_these_calls(person: Person, method: object) -> None:

@@ -122,6 +122,7 @@ READS: dict[str, Callable[[Door], Any]] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(16)
 @pytest.mark.parametrize("way", READS)
 async def test_what_is_read_counts_by_its_size(door: Door, way: str) -> None:
@@ -430,6 +431,7 @@ def _read(monkeypatch: pytest.MonkeyPatch) -> list[ActionRow]:
     return rows
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(16)
 @pytest.mark.parametrize("verb", ["undo", "redo", "commit"])
 @pytest.mark.parametrize("principal", [ASKER, replace(ASKER, agent=ANONYMOUS)], ids=["named", "unnamed"])
@@ -483,6 +485,7 @@ KINDS: dict[str, Action] = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(24)
 @pytest.mark.parametrize("way", ASKS)
 async def test_anothers_id_is_as_unknown_as_one_that_isnt_there(

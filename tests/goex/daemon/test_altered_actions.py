@@ -45,6 +45,7 @@ def put(daemon: Daemon, column: str, value: Any) -> Any:
     return was
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(81)
 @pytest.mark.parametrize(("column", "value"), COLUMNS)
 def test_an_altered_column_is_told_by_command_and_call(daemon: Daemon, column: str, value: Any) -> None:

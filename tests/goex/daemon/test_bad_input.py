@@ -105,6 +105,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command(daemon: Daemon, name: str) -> None:
     command, status, words = COMMANDS[name]

@@ -52,6 +52,7 @@ def still_there(daemon: Daemon) -> None:
 # ---- settings
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -122,6 +123,7 @@ SPOILS: list[tuple[str, Callable[[Path], None]]] = [
 ]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "spoil"), SPOILS, ids=lambda part: part if isinstance(part, str) else part.__name__)
 def test_a_spoilt_file(daemon: Daemon, tmp_path: Path, name: str, spoil: Callable[[Path], None]) -> None:
     daemon.stop()

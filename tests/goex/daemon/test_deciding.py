@@ -291,6 +291,7 @@ TAMPERING = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(7)
 @pytest.mark.parametrize("name", TAMPERING)
 def test_whoever_can_write_the_database_can_not_write_a_grant(name: str, folder: Path) -> None:

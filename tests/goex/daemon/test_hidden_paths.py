@@ -144,6 +144,7 @@ async def test_what_is_forbidden_is_forbidden_however_its_path_is_written(comman
     assert await verdict(command) == "forbid"
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.promise(14)
 @pytest.mark.parametrize(
     "command",
@@ -302,6 +303,7 @@ def linked_in(above: Path) -> tuple[Path, Path]:
     return kept, project
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.promise(14)
 @pytest.mark.parametrize(
     "command",
@@ -320,6 +322,7 @@ async def test_a_link_is_judged_however_it_is_spelled(command: str, linked: tupl
     assert await verdict(command, confined, folder=str(project), rules=ALL) == "forbid"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "command", ["cat .*/x", "cat .?", "cat [a-z]*", "cat $((7))", f"tar -{'x' * 30}flink", "ls many/*", "cat links/*"]
 )
@@ -363,6 +366,7 @@ async def test_a_path_with_what_parts_others_is_judged_whole(tmp_path: Path, loo
             assert await say(rules=only) == ""
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     "command",
     [

@@ -120,6 +120,7 @@ def project(found: tuple[Path, Path], looks: None) -> tuple[Path, Path]:
     return found
 
 
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize("command", USUAL)
 async def test_usual_commands_are_permitted(command: str, project: tuple[Path, Path]) -> None:
     kept, folder = project
@@ -272,6 +273,7 @@ NAMED_IN_PROGRAMS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.promise(14)
 @pytest.mark.parametrize("command", REACHED)
 async def test_what_is_kept_is_never_permitted(command: str, project: tuple[Path, Path]) -> None:
@@ -282,6 +284,7 @@ async def test_what_is_kept_is_never_permitted(command: str, project: tuple[Path
     assert await verdict(command, confined, folder=str(folder), rules=ALL) in ("ask", "forbid")
 
 
+@pytest.mark.sampled(13)
 @pytest.mark.promise(14)
 @pytest.mark.parametrize("command", RUN)
 async def test_a_program_that_no_word_is_is_never_permitted(command: str, project: tuple[Path, Path]) -> None:
@@ -292,6 +295,7 @@ async def test_a_program_that_no_word_is_is_never_permitted(command: str, projec
     assert await verdict(command, confined, folder=str(folder), rules=ALL) in ("ask", "forbid")
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.promise(14)
 @pytest.mark.parametrize("command", WITHIN)
 async def test_a_path_within_a_word_is_judged(command: str, project: tuple[Path, Path]) -> None:

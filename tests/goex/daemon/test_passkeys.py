@@ -159,6 +159,7 @@ BENT: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.promise(87)
 @pytest.mark.parametrize("bent", BENT, ids=str)
 def test_a_bent_answer_is_refused(page: Page, key: Authenticator, question: pb.Approval, bent: str) -> None:

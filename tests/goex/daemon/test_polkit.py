@@ -74,6 +74,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], di
     return dict(zip(cases, json.loads(done.stdout.splitlines()[-1]), strict=True))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.promise(4)
 @real
 @pytest.mark.parametrize(("mode", "rule", "without", "right"), CASES)

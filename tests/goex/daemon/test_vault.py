@@ -389,6 +389,7 @@ def test_a_passphrase_from_a_descriptor(own: Daemon, tmp_path: Path) -> None:
     assert (closed.returncode, "descriptor 77" in closed.stderr) == (2, True)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", [0o400, 0o600, 0o440, 0o644, 0o604])
 def test_a_credential_opens_the_vault_at_the_start(own: Daemon, tmp_path: Path, mode: int) -> None:
     own.stop()

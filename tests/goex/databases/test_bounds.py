@@ -140,6 +140,7 @@ def test_statements_are_done_again_as_what_they_were_asked_for(
     assert ruled.orders() == before
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(13)
 @pytest.mark.parametrize(
     "rest",

@@ -50,6 +50,7 @@ def test_reversal_is_exact_both_ways(shop: Served) -> None:
     assert shop.look() == after
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -87,6 +87,7 @@ def test_a_cascade_is_put_back_by_the_undo_itself(shop: Shop) -> None:
     assert sorted(changes(undone)) == ["customers: 1 row put back", "orders: 2 rows put back"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 @pytest.mark.parametrize("sql", CASES)
 def test_on_a_server_too_and_of_a_held_change(served: Served, sql: str, policy: str) -> None:

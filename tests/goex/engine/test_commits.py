@@ -94,6 +94,7 @@ ENDS = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(63)
 @pytest.mark.parametrize(
     ("error", "where", "ends", "states"), [case[1:] for case in ENDS], ids=[case[0] for case in ENDS]

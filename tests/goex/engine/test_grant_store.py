@@ -78,6 +78,7 @@ def test_it_is_read_as_it_was_written(journal: Journal, grant_store: GrantStore)
     assert [agent.name for agent in again.agents()] == ["bot"]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "column",
     ["agent", "service", "account", "scope", "session", "digest", "by", "why"],

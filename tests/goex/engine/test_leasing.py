@@ -107,6 +107,7 @@ async def test_a_credential_that_opens_more_than_was_told_isnt_used(
     }  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(38)
 @pytest.mark.parametrize(
     ("before", "after", "good"),

@@ -97,6 +97,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("statement", DAMAGED.values(), ids=DAMAGED)
 @pytest.mark.parametrize("sealed", [False, True], ids=["open", "sealed"])
 def test_what_was_done_to_it_shows_when_the_journal_is_verified(journal: Journal, statement: str, sealed: bool) -> None:

@@ -146,6 +146,7 @@ ALTERATIONS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(64)
 @pytest.mark.parametrize("name", sorted(ALTERATIONS))
 def test_an_altered_table_is_not_believed_and_comes_back_from_the_journal(

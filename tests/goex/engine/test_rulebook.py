@@ -120,6 +120,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(14)
 @pytest.mark.parametrize("name", ALTERED)
 def test_altered_rules_permit_nothing_and_everything_is_asked(name: str, journal: Journal, clock: Clock) -> None:

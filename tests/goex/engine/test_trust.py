@@ -70,6 +70,7 @@ def test_a_row_as_it_was_written_is_believed(journal: Journal, row: ActionRow) -
     assert confirmed(journal, []) == frozenset()
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     "altered",
     [
@@ -114,6 +115,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ALTERED)
 def test_nothing_is_believed_of_a_chain_that_was_altered(
     name: str, journal: Journal, row: ActionRow, tmp_path: Path

@@ -55,6 +55,7 @@ def damaged(desk: Desk, tmp_path: Path) -> Iterator[Core]:
     desk.core.journal.engine = whole
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 async def test_a_damaged_one(damaged: Core, read: Callable[[Core], object]) -> None:
     with pytest.raises(JournalFailed, match="can't be used: file is not a database") as caught:

@@ -90,6 +90,7 @@ def said(ask: Callable[[], object], column: str) -> None:
     assert "goex log --verify" in caught.value.next_step and "put back" in caught.value.next_step
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(81)
 @pytest.mark.parametrize(("column", "value"), [(name, value) for name, some in UNREADABLE.items() for value in some])
 def test_what_can_not_be_read_is_told_by_name(
@@ -122,6 +123,7 @@ def test_an_outcome_is_read_where_it_is_asked_for_alone(
     assert not journal.verify().good
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.promise(81)
 @pytest.mark.parametrize(("column", "value"), [(name, value) for name, some in CHANGED.items() for value in some])
 def test_what_reads_well_and_says_something_else_is_found_by_verifying(

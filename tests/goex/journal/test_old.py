@@ -51,6 +51,7 @@ def test_its_grants_are_believed(folder: Path) -> None:
     assert [(grant.id, grant.width) for grant in grant_store.grants()] == [("g-000000000002", Width.PERMANENT)]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
@@ -145,6 +146,7 @@ def test_what_was_allowed_and_never_ran_called_nothing(folder: Path) -> None:
     assert (use.uses, use.methods) == (3, {"chat.postMessage"})
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.promise(81)
 @pytest.mark.parametrize(
     "statement",

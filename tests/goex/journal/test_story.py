@@ -37,6 +37,7 @@ def decision(journal: Journal, *rows: tuple[str, dict[str, Any]]) -> Decided:
     return found
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("rows", "person", "words"),
     [

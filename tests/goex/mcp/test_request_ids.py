@@ -108,6 +108,7 @@ async def test_the_id_of_one_under_way_is_refused_and_begins_nothing(daemon: Dae
     assert (answered["id"], answered["result"]["structuredContent"]["action"]) == (78, action)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("id", [None, 77.0, 1.5, True, [1], {"a": 1}], ids=str)
 async def test_a_request_with_no_id_of_the_protocol_is_answered(daemon: Daemon, token: str, id: Any) -> None:
     async with wire(daemon, token) as spoken:

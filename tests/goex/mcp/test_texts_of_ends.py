@@ -82,6 +82,7 @@ async def test_a_scope_that_is_missing_is_named(agent: Agent, slack: FakeSlack) 
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("status", "body"),
     [

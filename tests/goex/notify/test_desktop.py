@@ -59,6 +59,7 @@ def test_deny_denies(daemon: Daemon, desktop: Desktop, notifying: Notifying, tok
     assert not notifying.of("opened")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(25)
 @pytest.mark.parametrize(
     ("request_", "labels", "label"),

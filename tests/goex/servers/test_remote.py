@@ -256,6 +256,7 @@ def test_an_answer_that_is_too_large(daemon: Daemon, server: RemoteServer, tmp_p
     assert list(server.notes.values()) == ["control"]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(91)
 @pytest.mark.parametrize(
     "resource", ["https://elsewhere.example/", "{url}/other", "http://127.0.0.1:9/mcp", "{url}?x", "", 5]

@@ -85,6 +85,7 @@ def test_no_call_is_made_without_a_session(web: WebPage, path: str) -> None:
         assert (status, json.loads(body)["problem"]["code"]) == (401, "session")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "headers",
     [
@@ -152,6 +153,7 @@ def test_only_the_calls_of_the_table_are_made(web: WebPage) -> None:
         assert send(web, f"/call/{method}", token=token)[0] == 404, method
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"\xff", b'{"no_such_field": 1}', b'{"limit": "x"}', b"[" * 100_000], ids=str
 )

@@ -132,6 +132,7 @@ def test_what_classes_give_is_read(program: str, calls: list[str]) -> None:
     assert _told(program) == sorted(map(normal, calls)) and not found.unknown, (_told(program), found.unknown)
 
 
+@pytest.mark.sampled(17)
 @pytest.mark.parametrize(
     "program",
     [

@@ -121,6 +121,7 @@ def test_accounts_say_where_a_service_is() -> None:
     assert elsewhere.calls == () and elsewhere.unknown
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(52)
 @pytest.mark.parametrize(
     "program",

@@ -48,6 +48,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
     return Catalog.open(tmp_path / "catalog.db", alone=True)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("line", "found", "arguments"),
     [
@@ -95,6 +96,7 @@ def test_a_function_is_the_request_that_it_sends(
     assert call.arguments == arguments
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "line",
     [
@@ -112,6 +114,7 @@ def test_what_isnt_known_is_no_call(catalog: Catalog, line: str) -> None:
     assert find("python", f"import stripe, sendgrid, notion_client\nkey = 1\n{line}\n", catalog, _ALL).calls == ()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("given", "fields", "open_"),
     [

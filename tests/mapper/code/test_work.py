@@ -105,6 +105,7 @@ def lines_of(reading: Callable[[], Seen]) -> tuple[int, Seen]:
     return count, seen
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(16)
 @pytest.mark.parametrize("name", LINEAR)
 def test_twice_as_long_takes_twice_the_work(name: str) -> None:
@@ -118,6 +119,7 @@ def test_twice_as_long_takes_twice_the_work(name: str) -> None:
     assert not seen.notes
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", BOUNDED)
 def test_what_grows_faster_ends_with_a_note_that_says_what_to_do(name: str) -> None:
     language, made = BOUNDED[name]
@@ -196,6 +198,7 @@ requests.post(url + name)
     ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(16)
 @pytest.mark.parametrize("name", SMALL)
 def test_a_short_program_that_grows_takes_little_work_and_memory(name: str) -> None:

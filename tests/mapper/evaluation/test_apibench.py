@@ -148,6 +148,7 @@ def test_nothing_runs(tmp_path: Path) -> None:
     assert not ran.exists()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "completion",
     [

@@ -61,6 +61,7 @@ def test_no_call(output: Any) -> None:
     assert read(output, OFFERED) == []
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize(
     "output",
     [

@@ -42,6 +42,7 @@ def called(catalog: Catalog, method: Method) -> str:
     return catalog.method(f"{method.service}.{method.undo.calls[-1].method}").origin_id
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_the_labelled_set(name: str, tmp_path: Path) -> None:
     catalog = imported(tmp_path, name)

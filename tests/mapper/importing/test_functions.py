@@ -48,6 +48,7 @@ PLAIN = {"name": "shape.area", "description": "The area.", "parameters": AREA}
 MCP = {"name": "shape.area", "description": "The area.", "inputSchema": AREA}
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     "text",
     [
@@ -74,6 +75,7 @@ def test_every_form_is_the_same_function(tmp_path: Path, text: Any) -> None:
     assert catalog.service("tools").base_url == ""
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("kind", "good", "bad"),
     [

@@ -436,6 +436,7 @@ BROKEN: list[tuple[bytes, str]] = [
 ]
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("content", "says"), BROKEN, ids=range(len(BROKEN)))
 def test_a_broken_document(folder: Path, db: Path, content: bytes, says: str) -> None:
     (folder / "bad.json").write_bytes(content)
@@ -495,6 +496,7 @@ BAD_PARTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(("bad", "says"), BAD_PARTS, ids=range(len(BAD_PARTS)))
 def test_a_bad_method_leaves_the_others(folder: Path, db: Path, bad: Any, says: str) -> None:
     write(folder, discovery(methods={"list": method("things.list"), "bad": bad}))

@@ -177,6 +177,7 @@ def test_a_document_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 # ---- arguments
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize(
     ("method", "arguments", "wrong"),
     [

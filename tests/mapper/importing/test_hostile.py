@@ -66,6 +66,7 @@ RINGS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("schemas", RINGS.values(), ids=RINGS)
 def test_references_in_rings_and_chains(tmp_path: Path, schemas: dict[str, Any]) -> None:
     """The import ends; and so does judging arguments, deep ones too, by what came of it."""
@@ -131,6 +132,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("data", "said"), BROKEN.values(), ids=BROKEN)
 def test_broken_files(tmp_path: Path, data: bytes, said: str) -> None:
     file = tmp_path / f"document.{'yaml' if said.startswith('document.yaml') or b'a0' in data[:4] else 'json'}"

@@ -135,6 +135,7 @@ def two_services(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "catalog.db"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(12)
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_a_row_that_cant_be_read_disables_its_service_alone(two_services: Path, tmp_path: Path, edit: str) -> None:

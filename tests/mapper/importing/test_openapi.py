@@ -320,6 +320,7 @@ def test_an_undeclared_scope_is_wanted_all_the_same(bench: Bench) -> None:
 # ---- servers
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("servers", "url"),
     [
@@ -422,6 +423,7 @@ def test_an_operation_elsewhere_cant_be_called(bench: Bench) -> None:
 # ---- arguments
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("parameter", "place"),
     [
@@ -454,6 +456,7 @@ def test_how_parameters_are_sent(bench: Bench, parameter: dict[str, Any], place:
         assert "can't be called through GoEx" in bench.check(bench.method(needed), {})
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "name",
     ["Host", "cookie", "AUTHORIZATION", "Content-Length", "Proxy-Authorization", "X-HTTP-Method-Override", "A B"],
@@ -487,6 +490,7 @@ def test_a_parameter_that_is_needed_has_a_name(bench: Bench, needed: dict[str, A
     assert "must be a name" in problems(report)[0]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("parameters", "path", "why"),
     [
@@ -582,6 +586,7 @@ def test_a_head_is_what_a_get_of_its_place_is(bench: Bench) -> None:
     assert alone is not None and beside is not None and alone.undos and alone.undos == beside.undos
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("http", "operation", "path", "why"),
     [
@@ -667,6 +672,7 @@ _COOKIE = {"name": "c", "in": "cookie", "required": True, "schema": TEXT}
 _ACTION = {"name": "action", "in": "query", "schema": {"$ref": "#/components/schemas/Act"}}
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("path", "own", "other", "operation"),
     [
@@ -804,6 +810,7 @@ def test_swagger_2(bench: Bench) -> None:
 # ---- names
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("operation_id", "name"),
     [
@@ -864,6 +871,7 @@ def body(bench: Bench, schema: Any, schemas: Any = None, **more: Any) -> Method:
     return bench.method(sending(schema, schemas, **more))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("schema", "good", "bad"),
     [
@@ -903,6 +911,7 @@ def test_what_a_schema_allows(bench: Bench, schema: Any, good: list[Any], bad: l
         assert bench.check(method, {"body": value}), value
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("schema", "said"),
     [

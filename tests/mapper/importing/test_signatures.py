@@ -61,6 +61,7 @@ def imported(tmp_path: Path, scheme: dict[str, Any], **more: Any) -> tuple[Catal
     return Catalog.open(tmp_path / "catalog.db"), tuple(problem.what for problem in report.problems)
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.promise(12)
 @pytest.mark.parametrize("scheme", SIGNED.values(), ids=SIGNED)
 def test_a_signature_is_no_key(tmp_path: Path, scheme: dict[str, Any]) -> None:

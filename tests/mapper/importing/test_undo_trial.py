@@ -93,6 +93,7 @@ def _elsewhere(undo: UndoTemplate) -> UndoTemplate | None:
     return replace(undo, around="nowhere.") if undo.restores else None
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "wrong", [_no_guard, _no_look, _another, _nothing, _one_less, _elsewhere], ids=lambda one: one.__name__.strip("_")
 )

@@ -112,6 +112,7 @@ def test_a_word_that_no_method_says_counts_no_more_than_one_that_some_say(tmp_pa
     assert rows[ids.index("desk.invoices"), document_match.FEATURES.index("covered")] >= 0.4
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "method"),
     [

@@ -101,6 +101,7 @@ def test_form_tells_questions_and_numbers() -> None:
     assert "~s" not in form_terms(list(marked_words("stop the machine")))
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "text",
     ["a/" * 20_000, "1" * 40_000, "a@" * 20_000, '"' * 20_000, "select " * 8_000, "x " * 20_000, "-" * 40_000,

@@ -104,6 +104,7 @@ DEEP = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(13)
 @pytest.mark.parametrize("name", DEEP)
 def test_deep_and_long_rules_never_end_the_process(name: str) -> None:

@@ -443,6 +443,7 @@ def test_a_services_own_list_in_one_header_passes() -> None:
     assert opened(made, "Anthropic-Beta: a-1,b-3") == "header"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "piece",
     [

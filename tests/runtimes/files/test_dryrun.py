@@ -503,6 +503,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(28)
 @pytest.mark.parametrize("folder_of", ["owned", "roots"])
 @pytest.mark.parametrize("what", HOSTILE)

@@ -138,6 +138,7 @@ async def test_whatever_is_done_to_a_kept_copy_the_next_program_gets_the_folder(
     assert way.context.records.get("after") is not None
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("deed", TAMPERED)
 async def test_a_program_hides_nothing_of_what_it_did_to_a_kept_copy(
     runtime: FilesRuntime, folder: Path, programs: Programs, deed: Callable[[Path], None]

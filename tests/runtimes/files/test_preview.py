@@ -106,6 +106,7 @@ async def test_nothing_is_kept_unless_it_is_asked_for(folder: Path, state: Path)
     assert not list((state / "snapshots").glob("*.git"))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("undo", "said", "kind"),
     [

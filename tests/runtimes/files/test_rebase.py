@@ -110,6 +110,7 @@ THEIRS: dict[str, tuple[Callable[[Path], object], str, Callable[[Path], object]]
 }  # fmt: skip
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize("what", THEIRS)
 async def test_what_others_did_to_it_is_refused_by_name(folder: Path, state: Path, what: str) -> None:

@@ -20,6 +20,7 @@ from tests.support.pace import pace
 from vault.secret import Secret
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ENCODINGS)
 @settings(max_examples=30)
 @given(secret=secrets, before=st.binary(max_size=20), after=st.binary(max_size=20))
@@ -89,6 +90,7 @@ COMBINED = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.promise(54)
 @pytest.mark.parametrize("name", COMBINED)
 @pytest.mark.parametrize("make", [Redactor, StreamRedactor])
@@ -137,6 +139,7 @@ def test_no_secret_no_change() -> None:
     assert Redactor([b""]).clean(b"abc") == b"abc"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("secret", "piece"),
     [

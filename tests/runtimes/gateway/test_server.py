@@ -127,6 +127,7 @@ async def test_ways_to_send_a_body(up: Up, tmp_path: Path, framing: str, body: s
     assert up[0].seen[0].body == b'{"text":"hi"}'
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("rest", "status"),
     [
@@ -148,6 +149,7 @@ async def test_bodies_that_are_refused(up: Up, tmp_path: Path, rest: str, status
     assert not up[0].seen
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "raw",
     [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"junk\r\n\r\n", b"\x16\x03\x01" + b"\0" * 30 + b"\r\n\r\n", b"x" * 20_000,
@@ -197,6 +199,7 @@ async def test_certificates_are_verified(tmp_path: Path, trust: str) -> None:
         assert not watch.sent
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "raw",
     [b"", b"junk\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort",

@@ -67,6 +67,7 @@ def test_the_sieve_lets_nothing_through_that_is_an_echo(name: str, which: str) -
             assert prefilter.may_hold(data)
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.promise(54)
 @pytest.mark.parametrize("which", ["token", "json", "unicode", "bytes"])
 @pytest.mark.parametrize("name", ENCODINGS)
@@ -170,6 +171,7 @@ def test_the_beginning_of_an_echo_waits_and_something_else_after_it_frees_it() -
     assert one.feed(b"?\n") + one.flush() == TOKEN[:9] + b"?\n"
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.promise(54)
 @pytest.mark.parametrize("run", [b"\\", b"25", b" ", b"-", b"0"])
 @pytest.mark.parametrize("times", [100, 60_000])
@@ -201,6 +203,7 @@ def test_what_never_ends_is_not_waited_for_in_memory() -> None:
             one.feed(b" " * 65536)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("piece", [b" ", b"-", b"\0", b"25", b"\\n", b"78 ", b"x", b"%78", b"AAAA\n"])
 def test_ordinary_repetition_flows_in_bounded_memory(piece: bytes) -> None:
     of = StreamRedactor([TOKEN])
@@ -211,6 +214,7 @@ def test_ordinary_repetition_flows_in_bounded_memory(piece: bytes) -> None:
     assert came + len(one.end()) == 40 * len(block)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("secret", [b"\\xoxb-1234567890", b"\\\\n-1234567890", b"ab\\-1234567890"])
 @pytest.mark.parametrize("end", [b"", b"1", b"\\1"])
 def test_what_has_begun_is_found_in_time_in_proportion(secret: bytes, end: bytes) -> None:

@@ -119,6 +119,7 @@ async def test_a_crash_at_every_point_of_an_action(transactions: bool) -> None:
     assert ends == ({"done", "nothing"} if transactions else {"part", "nothing"})
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(78)
 @pytest.mark.parametrize("verb", ["undo", "redo"])
 @pytest.mark.parametrize("unique", [False, True])

@@ -136,6 +136,7 @@ def case_id(case: Any) -> str:
     return str(case) if isinstance(case, str) else ""
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(("method", "arguments", "change"), CASES, ids=case_id)
 def test_what_was_done_is_taken_back(
     servers: dict[str, Api], tmp_path: Path, method: str, arguments: JsonObject, change: Any
@@ -165,6 +166,7 @@ def test_what_was_done_is_taken_back(
         assert answer.well, answer
 
 
+@pytest.mark.sampled(15)
 @pytest.mark.parametrize(
     ("method", "arguments", "change"), [case for case in CASES if case[2] is not None], ids=case_id
 )
@@ -342,6 +344,7 @@ def test_a_discord_message_pings_nobody_by_itself(servers: dict[str, Api], tmp_p
     assert server.hits[-1].body["allowed_mentions"] == {"parse": ["users", "roles"]}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.docker
 @pytest.mark.parametrize("service", sorted(APIS))
 async def test_through_the_gateway(runtime: RestRuntime, servers: dict[str, Api], tmp_path: Path, service: str) -> None:

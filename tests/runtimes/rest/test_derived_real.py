@@ -70,6 +70,7 @@ REAL: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.docker
 @pytest.mark.parametrize("name", sorted(REAL))
 async def test_through_the_container(name: str, runtime: RestRuntime, notes: Notes, bench: Bench) -> None:
@@ -128,6 +129,7 @@ HOSTILE: dict[str, Any] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.docker
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 async def test_what_was_read_before_is_only_ever_a_value(

@@ -165,6 +165,7 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.promise(65)
 @pytest.mark.parametrize("between", [False, True], ids=["alone", "changed"])
 @pytest.mark.parametrize("name", sorted(CASES))
@@ -185,6 +186,7 @@ def test_it_is_taken_back_or_left(name: str, between: bool, tmp_path: Path) -> N
     assert shelf.state() == (left if between else before)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.docker
 @pytest.mark.promise(65)
 @pytest.mark.parametrize("name", sorted(CASES))

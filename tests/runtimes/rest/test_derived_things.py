@@ -119,6 +119,7 @@ def put_flag(tmp_path: Path, to: Flags, what: str) -> tuple[Plan, CallRecord, Ca
     return plan, call_record, catalog, bench
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.promise(65)
 @pytest.mark.parametrize("between", ["", "on", "text", "seen", "gone"])
 @pytest.mark.parametrize("there", [False, True], ids=["made", "changed"])

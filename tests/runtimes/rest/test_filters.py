@@ -53,6 +53,7 @@ async def test_the_one_that_fits_is_used_and_taken_back(
     assert slack.channels["C0OPS"]["topic"] == {"value": "calm"}
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.promise(46)
 @pytest.mark.parametrize(
     ("path", "channels", "said"),

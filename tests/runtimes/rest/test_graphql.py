@@ -183,6 +183,7 @@ async def test_through_the_real_gateway(runtime: RestRuntime, tracker: Tracker, 
 READ, CHANGE = ("tracker.issue", {"number": 1}), ("tracker.deleteIssue", {"number": 1})
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.docker
 @pytest.mark.parametrize(
     ("call", "answer", "ok", "touched", "unsure", "said"),

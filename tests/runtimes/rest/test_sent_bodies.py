@@ -32,6 +32,7 @@ def swagger(*parameters: Any, consumes: list[str] | None = None) -> dict[str, An
     }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("media", "schema", "value", "body", "content_type"),
     [
@@ -166,6 +167,7 @@ LIST = {"type": "array", "items": TEXT}
 OBJECT = {"type": "object", "additionalProperties": True}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("raw", "value", "query"),
     [

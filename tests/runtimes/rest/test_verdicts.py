@@ -251,6 +251,7 @@ async def test_a_redo_that_crashed_does_not_post_twice(
     assert len(slack.messages) == 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("status", "body"), [(502, {}), (504, {"error": "late"}), (408, {}), (200, None), (302, None)])
 async def test_an_answer_that_leaves_it_open_is_not_taken_for_a_no(
     runtime: RestRuntime, slack: FakeSlack, slack_bench: Bench, status: int, body: Any

@@ -130,6 +130,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(48)
 @pytest.mark.docker
 @pytest.mark.parametrize("attack", ATTACKS, ids=list(ATTACKS))

@@ -17,6 +17,7 @@ def pieces(*sizes: int) -> list[bytes]:
     return [random.Random(size).randbytes(size) for size in sizes]
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("level", [0, 1])
 @pytest.mark.parametrize(
     "sizes",

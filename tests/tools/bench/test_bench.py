@@ -170,6 +170,7 @@ def test_a_catalog_is_imported_with_its_index_in_another_process(small: catalogs
     assert EmbeddedProposer(catalog).index.search("list my things")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("group", "limits", "names", "unit"),
     [

@@ -85,6 +85,7 @@ async def lease(broker: LoginBroker, wanted: str = "") -> Lease:
 # ---- answers that can't be used ----
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("what", GARBAGE)
 async def test_an_answer_that_makes_no_sense_is_refused_whole(hostile: Hostile, live_vault: Vault, what: str) -> None:
     hostile.replies["/token"] = GARBAGE[what]

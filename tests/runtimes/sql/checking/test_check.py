@@ -385,6 +385,7 @@ def test_text_that_a_server_would_read_otherwise_never_leaves(made: str, dialect
 # ---- limits
 
 
+@pytest.mark.sampled(7)
 @DIALECTS
 @pytest.mark.parametrize(
     "text",

@@ -35,6 +35,7 @@ HIDDEN = (
 )
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("dialect", Dialect)
 @pytest.mark.parametrize("text", KNOWN)
 def test_later_statements_know_what_earlier_ones_made(text: str, dialect: Dialect) -> None:
@@ -42,6 +43,7 @@ def test_later_statements_know_what_earlier_ones_made(text: str, dialect: Dialec
     assert len(program.statements) == text.count(";") + 1
 
 
+@pytest.mark.sampled(14)
 @pytest.mark.promise(69)
 @pytest.mark.parametrize("dialect", Dialect)
 @pytest.mark.parametrize("text", HIDDEN)

@@ -54,6 +54,7 @@ def db() -> Iterator[apsw.Connection]:
 # ---- SQLite
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("literal", LITERALS)
 def test_a_literal_is_the_same_value(db: apsw.Connection, literal: str) -> None:
     for query in (
@@ -79,6 +80,7 @@ def test_a_hexadecimal_number_finds_the_rows_that_it_says(db: apsw.Connection) -
     assert rows(db, "SELECT i FROM t") == ["(5,)", "(None,)"]
 
 
+@pytest.mark.sampled(19)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("tail", ["", " PRIMARY KEY", " NOT NULL DEFAULT 7", " UNIQUE"])
 def test_a_column_has_the_type_that_was_written(db: apsw.Connection, kind: str, tail: str) -> None:
@@ -100,6 +102,7 @@ def test_a_column_has_the_type_that_was_written(db: apsw.Connection, kind: str, 
     assert plain[: len(plain) // 2] == plain[len(plain) // 2 :]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", TYPES)
 def test_a_cast_gives_the_same_value(db: apsw.Connection, kind: str) -> None:
     for value in (*VALUES, "s", "n", "r"):
@@ -184,6 +187,7 @@ def _expression(chance: random.Random, depth: int) -> str:
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_any_expression_gives_the_same_or_is_refused(db: apsw.Connection, seed: int) -> None:
     chance, compared = random.Random(seed), 0
@@ -202,6 +206,7 @@ def test_any_expression_gives_the_same_or_is_refused(db: apsw.Connection, seed: 
 # ---- PostgreSQL and MariaDB
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("dialect", "sent", "made"),
     [

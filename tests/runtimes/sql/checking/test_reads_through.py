@@ -22,6 +22,7 @@ def read_behind(dialect: Dialect, sql: str, *stands_on: str) -> dict[str, str]:
     return behind(statement, schema)
 
 
+@pytest.mark.sampled(11)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
     "sql",

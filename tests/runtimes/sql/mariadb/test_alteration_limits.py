@@ -60,6 +60,7 @@ def test_a_question_mark_in_a_comment_stands_against_nothing(base: Base) -> None
     assert _defined(base) == before
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize(
     ("sql", "theirs"),

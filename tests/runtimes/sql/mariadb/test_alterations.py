@@ -70,6 +70,7 @@ def _defined(base: Base) -> list[str]:
     return [str(base.run(f"SHOW CREATE TABLE {table}")[0][1]) for table in ("t", "up", "words")]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sql", EXACT)
 def test_it_is_taken_back_to_the_letter_and_done_again(base: Base, sql: str) -> None:
     base.run(TABLES)

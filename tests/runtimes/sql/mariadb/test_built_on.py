@@ -19,6 +19,7 @@ TABLES = (
 ON_T, ON_OTHER = "BEFORE INSERT ON t FOR EACH ROW", "BEFORE INSERT ON other FOR EACH ROW"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(60)
 @pytest.mark.promise(76)
 @pytest.mark.parametrize(
@@ -58,6 +59,7 @@ def test_what_others_built_on_a_definition_keeps_it(base: Base, text: str, their
         assert session.settle(job).state == "done"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "theirs"),
     [

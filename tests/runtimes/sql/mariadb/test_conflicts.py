@@ -39,6 +39,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("which", sorted(CHANGES))
 def test_undo_refuses_and_touches_nothing(base: Base, which: str) -> None:

@@ -252,6 +252,7 @@ INSERT INTO p VALUES (1, 'a', 1), (2, 'b', 2); INSERT INTO c VALUES (1, 1, 'x'),
 """
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(78)
 @pytest.mark.parametrize(
     ("sql", "other"),

@@ -44,6 +44,7 @@ def there_and_back(base: Base, sql: str) -> None:
             assert base.dump() == wanted
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize(
     "sql",

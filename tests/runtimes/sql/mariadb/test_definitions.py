@@ -88,6 +88,7 @@ def test_what_was_taken_back_is_in_doubt_when_the_server_is_lost_right_after_it(
     assert server.ran == "DROP TABLE `more`"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(76)
 @pytest.mark.parametrize(
     ("column", "theirs", "back"),
@@ -177,6 +178,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(76)
 @pytest.mark.parametrize("sql", REFUSED)
 def test_a_definition_that_the_server_does_not_take_is_refused_and_never_in_doubt(base: Base, sql: str) -> None:

@@ -74,6 +74,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
@@ -114,6 +115,7 @@ def test_what_others_did_since_is_left_alone(base: Base, form: str, theirs: str,
     assert base.dump() == there
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("sql", "said"),
     [

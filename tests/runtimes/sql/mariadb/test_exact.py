@@ -78,6 +78,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("which", "policy"), CASES)
 def test_undo_and_redo_are_exact(base: Base, which: str, policy: Policy) -> None:
     base.run(SHOP)
@@ -113,6 +114,7 @@ def test_undo_and_redo_are_exact(base: Base, which: str, policy: Policy) -> None
     assert base.held() == []
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("which", sorted(STATEMENTS))
 def test_held_is_rolled_back_and_held_again(base: Base, which: str) -> None:
     base.run(SHOP)
@@ -143,6 +145,7 @@ def test_held_is_rolled_back_and_held_again(base: Base, which: str) -> None:
     assert base.dump() == before
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("which", sorted(name for name in STATEMENTS if "update" in name or "delete" in name))
 def test_the_way_of_very_many_rows_is_the_same(base: Base, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """From `MANY` rows on a table is read as a whole, and only in its changed columns: here from one row on."""

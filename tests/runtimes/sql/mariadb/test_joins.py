@@ -148,6 +148,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize(("form", "policy"), CASES)
 def test_a_join_is_taken_back_and_done_again(base: Base, form: str, policy: str) -> None:

@@ -67,6 +67,7 @@ def _state(base: Base) -> tuple[Any, ...]:
     return base.definitions(), base.dump()
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize("sql", EXACT)
 def test_it_is_taken_back_with_every_row_and_done_again(base: Base, sql: str) -> None:
@@ -91,6 +92,7 @@ def test_it_is_taken_back_with_every_row_and_done_again(base: Base, sql: str) ->
         assert _state(base) == before
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize(
     ("sql", "theirs", "back", "said"),
@@ -286,6 +288,7 @@ def test_one_that_is_cut_before_it_ran_leaves_nothing(base: Base, sql: str, thor
     assert at > (5 if thorough else 1)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     ("more", "sql", "said"),
     [
@@ -322,6 +325,7 @@ def test_what_could_not_be_put_back_is_refused_when_it_is_planned(base: Base, mo
     assert refused.value.next_step and _state(base) == before
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("more", "sql", "said"),
     [

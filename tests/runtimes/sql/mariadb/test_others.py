@@ -69,6 +69,7 @@ def test_a_revert_whose_end_isnt_known_isnt_guessed_from_rows_that_others_change
         assert (found.state, bool(found.evidence)) == ("unknown", True)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "theirs",
     [

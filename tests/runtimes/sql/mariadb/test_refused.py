@@ -142,6 +142,7 @@ def test_names_are_read_from_their_first_letter(base: Base, letter: str) -> None
             base.survey(held, "versioning")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "trigger",
     [
@@ -224,6 +225,7 @@ def refused_by_a_trigger(base: Base, signal: str, sql: str) -> tuple[str, str, s
 TOLD = (errors.refused().message, errors.refused().next_step, errors.refused().code, int(errors.refused().exit_status))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "number", [1020, 1054, 1062, 1064, 1114, 1142, 1146, 1205, 1213, 1227, 1290, 1305, 1317, 1644, 1969, 2013, 4999]
 )

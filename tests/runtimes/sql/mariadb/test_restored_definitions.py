@@ -34,6 +34,7 @@ def _state(base: Base) -> tuple[Any, ...]:
     return base.definitions(), base.dump(), [str(row[0]) for row in base.run("SHOW TRIGGERS")]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize(
     ("made", "sql"),
@@ -70,6 +71,7 @@ def test_it_is_taken_back_with_its_counter_and_indexes(base: Base, made: str, sq
             assert _state(base) == wanted and session.settle(job).state == state
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize(
     ("made", "sql", "said"),

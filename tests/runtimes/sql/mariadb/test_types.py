@@ -44,6 +44,7 @@ TYPES: dict[str, tuple[str, bool, list[str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("which", sorted(TYPES))
 def test_its_bytes_come_back(base: Base, which: str) -> None:

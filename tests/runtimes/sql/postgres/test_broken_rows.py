@@ -30,6 +30,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("rule", BROKEN)
 @pytest.mark.parametrize("sql", ["DELETE FROM t", "UPDATE t SET n = 7", "DELETE FROM t WHERE id = 1"])
@@ -94,6 +95,7 @@ KEPT_OUT = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("rule", KEPT_OUT)
 def test_a_row_that_nothing_lets_in_again_isnt_taken_out(made: Made, rule: str) -> None:

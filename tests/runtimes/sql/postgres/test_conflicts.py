@@ -9,6 +9,7 @@ from runtimes.sql.postgres.errors import translated
 from tests.runtimes.sql.postgres.support import Shop, job, state, tables
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @tables(
     "CREATE TABLE t (id int PRIMARY KEY, n int, s text)",
@@ -60,6 +61,7 @@ def test_the_difference_names_rows_and_columns(shop: Shop) -> None:
         assert set(caught.value.difference) == {"t id=1: secret changed", "t id=3: is gone"}
 
 
+@pytest.mark.sampled(6)
 @tables(
     "CREATE TABLE t (id int PRIMARY KEY, n int, secret text)",
     "INSERT INTO t VALUES (1, 1, 'sesame')",

@@ -70,6 +70,7 @@ def ground(shared: PostgresGround) -> PostgresGround:
     return shared
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("form", FORMS)
 def test_it_is_taken_back_and_done_again(ground: PostgresGround, form: str) -> None:
@@ -116,6 +117,7 @@ def test_what_others_did_since_is_left_alone(ground: PostgresGround, form: str, 
     assert ground.dump() == there
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -61,6 +61,7 @@ def _exact(ground: PostgresGround, sql: str) -> Ran:
     return ran
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("path", ["music, public", "pg_catalog, music", '"$user", nowhere, music'])
 @pytest.mark.parametrize("whose", ["ROLE {user}", "DATABASE {database}", "ROLE {user} IN DATABASE {database}"])
 def test_a_trigger_finds_what_its_role_or_database_lets_it_find(music: PostgresGround, path: str, whose: str) -> None:

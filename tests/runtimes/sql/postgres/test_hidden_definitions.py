@@ -38,6 +38,7 @@ def _state(ground: PostgresGround) -> list[object]:
     ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("helper", _HELPERS)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 def test_nothing_is_done_where_a_helper_writes_beside_the_tables(

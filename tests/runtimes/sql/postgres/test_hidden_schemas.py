@@ -75,6 +75,7 @@ def _rows(ground: PostgresGround) -> dict[str, list[Any]]:
     return {name: sorted(observer.execute(f"SELECT * FROM hid.{name}".encode()).fetchall()) for name in names}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("text", _WRITES)
 def test_what_is_written_through_a_view_is_held_and_rolled_back(ground: PostgresGround, text: str) -> None:
     before = _rows(ground)
@@ -92,6 +93,7 @@ def test_what_is_written_through_a_view_is_held_and_rolled_back(ground: Postgres
     assert _rows(ground) != before
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("text", _WRITES)
 def test_nothing_else_takes_it_back(ground: PostgresGround, text: str) -> None:
     with pytest.raises(Unsupported, match="isn't a table of this database") as refused:

@@ -27,6 +27,7 @@ def made(postgres: Postgres) -> Made:
     return postgres.make(*_TABLES)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "sql", ["UPDATE t SET n = 0", "DELETE FROM t WHERE id = 1", "ALTER TABLE t ADD COLUMN m int", "DROP TABLE kid"]
 )
@@ -102,6 +103,7 @@ def test_after_undo_it_can_be_held_again_by_its_rows(made: Made) -> None:
     assert state(made) == before
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -146,6 +148,7 @@ _SHAPES = (
 )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "sql",
     [

@@ -21,6 +21,7 @@ def made(postgres: Postgres) -> Made:
     return postgres.make("CREATE TABLE notes (id int PRIMARY KEY, note text)", "INSERT INTO notes VALUES (1, 'one')")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(71)
 @pytest.mark.parametrize(
     "power",

@@ -46,6 +46,7 @@ def shared(postgres: Postgres) -> Iterator[PostgresGround]:
     yield PostgresGround(postgres)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize(
     "theirs",
@@ -86,6 +87,7 @@ def test_what_others_gave_a_table_that_was_made_keeps_it(ground: PostgresGround,
             admin.execute(b"DROP PUBLICATION IF EXISTS mine")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "theirs",
     [
@@ -295,6 +297,7 @@ SECRET = "EXISTS (SELECT 1 FROM secret WHERE n = 1)"
 TOLD = f"CREATE FUNCTION told(int) RETURNS bool STABLE LANGUAGE sql AS 'SELECT {SECRET}'"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("statements", "sql"),
     [

@@ -106,6 +106,7 @@ def ground(postgres: Postgres) -> PostgresGround:
     return made
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(69)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tests.services.postgres import Made, Postgres
 # ---- refused beforehand
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("statements", "sql", "reason"),
     [

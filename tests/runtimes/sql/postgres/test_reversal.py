@@ -85,6 +85,7 @@ def test_every_type_comes_back_as_it_was(made: Made) -> None:
 # ---- keys and constraints
 
 
+@pytest.mark.sampled(4)
 @tables(
     "CREATE TABLE people (id int PRIMARY KEY, boss int REFERENCES people, rank int UNIQUE)",
     "INSERT INTO people VALUES (1, NULL, 3), (2, 1, 2), (3, 2, 1)",
@@ -110,6 +111,7 @@ def test_rows_that_point_to_each_other(shop: Shop, sql: str) -> None:
     shop.there_and_back(sql)
 
 
+@pytest.mark.sampled(4)
 @tables(
     "CREATE TABLE parents (id int PRIMARY KEY, n int UNIQUE)",
     "CREATE TABLE restricts (id int PRIMARY KEY, p int REFERENCES parents ON DELETE RESTRICT ON UPDATE CASCADE)",
@@ -132,6 +134,7 @@ def test_cascades_of_every_kind(shop: Shop, sql: str) -> None:
     shop.there_and_back(sql)
 
 
+@pytest.mark.sampled(4)
 @tables(
     "CREATE TABLE seats (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, place int NOT NULL UNIQUE, who text, "
     "upper_who text GENERATED ALWAYS AS (upper(who)) STORED, EXCLUDE USING btree (who WITH =))",
@@ -159,6 +162,7 @@ _FILLED = "INSERT INTO cards VALUES (1, 1, 'a', 1), (2, 2, 'b', 2), (3, 3, 'c', 
 _NOTES = "CREATE TABLE notes (card int DEFAULT 1 REFERENCES cards ON DELETE {})"
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("action", ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"])
 @pytest.mark.parametrize(
@@ -201,6 +205,7 @@ CROWDED = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("which", CROWDED)
 def test_unique_values_that_could_not_change_back_are_refused(made: Made, which: str) -> None:
@@ -227,6 +232,7 @@ def test_computed_unique_values_change_places(shop: Shop) -> None:
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "first", "second"),
     [

@@ -112,6 +112,7 @@ def test_what_a_triggers_helper_writes_is_taken_back(shop: Shop, sql: str) -> No
     shop.there_and_back(sql)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 @pytest.mark.parametrize(
@@ -189,6 +190,7 @@ def test_a_listed_function_that_an_older_server_hasnt_is_nobody_elses(shop: Shop
             admin.execute("ALTER FUNCTION pg_catalog.newer(text) RENAME TO unistr")
 
 
+@pytest.mark.sampled(4)
 @tables(
     "CREATE TABLE t (id int PRIMARY KEY, name varchar(9))",
     _HELPER.format("same(a varchar, b varchar) RETURNS boolean", "RETURN true"),

@@ -49,6 +49,7 @@ def ground(tmp_path: Path) -> SqliteGround:
     return made
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("form", FORMS)
 def test_it_is_taken_back_and_done_again(ground: SqliteGround, form: str) -> None:
@@ -95,6 +96,7 @@ def test_what_cant_be_kept_is_refused_beforehand(ground: SqliteGround, text: str
     assert ground.dump() == before
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("text", ["ANALYZE", "REINDEX", "REINDEX by_title", "PRAGMA application_id = 7"])
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 def test_upkeep_puts_the_files_pages_back(ground: SqliteGround, text: str, policy: Policy) -> None:

@@ -107,6 +107,7 @@ POLICIES = pytest.mark.parametrize("policy", ["reversal", "versioning"])
 TEXTS = pytest.mark.parametrize("text", [INSERT, UPDATE])
 
 
+@pytest.mark.sampled(6)
 @POLICIES
 @TEXTS
 def test_a_kill_is_settled_where_nobody_wrote_since(
@@ -126,6 +127,7 @@ def test_a_kill_is_settled_where_nobody_wrote_since(
     assert it.rows() == before and it.asked.state == "undone"
 
 
+@pytest.mark.sampled(6)
 @POLICIES
 @TEXTS
 def test_somebody_elses_same_change_is_never_taken_for_the_actions(
@@ -142,6 +144,7 @@ def test_somebody_elses_same_change_is_never_taken_for_the_actions(
     assert it.rows() == left
 
 
+@pytest.mark.sampled(6)
 @POLICIES
 @TEXTS
 def test_what_was_committed_and_put_back_by_hand_isnt_said_to_have_been_rolled_back(
@@ -164,6 +167,7 @@ def test_a_kill_and_another_change_are_unknown_or_as_it_was(
     assert it.asked.state == ("nothing" if mode == "wal" else "unknown")
 
 
+@pytest.mark.sampled(6)
 @POLICIES
 @TEXTS
 def test_an_undo_and_a_redo_that_were_killed(made: Callable[[str, Policy], Killed], text: str, policy: Policy) -> None:
@@ -211,6 +215,7 @@ def test_nothing_is_left_beside_the_file(made: Callable[[str, Policy], Killed], 
     assert names == ({"shop.db", "shop.db-wal", "shop.db-shm"} if mode == "wal in use" else {"shop.db"})
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("rows", [1, 3000, 60_000])
 def test_large_transactions_are_marked_too(made: Callable[[str, Policy], Killed], rows: int) -> None:
     """Also one that is larger than SQLite's cache, so that some of its pages were written before."""

@@ -66,6 +66,7 @@ def there_and_back(ground: SqliteGround, text: str, policy: Policy = "reversal")
     return ran
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 @pytest.mark.parametrize(
     ("made", "text", "rows"),
@@ -104,6 +105,7 @@ def test_the_rows_of_a_table_beside_a_module_stay_bound(ground: SqliteGround) ->
     assert ground.dump() == before
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "text",
     [
@@ -146,6 +148,7 @@ _FAMILY = (
 )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "refused"),
     [

@@ -80,6 +80,7 @@ def ground(tmp_path: Path) -> SqliteGround:
     return made
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.promise(75)
 @pytest.mark.parametrize("text", [*REPLACING.values(), *OTHERS.values()], ids=[*REPLACING, *OTHERS])
 def test_it_is_taken_back_and_done_again(ground: SqliteGround, text: str) -> None:
@@ -122,6 +123,7 @@ def test_or_replace_within_a_trigger_is_asked_for(ground: SqliteGround, first: s
     assert {("person", "delete"), ("post", "delete")} <= {(one.table, one.verb) for one in found.reached}
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("word", ["ABORT", "FAIL", "ROLLBACK"])
 @pytest.mark.parametrize(
     "text",

@@ -79,6 +79,7 @@ def test_with_a_key_vacuum_is_in_no_undos_way(ground: SqliteGround, text: str) -
     assert rows(ground) == after
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "text",
     [

@@ -86,6 +86,7 @@ def test_replace_takes_away_rows_of_every_unique_key(ground: SqliteGround) -> No
     there_and_back(ground, asked.text)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "text",
     [
@@ -257,6 +258,7 @@ def test_definitions_in_every_journal_mode_with_somebody_reading(ground: SqliteG
         there_and_back(ground, "UPDATE u SET c = 'z'")
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "text",
     [
@@ -328,6 +330,7 @@ def test_a_file_that_is_larger_than_what_is_kept_is_refused_beforehand(ground: S
 # ---- what the table itself does with a conflict
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("clause", ["REPLACE", "IGNORE", "FAIL", "ROLLBACK"])
 @pytest.mark.parametrize("verb", ["undo", "redo"])
 def test_a_tables_own_conflict_clause_takes_away_nobodys_row(ground: SqliteGround, clause: str, verb: str) -> None:
@@ -347,6 +350,7 @@ def test_a_tables_own_conflict_clause_takes_away_nobodys_row(ground: SqliteGroun
     assert ground.dump() == left
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "clause", ["UNIQUE ON CONFLICT REPLACE", "UNIQUE ON\n/* what? */ CONFLICT -- so\n REPLACE", "NOT NULL UNIQUE"]
 )
@@ -417,6 +421,7 @@ def test_many_replaced_rows_are_counted(ground: SqliteGround) -> None:
     assert {(one.verb, one.rows) for one in ran.reached} == {("insert", 8000), ("delete", 4000)}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "declared", ["REAL", "FLOAT", "DOUBLE PRECISION", "real(5,2)", "NUMERIC", "INTEGER", "TEXT", ""]
 )
@@ -469,6 +474,7 @@ def many(ground: SqliteGround) -> None:
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "text",
     [
