@@ -39,20 +39,19 @@ JOB = Job(action_id="a-1", argv=("/usr/bin/python3", "-I", "-S", "/goex/job/code
 TRUE = Job(action_id="a-1", argv=("true",))
 AT_ONCE, ALL, ROUNDS = 8, 24, 5
 BURSTING = 32
+STATE = f"bench-{os.getpid()}"
 LOADING = 0.3  # seconds in which one that waits loads what jobs are likely to need
 
 
 async def measure() -> tuple[Row, ...]:
     await asyncio.to_thread(images.build, "base")
     with tempfile.TemporaryDirectory(prefix="goex-bench-") as folder:
-        return (await _one(Path(folder)), await _idle(Path(folder)), *await _sustained(Path(folder)))
+        return (await _one(Path(folder)), await idle(Path(folder)), *await _sustained(Path(folder)))
 
 
 @asynccontextmanager
 async def pooled(folder: Path, bounds: PoolBounds) -> AsyncIterator[DockerSandbox]:
-    made = DockerSandbox(
-        f"bench-{os.getpid()}", scratch_dir=folder / "scratch", pool_dir=folder / "waiting", bounds=bounds
-    )
+    made = DockerSandbox(STATE, scratch_dir=folder / "scratch", pool_dir=folder / "waiting", bounds=bounds)
     made.prepare(Profile())
     try:
         yield made
@@ -96,12 +95,13 @@ async def _one(folder: Path) -> Row:
     return row(NAME, Timings(tuple(taken[-count:])), "a bare python process", Timings(tuple(floors[-count:])))
 
 
-async def _idle(folder: Path) -> Row:
+async def idle(folder: Path) -> Row:
+    """The row `sandbox.idle_mb`, of four containers that wait."""
     async with pooled(folder, PoolBounds(least=4, most=4)) as sandbox:
         await _waits(sandbox, 4)
         await asyncio.sleep(3 * LOADING)
         client = docker.APIClient()
-        found = client.containers(filters={"label": f"{spec.STATE_LABEL}=bench"})
+        found = client.containers(filters={"label": f"{spec.STATE_LABEL}={STATE}"})
         pids = [int(client.inspect_container(each["Id"])["State"]["Pid"]) for each in found]
         client.close()
         each = Timings(tuple(_usage(pid) / 2**20 for pid in pids))
