@@ -14,15 +14,17 @@ answer, idle longest; but who has just come has time to ask for something, as lo
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import secrets
+import select
 import socket
 import struct
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -33,6 +35,7 @@ from runtimes.turns import Counts
 log = logging.getLogger("goex.daemon")
 
 _CREDENTIALS = struct.Struct("3i")
+_SO_PEERPIDFD = 77  # asm-generic/socket.h, since Linux 6.5
 _CHUNK = 64 * 1024  # more would be mapped and unmapped at each reading
 _PAUSE = 0.1  # seconds after there was no descriptor for one that came
 MOST_CONNECTIONS = 256
@@ -197,7 +200,10 @@ class Acceptor:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as back:
                 back.setblocking(False)
                 back.bind(f"\0goex-{name}")
-                connection = Connection(look_up(self.kind, pid, uid, gid, name), ended.set)
+                peer = look_up(self.kind, pid, uid, gid, name)
+                if _is_gone(front):  # another may have its number by now, and a terminal
+                    peer = replace(peer, terminal=None, program="", started=0)
+                connection = Connection(peer, ended.set)
                 self.registry.add(connection)
                 self._connections.append(connection)
                 self._make_room()
@@ -242,6 +248,20 @@ class Acceptor:
         finally:
             for way in ways:
                 way.close()
+
+
+def _is_gone(front: socket.socket) -> bool:
+    """Whether the process that connected has ended: others may hold its connection. An older kernel doesn't say."""
+    try:
+        process = front.getsockopt(socket.SOL_SOCKET, _SO_PEERPIDFD)
+    except OSError as error:
+        return error.errno != errno.ENOPROTOOPT
+    try:
+        ended = select.poll()
+        ended.register(process, select.POLLIN)
+        return bool(ended.poll(0))
+    finally:
+        os.close(process)
 
 
 class _Way:

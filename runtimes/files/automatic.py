@@ -15,6 +15,7 @@ from runtimes.files.path_text import named
 from runtimes.files.tree import Entry
 
 _GIT = "git may run by itself"
+_HG = "Mercurial may run by itself"
 _ENTERED = "may run when a shell enters the folder"
 _OPENED = "may run when an editor or coding agent opens the folder"
 # Folders of which all counts, but for samples.
@@ -56,14 +57,16 @@ _NAMES = {
     b".nvim.lua": _OPENED,
     b".dir-locals.el": _OPENED,
 }
-_OF_GIT = frozenset({b"config", b"config.worktree", b"commondir", b"git-rebase-todo"})
+# A merge strategy, which a rebase ("strategy") or a cherry-pick ("opts") goes on with, is a program's name or path.
+_OF_GIT = frozenset({b"config", b"config.worktree", b"commondir", b"git-rebase-todo", b"strategy", b"opts"})
+_OF_HG = frozenset({b"hgrc", b"hgrc-not-shared", b"sharedpath"})
 _DATA_OF_GIT = frozenset({b"objects", b"refs", b"logs"})
 _HEAD, _PARTS = b"HEAD", (b"objects", b"refs")  # by which git knows a repository without a work tree
 
 
 def told(before: Mapping[bytes, Entry], after: Mapping[bytes, Entry]) -> list[str]:
     """One line for each kind of tool that may run by itself what `before` hadn't."""
-    found: dict[str, list[bytes]] = {_GIT: [], _ENTERED: [], _OPENED: []}
+    found: dict[str, list[bytes]] = {_GIT: [], _HG: [], _ENTERED: [], _OPENED: []}
     for path, entry in apart(before, after)[0].items():
         old = before.get(path)
         if entry.kind not in "fld" or (old is not None and _runs_as(old) == _runs_as(entry)):
@@ -95,6 +98,8 @@ def _when(path: bytes, entry: Entry, before: Mapping[bytes, Entry], after: Mappi
         bare = folders[: above.index(b"hooks")] if b"hooks" in above else folders
         if _is_repository(bare, after):
             return _GIT
+    if name == b".hg" or (above[-1:] == [b".hg"] and name in _OF_HG):
+        return _HG
     if name in _NAMES:
         return _NAMES[name]
     if above[-2:] == [b".github", b"hooks"]:

@@ -58,6 +58,8 @@ _MODELESS = frozenset(
     {"vfat", "msdos", "exfat", "ntfs", "ntfs3", "fuseblk", "fuse.exfat", "hfs", "hpfs", "vboxsf", "fuse.vmhgfs-fuse"}
 )
 _MADE_UP = re.compile(r"(?:^|,)(?:fmask|dmask|file_mode|dir_mode)=|aname=drvfs")
+_VM = Path("/proc/sys/vm")
+_SOON = 5000  # hundredths of a second, in which what was written must be on the disk: the walk waits a minute for it
 _UPPER = re.compile(r"(?:^|,)upperdir=((?:[^,\\]|\\.)*)")
 _OF_THE_PATH = {
     *(errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM),
@@ -130,10 +132,22 @@ def keeps_change_times(path: str) -> bool:
 
 
 def _settles(path: str, table: Mapping[str, Mount]) -> bool:
+    if not _written_soon():
+        return False
     kind, options = _file_system(path, table)
     if kind == "overlay" and (upper := _UPPER.search(options)):  # what is written there lies in this folder
         return _file_system(plain(upper[1]), table)[0] in _KEEPING
     return kind in _KEEPING
+
+
+def _written_soon() -> bool:
+    """Whether the kernel brings what was written to the disk as soon as the walk's shortcut needs it. Tools that save
+    power have it wait for minutes, in which a program writes through a mapping without another change time."""
+    try:
+        age, pause = (int((_VM / f"dirty_{name}_centisecs").read_text()) for name in ("expire", "writeback"))
+    except (OSError, ValueError):
+        return False
+    return pause > 0 and age + pause <= _SOON
 
 
 def refuse_modeless(path: str) -> None:
@@ -144,6 +158,26 @@ def refuse_modeless(path: str) -> None:
             f"The file system of {path} ({kind}) keeps no modes and owners: nothing could be restored exactly.",
             next_step="Copy the folder to another file system, and work there.",
         )
+
+
+def others_may_write(folder: str, at: os.stat_result) -> bool:
+    """Whether any user but root and its owner may write to a folder.
+
+    A group that is numbered as the owner is taken for the owner's own. Under an ACL the mode's group bits say what the
+    users and groups that it names have at most, so they are nobody's own.
+    """
+    if at.st_mode & stat.S_IWOTH:
+        return True
+    return bool(at.st_mode & stat.S_IWGRP) and (at.st_gid not in (0, at.st_uid) or _has_acl(folder))
+
+
+def _has_acl(path: str) -> bool:
+    try:
+        return bool(os.getxattr(path, "system.posix_acl_access", follow_symlinks=False))
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.ENOTSUP):
+            return False
+        raise
 
 
 def mount_of(root: int) -> str:
@@ -254,10 +288,7 @@ def _refuse_by_owner(path: str, at: os.stat_result) -> None:
         found = os.lstat(above)
         if found.st_uid not in trusted:
             raise _refused(path, f"{above} belongs to another user, who could swap it")
-        shared = found.st_mode & stat.S_IWOTH or (
-            found.st_mode & stat.S_IWGRP and found.st_gid not in (0, found.st_uid)
-        )
-        if shared and not found.st_mode & stat.S_ISVTX:
+        if not found.st_mode & stat.S_ISVTX and others_may_write(above, found):
             raise _refused(path, f"other users may write to {above}, and could swap it", f"chmod go-w {above}")
 
 

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.regular_file import names_another
+from runtimes.files.folder import others_may_write
 from runtimes.files.location import locate, mounts
 from runtimes.open_files import BESIDE
 
@@ -127,10 +128,7 @@ def _refuse_by_owner(path: str, at: os.stat_result) -> None:
         found = os.lstat(above)
         if found.st_uid not in trusted:
             raise _refused(path, f"{above} belongs to another user, who could swap it")
-        shared = found.st_mode & stat.S_IWOTH or (
-            found.st_mode & stat.S_IWGRP and found.st_gid not in (0, found.st_uid)
-        )
-        if shared and (nearest or not found.st_mode & stat.S_ISVTX):
+        if (nearest or not found.st_mode & stat.S_ISVTX) and others_may_write(above, found):
             raise _refused(path, f"other users may write to {above}", f"Move it to a folder of its own: {above} isn't.")
         if above == "/":
             return

@@ -10,13 +10,14 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from goex.daemon import acceptor as module
 from goex.daemon.acceptor import Acceptor, Connection, Registry
-from goex.engine.peers import Peer, look_up
+from goex.engine.peers import Peer, Terminal, look_up
 from goex.rpc import goex_pb2 as pb
 from tests.support.daemon import Daemon
 from tests.support.waiting import until_async
@@ -179,6 +180,40 @@ def test_an_address_that_nobody_was_given_is_nobodys(address: str) -> None:
     assert registry.peer("unix-abstract:goex-known") == peer  # the control
     registry.drop(known)
     assert registry.peer("unix-abstract:goex-known") is None
+
+
+# Connects, leaves the connection to a child, and (of "gone") ends.
+LEFT = """
+import os, socket, sys
+link = socket.socket(socket.AF_UNIX)
+link.connect(sys.argv[1])
+if os.fork() and sys.argv[2] == "gone":
+    os._exit(0)
+link.recv(1)
+"""
+
+
+@pytest.mark.parametrize("how", ["there", "gone"])
+async def test_what_has_the_number_of_a_process_that_ended_is_not_who_connected(
+    place: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Else a connection would be at the terminal of whatever gets that number next, which the person may have begun."""
+    later = Terminal(device=34816, leader=1, started=2)
+    monkeypatch.setattr(
+        module, "look_up", lambda *facts: replace(look_up(*facts), terminal=later, program="sh", started=3)
+    )
+    server = await asyncio.start_unix_server(echo, place / "backend.sock")
+    async with accepting(place / "front.sock", place / "backend.sock") as front:
+        left = subprocess.Popen([sys.executable, "-c", LEFT, str(front.path), how])  # noqa: ASYNC220 (it blocks on purpose)
+        if how == "gone":
+            left.wait(300)  # nobody is accepted meanwhile
+        await until_async(lambda: front._connections)
+        (joined,) = front._connections
+        gone = joined.peer.terminal, joined.peer.program, joined.peer.started, joined.peer.process
+        assert gone == ((None, "", 0, "") if how == "gone" else (later, "sh", 3, joined.peer.process))
+        front.hang_up()
+    left.wait(300)
+    server.close()
 
 
 async def test_a_connection_that_ends_is_told_once(place: Path) -> None:

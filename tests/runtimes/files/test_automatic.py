@@ -15,7 +15,7 @@ from runtimes.files.tree import Entry
 from tests.runtimes.files.desk import Way, context, runtime
 from tests.runtimes.files.photo import photo
 
-GIT, ENTERED, OPENED = automatic._GIT, automatic._ENTERED, automatic._OPENED
+GIT, HG, ENTERED, OPENED = automatic._GIT, automatic._HG, automatic._ENTERED, automatic._OPENED
 RUN = {
     ".git/hooks/pre-commit": GIT, "sub/.git/hooks/post-checkout": GIT, ".git/config": GIT, ".git/config.worktree": GIT,
     ".GIT/Hooks/pre-commit": GIT, ".git/modules/lib/hooks/pre-push": GIT, ".git/modules/lib/config": GIT,
@@ -26,12 +26,15 @@ RUN = {
     ".mcp.json": OPENED, ".github/hooks/x.json": OPENED, ".devcontainer/devcontainer.json": OPENED,
     ".cursor/hooks.json": OPENED, "lefthook-local.yml": GIT, ".overcommit.yml": GIT, "mise.local.toml": ENTERED,
     ".mise/config.toml": ENTERED, "opencode.json": OPENED, ".opencode/plugin/x.js": OPENED,
-    ".helix/languages.toml": OPENED,
+    ".helix/languages.toml": OPENED, ".git/rebase-merge/strategy": GIT, ".git/sequencer/opts": GIT,
+    ".git/worktrees/w/rebase-merge/strategy": GIT, ".hg/hgrc": HG, "sub/.hg/hgrc-not-shared": HG,
+    ".HG/sharedpath": HG,
 }  # fmt: skip
 NOT = [
     ".git/index", ".git/HEAD", ".git/hooks/pre-commit.sample", ".git/refs/heads/config", ".git/logs/refs/heads/hooks/x",
     ".git/objects/ab/cd", ".gitignore", "config", "hooks/pre-commit", "src/hooks/use.ts", "src/config", "HEAD",
     "Makefile", "package.json", ".github/workflows/ci.yml", "envrc", "a.git/x", "husky/pre-commit",
+    ".hg/dirstate", ".hg/store/data/hgrc.i", "hgrc", "a.hg/hgrc", "opts", "strategy",
 ]  # fmt: skip
 
 
@@ -59,7 +62,8 @@ def test_what_does_not_is_no_warning(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "when"), [(".git/hooks", GIT), (".husky", GIT), (".claude", OPENED), ("sub/.vscode", OPENED)]
+    ("path", "when"),
+    [(".git/hooks", GIT), (".husky", GIT), (".hg", HG), (".claude", OPENED), ("sub/.vscode", OPENED)],
 )
 def test_a_link_in_the_place_of_such_a_folder_is_told(path: str, when: str) -> None:
     assert automatic.told(tree(path, kind="d", oid=""), tree(path, kind="l", oid="", target=b"other")) == [

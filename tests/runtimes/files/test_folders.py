@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ import pytest
 from policies.actions import Files, Revert, UndoClass
 from policies.errors import Conflict, InvalidInput, Unavailable
 from policies.services import Risk
+from runtimes.files import folder as folders
+from runtimes.files.folder import keeps_change_times, resolve
 from runtimes.files.plans import told
 from runtimes.files.run import SAME_FOLDER
 from runtimes.files.tree import Bounds, Entry, Manifest, TooLarge
@@ -116,6 +119,23 @@ async def test_a_path_that_others_could_swap_is_refused(state: Path, place: Path
     os.chmod(place / "up", 0o755)
     os.chown(place / "up", 1001, 1001)
     assert "another user" in await refused(state, folder)
+
+
+@root_only
+async def test_a_path_that_a_user_named_by_an_acl_could_swap_is_refused(state: Path, place: Path) -> None:
+    """The mode says g+w then, of a group that is numbered as the owner."""
+    folder = place / "up" / "folder"
+    folder.mkdir(parents=True)
+    for each in (folder, folder.parent):
+        os.chown(each, 1000, 1000)
+    os.chmod(folder.parent, 0o775)
+    await Way(runtime(state), folder).prepared()
+    entries = ((1, 7, -1), (2, 7, 1234), (4, 5, -1), (16, 7, -1), (32, 5, -1))
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, bits, id & 0xFFFFFFFF) for tag, bits, id in entries)
+    os.setxattr(folder.parent, "system.posix_acl_access", acl)
+    assert "could swap it" in await refused(state, folder)
+    os.chmod(folder.parent, 0o755)  # as the refusal says: an ACL's mask goes with it
+    await Way(runtime(state), folder).prepared()
 
 
 @root_only
@@ -309,3 +329,18 @@ async def test_an_outcome_holds_the_real_path_and_a_question_tells_spellings_apa
 
 def test_too_large_is_bad_input() -> None:
     assert issubclass(TooLarge, InvalidInput)
+
+
+@pytest.mark.parametrize(
+    ("expire", "writeback", "soon"),
+    [("3000", "500", True), ("6000", "6000", False), ("3000", "6000", False), ("3000", "0", False), ("", "500", False)],
+)
+def test_change_times_count_where_what_was_written_is_soon_on_the_disk(
+    owned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expire: str, writeback: str, soon: bool
+) -> None:
+    """Until then a program may write through a mapping without moving one. Tools that save power wait for minutes."""
+    (tmp_path / "dirty_expire_centisecs").write_text(expire)
+    (tmp_path / "dirty_writeback_centisecs").write_text(writeback)
+    kept = keeps_change_times(str(owned))
+    monkeypatch.setattr(folders, "_VM", tmp_path)
+    assert resolve(str(owned)).settles == keeps_change_times(str(owned)) == (kept and soon)

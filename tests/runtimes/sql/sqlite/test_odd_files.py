@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+import struct
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +13,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from policies.errors import Conflict, Unsupported
+from policies.errors import Conflict, InvalidInput, Unsupported
 from runtimes.sql.contract import Schema
 from runtimes.sql.sqlite import wholes
+from runtimes.sql.sqlite.location import find
 from tests.support.databases import BACK_AND_FORTH, LIMITS, Asked, SqliteGround, session
 
 KELVIN = "\u212aid"  # SQLite, which folds A to Z alone, takes it for another name than kid
@@ -203,3 +206,13 @@ def test_of_many_rows_none_is_left_out(ground: SqliteGround, text: str, late: bo
         asked.run()
         asked.revert("undo")
     assert ground.dump() == before
+
+
+def test_a_file_in_a_folder_where_an_acl_lets_others_write_is_refused(ground: SqliteGround) -> None:
+    """They could put another file, or a journal, in its place; of the mode they have the group's bits."""
+    entries = ((1, 7, -1), (2, 7, 1234), (4, 5, -1), (16, 7, -1), (32, 5, -1))
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", tag, bits, id & 0xFFFFFFFF) for tag, bits, id in entries)
+    find(str(ground.path))
+    os.setxattr(ground.folder, "system.posix_acl_access", acl)
+    with pytest.raises(InvalidInput, match="other users may write"):
+        find(str(ground.path))
