@@ -34,8 +34,9 @@ def run(folder: Path, *programs: str) -> subprocess.CompletedProcess[str]:
     for number, program in enumerate(programs):
         (folder / f"test_{number}.py").write_text(program)
     command = [sys.executable, "-m", "pytest", "-n", "2", "--rootdir", str(folder), "-c", os.devnull]
-    command += ["-p", "tests.reports", "-p", "no:cacheprovider", str(folder)]
+    command += ["-p", "xdist.plugin", "-p", "tests.reports", "-p", "no:cacheprovider", str(folder)]
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     return subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=300, check=False)
 
 

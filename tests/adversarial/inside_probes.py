@@ -112,7 +112,8 @@ def dns() -> str:
     host, _, port = os.environ["RESOLVER"].partition(":")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as wire:
         wire.settimeout(30)
-        wire.sendto(b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x04evil\x07example\0\0\x01\0\x01", (host, int(port)))
+        wire.connect((host, int(port)))  # where nobody has that port, that is said at once
+        wire.send(b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x04evil\x07example\0\0\x01\0\x01")
         return wire.recv(512).decode()
 
 

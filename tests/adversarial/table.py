@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.adversarial import (
     between_attacks,
     code_attacks,
@@ -32,6 +34,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "attacks.md"
 BEGIN = "<!-- attacks: `python -m tests.adversarial.table --write` -->"
 END = "<!-- end of the attacks -->"
+COLLECTED = pytest.StashKey[set[str]]()  # the ids of all tests of a run, before any is left out
 
 ATTACKS: tuple[Attack, ...] = (
     *container_attacks.ROWS,

@@ -91,6 +91,7 @@ async def test_one_agents_many_leave_a_thread_for_another(clean: Desk) -> None:
     assert await asked_meanwhile(clean, Threads(), unnamed, OTHER) == (True, AT_ONCE // 2)
 
 
+@pytest.mark.thorough
 async def test_control(clean: Desk) -> None:
     asked, most = await asked_meanwhile(clean, ThreadPoolExecutor(6))
     assert not asked and most == 6

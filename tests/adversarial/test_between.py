@@ -149,6 +149,7 @@ def test_what_came_between_runs_unasked(shipped: Scene, tmp_path: Path, name: st
     assert not ATTACKS[name](shipped, tmp_path)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_control(control: Scene, tmp_path: Path, name: str) -> None:
     control.new_agent()

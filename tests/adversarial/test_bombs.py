@@ -79,7 +79,7 @@ def python(code: str, action: str = "a1") -> Job:
     return Job(action_id=action, argv=["python3", "-I", "-c", code])
 
 
-@pytest.fixture(params=["cold", "warm"])
+@pytest.fixture(params=[pytest.param("cold", marks=pytest.mark.thorough), "warm"])
 async def sandbox(request: pytest.FixtureRequest, sandbox_image: str, tmp_path: Path) -> AsyncIterator[DockerSandbox]:
     bounds = PoolBounds(least=2, most=4) if request.param == "warm" else PoolBounds(least=0, most=0)
     made = DockerSandbox(f"bombs-{os.getpid()}", scratch_dir=tmp_path / "s", pool_dir=tmp_path / "w", bounds=bounds)
@@ -123,6 +123,7 @@ async def test_each_ends_with_its_class_and_the_neighbour_does_not_notice(sandbo
 
 
 @pytest.mark.promise(49)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["a fork bomb", "a memory bomb", "a disk bomb"])
 async def test_control_within_one_container_the_neighbour_notices(
     sandbox_image: str, tmp_path: Path, name: str

@@ -41,6 +41,7 @@ async def attack(name: str, run_dir: Path, patch: pytest.MonkeyPatch, *without: 
 
 
 @pytest.mark.promise(51)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", CASES)
 async def test_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = await attack(name, tmp_path, monkeypatch)
@@ -49,6 +50,7 @@ async def test_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.promise(51)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", CASES)
 async def test_control(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = await attack(name, tmp_path, monkeypatch, *range(len(CASES[name].without)))
@@ -56,6 +58,7 @@ async def test_control(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.promise(51)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "left"), LAYERS)
 async def test_each_layer_is_enough(name: str, left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     others = [index for index in range(len(CASES[name].without)) if index != left]

@@ -97,12 +97,14 @@ def control(sandbox_image: str) -> Iterator[Scene]:
 
 
 @pytest.mark.promise(1, 46)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_refused(shipped: Scene, name: str) -> None:
     shipped.new_agent()
     assert not ATTACKS[name](shipped)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_control(control: Scene, name: str) -> None:
     control.new_agent()

@@ -230,11 +230,13 @@ def test_refused_in_one_that_waited(tried: Outcomes, name: str) -> None:
 
 
 @pytest.mark.promise(44)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_control(tried: Outcomes, name: str) -> None:
     assert tried(name, ATTACKS[name]) == "succeeded"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("group", "last"), LAYERED, ids=named)
 def test_each_layer_is_enough(ground: Ground, group: frozenset[Defence], last: Defence) -> None:
     names = [name for name, layers in ATTACKS.items() if layers == group and name not in ground.left_out]

@@ -47,6 +47,7 @@ def test_a_right_guess_makes_no_more_work_than_a_wrong_one(people: Scene, name: 
     assert [(one.table, one.verb) for one in right.reached] == [(one.table, one.verb) for one in wrong.reached]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_control_it_is_told_by_the_work_where_it_runs(people: Scene, name: str) -> None:
     assert abs(people.ran(name, RIGHT) - people.ran(name, WRONG)) > told_by(name)
@@ -88,6 +89,7 @@ def made(logging: Postgres) -> Made:
     return logging.make(*TABLE, "ANALYZE")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", POSTGRES)
 def test_postgresql_reads_a_statement_and_plans_none(logging: Postgres, made: Made, name: str) -> None:
     with on_postgres(made) as session:

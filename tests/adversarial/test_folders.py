@@ -163,6 +163,7 @@ def more(before: object, after: object) -> object:
 
 
 @pytest.mark.promise(59)
+@pytest.mark.sampled(6)
 @needs_root
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_refused(name: str, roots: Path, state: Path) -> None:
@@ -171,6 +172,7 @@ async def test_refused(name: str, roots: Path, state: Path) -> None:
     assert any(line.startswith("not applied: ") for line in outcome.changes)
 
 
+@pytest.mark.sampled(2)
 @needs_root
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_control(name: str, roots: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,6 +254,7 @@ HIDDEN = "import os; [open('a%03d' % n, 'w').close() for n in range(300)];"
 
 
 @pytest.mark.promise(59)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("hidden", [False, True], ids=["alone", "behind 300 changes"])
 @pytest.mark.parametrize("name", TOLD)
 async def test_in_a_folder_of_ones_own_each_grant_is_told(name: str, hidden: bool, owned: Path, state: Path) -> None:
@@ -278,6 +281,7 @@ def _redo(way: Way) -> Revert:
 
 
 @pytest.mark.promise(59)
+@pytest.mark.sampled(3)
 @needs_root
 @pytest.mark.parametrize("name", TOLD)
 def test_each_grant_is_told_to_an_ordinary_user(name: str) -> None:

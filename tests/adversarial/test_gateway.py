@@ -223,6 +223,7 @@ def _site(scene: Scene) -> str:
     return f"localhost:{scene.good.port}"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "target", ["https://evil.example/api/messages", "//evil.example/api/messages", "http://x/api/messages"]
 )
@@ -255,6 +256,7 @@ SMUGGLING = {
 
 
 @pytest.mark.promise(45)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SMUGGLING)
 async def test_smuggling(scene: Scene, name: str) -> None:
     raw = f"POST /api/messages HTTP/1.1\r\nHost: {_site(scene)}\r\nConnection: close\r\n".encode() + SMUGGLING[name]

@@ -121,6 +121,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
 }
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("place", ["body", "json", "header", "gzip", "chunks", "error"])
 @pytest.mark.parametrize("encoding", ENCODINGS)
 async def test_an_echo(scene: Scene, encoding: str, place: str) -> None:
@@ -154,6 +155,7 @@ def _said(result: Result) -> str:
     return "\n".join([*got.headers.values(), got.body.decode(), *(str(one) for one in result.watch.exchanges)])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 async def test_a_decompression_bomb(scene: Scene, coding: str) -> None:
     bomb = gzip.compress(bytes(11_000_000)) if coding == "gzip" else zlib.compress(bytes(11_000_000))

@@ -204,12 +204,14 @@ ATTACKS: dict[str, Attack] = {
 
 
 @pytest.mark.promise(6)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_what_an_answer_fills_in_is_not_covered(shipped: Scene, name: str) -> None:
     shipped.new_agent()
     assert not ATTACKS[name](shipped)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_control(control: Scene, name: str) -> None:
     control.new_agent()

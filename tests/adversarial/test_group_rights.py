@@ -72,6 +72,7 @@ assert ATTACKS.keys() == GROUPS.keys()
 
 
 @pytest.mark.promise(59)
+@pytest.mark.sampled(2)
 @needs_root
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_refused(name: str, roots: Path, state: Path) -> None:
@@ -80,6 +81,7 @@ async def test_refused(name: str, roots: Path, state: Path) -> None:
     assert any(line.startswith("not applied: ") for line in outcome.changes)
 
 
+@pytest.mark.sampled(1)
 @needs_root
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_control(name: str, roots: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,6 +111,7 @@ def test_sealed() -> None:
         assert run(made, token, "/tmp/named") == "ask"
 
 
+@pytest.mark.thorough
 def test_control_sealed() -> None:
     with Daemon() as made:
         token = made.add_agent("one")

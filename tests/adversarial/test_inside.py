@@ -202,6 +202,7 @@ async def test_what_the_plan_does_not_hold_is_refused_and_reported(inside: Insid
     assert "attackers-own" not in repr(inside.watch.events)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PLAN)
 async def test_control_without_that_part_of_the_gateway(inside: Inside, name: str) -> None:
     found = await inside.control(PLAN[name][1], name)

@@ -223,6 +223,7 @@ def test_looks(tight: Daemon) -> None:
     assert tight.person("Status", pb.StatusRequest()).vault == "unsealed"  # the person has no quota
 
 
+@pytest.mark.thorough
 def test_control_looks(loose: Daemon) -> None:
     assert _looks(loose, loose.add_agent("looks"), 400) == (400, None)
 
@@ -463,6 +464,7 @@ def test_work() -> None:
     assert any("--method" in note for note in seen.notes)
 
 
+@pytest.mark.thorough
 def test_control_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mapper.code.interpreter.MAX_STEPS", 10 * MAX_WORK)
     assert read("python", ENTANGLED * 4, Seen(budget=MAX_WORK + 20_000)).spent > MAX_WORK + 15_000

@@ -44,6 +44,7 @@ def test_read_to_its_end(read: dict[str, str], name: str) -> None:
     assert read[name] == "0"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", TRIES)
 def test_control(read_as_before: dict[str, str], name: str) -> None:
     assert read_as_before[name] == str(-signal.SIGPROF)

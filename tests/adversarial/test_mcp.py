@@ -64,6 +64,7 @@ async def status(address: str, token: str, tool: str, action: str) -> str:
     return mcp.text_of(result)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tool", ["goex_wait", "goex_result", "goex_undo", "goex_cancel"])
 async def test_neighbour(address: str, tokens: tuple[str, str], tool: str) -> None:
     action = await waiting(address, tokens[0])
@@ -72,6 +73,7 @@ async def test_neighbour(address: str, tokens: tuple[str, str], tool: str) -> No
     await status(address, tokens[0], "goex_cancel", action)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("tool", ["goex_wait", "goex_result", "goex_undo", "goex_cancel"])
 async def test_control_neighbour(address: str, tokens: tuple[str, str], tool: str) -> None:
     action = await waiting(address, tokens[0])
@@ -172,6 +174,7 @@ async def _claimed(daemon: Daemon, address: str, token: str, **claims: Any) -> t
 
 
 @pytest.mark.promise(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "claims",
     [

@@ -92,6 +92,7 @@ async def changed(line: Line, do: Callable[[], Any]) -> bool:
 
 
 @pytest.mark.promise(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", MUTATIONS)
 async def test_mutated(line: Line, name: str) -> None:
     assert not await changed(line, lambda: line.send(MUTATIONS[name]))

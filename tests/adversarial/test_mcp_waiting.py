@@ -104,6 +104,7 @@ def forged(state: str, how: str, action: str) -> str:
     return action
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["changed", "cut", "plain", "own_key", "action"])
 async def test_forged(asked: Asked, tokens: tuple[str, str], how: str) -> None:
     await cancel(asked, tokens[0])

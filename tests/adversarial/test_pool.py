@@ -115,12 +115,14 @@ def succeeded(name: str, result: Result) -> bool:
 
 
 @pytest.mark.promise(48)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROCESS_1)
 async def test_refused(sandbox_image: str, tmp_path: Path, name: str) -> None:
     assert not await attacked(name, tmp_path)
 
 
 @pytest.mark.promise(48)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PROCESS_1)
 async def test_control(sandbox_image: str, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "connect_as_process_1":

@@ -87,6 +87,7 @@ def test_long_values() -> None:
     assert 0 < written([OF_ACTION] * 10) < MOST_FILLED  # what fits is filled
 
 
+@pytest.mark.thorough
 def test_control_long_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stages, "MOST_FILLED", ENOUGH)
     monkeypatch.setattr(stages, "MOST_REFERENCES", ENOUGH)
@@ -145,6 +146,7 @@ def test_the_log_keeps_no_more_than_was_sent(shipped: Scene) -> None:
     assert kept(shipped) < 2 * MOST_FILLED
 
 
+@pytest.mark.thorough
 @pytest.mark.docker
 def test_control_the_log_keeps_more(control: Scene) -> None:
     assert kept(control) > 10 * MOST_FILLED

@@ -74,6 +74,7 @@ def body(outcome: dict[str, Any], place: int = 0) -> dict[str, Any]:
 
 
 @pytest.mark.promise(90)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", CHANGES)
 def test_changed(daemon: Daemon, image: str, how: str) -> None:
     changed = add(daemon, f"changed-{how}", image, env={"MODE": how}, seen={})
@@ -88,6 +89,7 @@ def test_changed(daemon: Daemon, image: str, how: str) -> None:
     assert "\x1b" not in "".join(difference)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", CHANGES)
 def test_control_changed(daemon: Daemon, image: str, how: str) -> None:
     """Where what it says is what was agreed on, it is called (by whatever name its tool has)."""
@@ -216,6 +218,7 @@ def test_state_of_another_session(daemon: Daemon, server: Added) -> None:
     assert body(server.call("remember more")[2]) == {"before": "", "calls": 0}
 
 
+@pytest.mark.thorough
 def test_control_state_of_another_session(daemon: Daemon, image: str, tmp_path: Path) -> None:
     """On a folder of its own it finds what it left there."""
     tmp_path.chmod(0o777)
@@ -274,6 +277,7 @@ def test_what_an_agent_wrote_wrongly_is_said(daemon: Daemon, kept: tuple[Added, 
     assert end.problem.code == "arguments"
 
 
+@pytest.mark.thorough
 def test_control_preview(daemon: Daemon, kept: tuple[Added, Path]) -> None:
     """The person's own dry run shows what it changes, with what was there."""
     asked = pb.DryRunRequest(request=request(kept[0].server.name, "remember more"))
@@ -310,6 +314,7 @@ def test_other_origin(connected: Added, places: tuple[Collector, Collector]) -> 
     assert other.got == []
 
 
+@pytest.mark.thorough
 def test_control_other_origin(daemon: Daemon, image: str, places: tuple[Collector, Collector]) -> None:
     other = places[1]
     other.got.clear()
@@ -327,6 +332,7 @@ def test_http(server: Added, places: tuple[Collector, Collector]) -> None:
 
 
 @pytest.mark.promise(91)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("which", ["steady", "connected"])
 def test_datagram(server: Added, connected: Added, which: str) -> None:
     """No name is looked up, and no datagram arrives, with or without a way out."""
@@ -352,6 +358,7 @@ def test_control_datagram() -> None:
         assert listener.recvfrom(100)[0] == b"exfiltrated"
 
 
+@pytest.mark.thorough
 def test_control_http(daemon: Daemon, image: str, places: tuple[Collector, Collector]) -> None:
     test_control_other_origin(daemon, image, places)
 
@@ -364,6 +371,7 @@ def test_folder(daemon: Daemon, server: Added, tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
 
 
+@pytest.mark.thorough
 def test_control_folder(daemon: Daemon, image: str, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     own = add(daemon, "owner", image, folder=str(tmp_path))
@@ -375,6 +383,7 @@ def test_control_folder(daemon: Daemon, image: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.promise(91)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("where", ["file", "catalog"])
 def test_definition_altered(daemon: Daemon, image: str, where: str) -> None:
     """What starts it is what the person sealed an account for: neither its file nor the catalog can change that."""
@@ -395,6 +404,7 @@ def test_definition_altered(daemon: Daemon, image: str, where: str) -> None:
     assert "goex mcp" in finished.problem.next_step
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", ["file", "catalog"])
 def test_control_definition_altered(daemon: Daemon, image: str, where: str) -> None:
     """With presence the same change is agreed to."""

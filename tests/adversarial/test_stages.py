@@ -72,6 +72,7 @@ def test_stages_hold(shipped: Scene, name: str) -> None:
     assert not ATTACKS[name](shipped)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_control(control: Scene, name: str) -> None:
     control.new_agent()

@@ -24,6 +24,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
 
 
 @pytest.mark.promise(7)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", FORGERIES)
 def test_it_is_refused_and_gives_nothing_back(scene: Scene, name: str) -> None:
     forgery = FORGERIES[name]
@@ -57,6 +58,7 @@ def test_what_was_refused_changed_nothing_and_the_newest_files_are_taken(scene: 
         assert not runs_unasked(scene, daemon)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", FORGERIES)
 def test_the_control_without_what_the_vault_knows(scene: Scene, name: str) -> None:
     forgery = FORGERIES[name]

@@ -128,6 +128,7 @@ def test_another_user_reads_nothing(outside: Path, tmp_path: Path, name: str) ->
         assert not read_by_another_user(daemon, PLACED[name], outside, tmp_path)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PLACED)
 def test_control_another_user(outside: Path, tmp_path: Path, name: str) -> None:
     with Daemon(env=unsafe("private files")) as daemon:

@@ -66,6 +66,7 @@ def goes_on(daemon: Daemon, place: Callable[[Daemon], None]) -> bool:
 
 
 @pytest.mark.promise(7)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", PLACED)
 def test_it_is_refused(name: str) -> None:
     with Daemon() as daemon:

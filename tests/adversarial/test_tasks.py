@@ -269,12 +269,14 @@ def controls(sandbox_image: str) -> Iterator[Callable[[tuple[str, ...]], Scene]]
 
 
 @pytest.mark.promise(92)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_nothing_outside_of_a_task_runs_unasked(shipped: Scene, name: str) -> None:
     shipped.new_agent()
     assert not ATTACKS[name][0](shipped)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_control(controls: Callable[[tuple[str, ...]], Scene], name: str) -> None:
     attack, without = ATTACKS[name]

@@ -100,6 +100,7 @@ def test_the_person_has_places(shipped: Scene, name: str, tmp_path: Path) -> Non
         assert not ATTACKS[name](shipped, tmp_path, _FOREVER / 2)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_control(control: Scene, name: str, tmp_path: Path) -> None:
     with hoarded(control):

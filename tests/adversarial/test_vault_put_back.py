@@ -101,6 +101,7 @@ def test_it_is_refused(name: str) -> None:
         assert daemon.person("Status", pb.StatusRequest()).vault == "sealed"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CHANGES)
 def test_control(name: str) -> None:
     with Daemon(env=unsafe("older vaults")) as daemon:

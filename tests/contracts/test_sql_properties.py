@@ -28,7 +28,7 @@ from tests.support.databases import Asked, Dump, Ground
 
 # Of the same examples each time, until there are many.
 SOME = settings(
-    max_examples=16,
+    max_examples=6,
     suppress_health_check=list(HealthCheck),
     derandomize=True,
     database=None,
@@ -326,7 +326,7 @@ def _has_ours(ground: Ground, table: Table, before: Dump, after: Dump) -> bool:
 def test_an_error_is_always_of_ours(engine: Ground, thorough: bool) -> None:  # noqa: F811
     """Whatever a statement meets, it ends with an error that says what to do, and nothing is touched."""
 
-    @(MANY if thorough else settings(SOME, max_examples=8))
+    @(MANY if thorough else settings(SOME, max_examples=4))
     @given(world=worlds())
     def prove(world: World) -> None:
         engine.empty()

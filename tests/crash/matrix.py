@@ -7,10 +7,12 @@ import random
 import subprocess
 import tempfile
 from collections import Counter as Tally
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from tests.crash import mongo, shim
 from tests.crash.databases import STEPS, Outcome, Site, Step, perform
@@ -24,6 +26,7 @@ from tests.services.postgres import Postgres, find_binaries
 from tests.support.databases import MariaDbGround, PostgresGround, SqliteGround, session
 
 Report = Callable[[str], None]
+T = TypeVar("T")
 
 
 @dataclass
@@ -50,6 +53,7 @@ class Matrix:
     dice: random.Random
     most: int
     sqlite_most: int
+    one: bool = False  # of four steps of an engine, one of the things that can be killed there
     report: Report = print
     rows: list[Row] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # what this machine can't do
@@ -82,36 +86,40 @@ class Matrix:
         last = list(range(max(1, count - max(2, most // 3) + 1), count + 1))
         return sorted({*self.dice.sample(range(1, count + 1 - len(last)), most - len(last)), *last})
 
+    def steps(self) -> Sequence[Step]:
+        return self.dice.sample(STEPS, 4) if self.one else STEPS
+
+    def some_of(self, kinds: Sequence[T]) -> Sequence[T]:
+        return [self.dice.choice(kinds)] if self.one else kinds
+
     # ---- SQLite
 
     def sqlite(self, folder: Path) -> None:
         (folder / "db").mkdir(parents=True)
         site = Site("SQLite", SqliteGround(folder / "db"), folder)
-        for step in STEPS:
+        for step in self.steps():
             if not site.possible(step):
                 continue
-            names = site.count(step)
-            row = self.row("SQLite", step.name, "process, between statements")
-            for number in self.chosen(len(names), self.sqlite_most):
-                row.add(site.crash(step, Point(number)), names[number - 1])
-            self.end(row)
-            if shim.loaded():
-                self._sqlite_calls(site, step, folder)
+            for kind in self.some_of([None, *_CALLS] if shim.loaded() else [None]):
+                if kind is None:
+                    self._sqlite_statements(site, step)
+                else:
+                    self._sqlite_calls(site, step, folder, *kind)
         if not shim.loaded():
             self.missing.append("failing calls (there is no C compiler)")
 
-    def _sqlite_calls(self, site: Site, step: Step, folder: Path) -> None:
-        every = Calls.WRITE | Calls.SYNC | Calls.OTHER
-        for killed, how, calls in (
-            ("process, at a system call", shim.KILL, every),
-            ("fsync fails from then on", shim.SYNC_FAILS, Calls.SYNC),
-            ("disk full from then on", shim.DISK_FULL, Calls.WRITE),
-        ):
-            row = self.row("SQLite", step.name, killed)
-            for number in self.chosen(self._count_calls(site, step, folder, calls), self.sqlite_most):
-                outcome = site.crash(step, NOWHERE, prepare=lambda n=number: shim.arm(folder, n, how, calls))  # type: ignore[misc]  # noqa: B023
-                row.add(outcome, f"call {number}")
-            self.end(row)
+    def _sqlite_statements(self, site: Site, step: Step) -> None:
+        names = site.count(step)
+        row = self.row("SQLite", step.name, "process, between statements")
+        for number in self.chosen(len(names), self.sqlite_most):
+            row.add(site.crash(step, Point(number)), names[number - 1])
+        self.end(row)
+
+    def _sqlite_calls(self, site: Site, step: Step, folder: Path, killed: str, how: int, calls: Calls) -> None:
+        row = self.row("SQLite", step.name, killed)
+        for number in self.chosen(self._count_calls(site, step, folder, calls), self.sqlite_most):
+            row.add(site.crash(step, NOWHERE, prepare=partial(shim.arm, folder, number, how, calls)), f"call {number}")
+        self.end(row)
 
     def _count_calls(self, site: Site, step: Step, folder: Path, calls: Calls) -> int:
         before = site.fresh()
@@ -138,7 +146,7 @@ class Matrix:
                 return
             (mounted / "db").mkdir()
             site = Site("SQLite", SqliteGround(mounted / "db"), mounted)
-            for step in STEPS:
+            for step in self.some_of(STEPS):
                 if step.verb == "commit" or not site.possible(step):
                     continue
                 row = self.row("SQLite", step.name, "disk full (tmpfs)")
@@ -168,11 +176,11 @@ class Matrix:
     def _server(self, site: Site) -> None:
         """All its victims on one server, which waits for its disk where that can be made to fail."""
         victims = _VICTIMS if shim.loaded() else _VICTIMS[:2]
-        for step in STEPS:
+        for step in self.steps():
             if not site.possible(step):
                 continue
             names = site.count(step)
-            for victim in victims:
+            for victim in self.some_of(victims):
                 most = self.most if victim in _VICTIMS[:2] else max(1, self.most // 4)
                 row = self.row(site.name, step.name, _KILLED[victim])
                 for number in self.chosen(len(names), most):
@@ -203,7 +211,7 @@ class Matrix:
             site.count("do")
             for step in mongo.STEPS:
                 names = site.count(step)
-                for victim in ("process", "server"):
+                for victim in self.some_of(_VICTIMS[:2]):
                     row = self.row("MongoDB", step, f"{victim}, over the wire")
                     for number in self.chosen(len(names), self.most):
                         moment: Moment = self.dice.choice(("before", "during", "after"))
@@ -220,6 +228,11 @@ _KILLED: dict[Victim, str] = {
     "server's disk": "server's disk is full",
 }
 _VICTIMS = tuple(_KILLED)
+_CALLS = (
+    ("process, at a system call", shim.KILL, Calls.WRITE | Calls.SYNC | Calls.OTHER),
+    ("fsync fails from then on", shim.SYNC_FAILS, Calls.SYNC),
+    ("disk full from then on", shim.DISK_FULL, Calls.WRITE),
+)
 
 
 def _with_room(site: Site, step: Step, disk: Path, free: int) -> Outcome:

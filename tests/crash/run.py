@@ -1,6 +1,7 @@
 """`make crash`: each step of calls, folders and databases, all that can be killed there or fail; writes docs/crash.md.
 
-ARGS: points for each row of a server (default 12), rounds with the whole daemon for each kind (default 8), a seed.
+ARGS: points for each row of a server (default 12; 0 for one point of each of four steps), rounds with the whole daemon
+for each kind (default 8), a seed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def main() -> int:
     from tests.crash.matrix import Matrix, databases
 
     print(f"{most} points a row, {rounds} rounds of the daemon a kind, seed {seed}", flush=True)
-    matrix = Matrix(random.Random(seed), most, most * 3, report=lambda text: print(text, flush=True))
+    matrix = Matrix(
+        random.Random(seed), max(1, most), max(1, most * 3), one=most == 0, report=lambda text: print(text, flush=True)
+    )
     began = time.monotonic()
     databases(matrix)
     if rounds:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,12 @@ def calls(daemon: Daemon, synapse: Synapse) -> CallsRounds:
     return CallsRounds(daemon, synapse)
 
 
+def some(states: Iterable[str]) -> list[Any]:
+    """Those that are killed in by `make test`; the others are left to `make thorough`."""
+    kept = ("allowed", "running")
+    return [pytest.param(each, marks=[] if each in kept else pytest.mark.thorough) for each in states]
+
+
 def killed_in(state: str, run: Callable[[Moment], Found]) -> None:
     """Rounds until one was killed in that state: some last a millisecond, and every round must end well anyway."""
     for _ in range(TRIES):
@@ -52,7 +59,7 @@ def killed_in(state: str, run: Callable[[Moment], Found]) -> None:
 
 
 @pytest.mark.promise(61)
-@pytest.mark.parametrize("state", FilesRounds.states)
+@pytest.mark.parametrize("state", some(FilesRounds.states))
 def test_a_program_killed_in_every_state(files: FilesRounds, state: str) -> None:
     killed_in(state, files.execute)
 
@@ -76,28 +83,29 @@ def test_a_program_killed_in_a_container_that_waited(daemon: Daemon, tmp_path: P
 
 @pytest.mark.promise(61)
 @pytest.mark.synapse
-@pytest.mark.parametrize("state", CallsRounds.states)
+@pytest.mark.parametrize("state", some(CallsRounds.states))
 def test_a_message_killed_in_every_state(calls: CallsRounds, state: str) -> None:
     killed_in(state, calls.execute)
 
 
 @pytest.mark.promise(61)
-@pytest.mark.parametrize("state", ["received", "assessed", "allowed", "running"])
+@pytest.mark.parametrize("state", some(["received", "assessed", "allowed", "running"]))
 def test_an_undo_of_files_killed_in_every_state(files: FilesRounds, state: str) -> None:
     killed_in(state, files.revert)
 
 
 @pytest.mark.promise(61)
 @pytest.mark.synapse
-@pytest.mark.parametrize("state", ["received", "assessed", "allowed", "running"])
+@pytest.mark.parametrize("state", some(["received", "assessed", "allowed", "running"]))
 def test_an_undo_of_a_message_killed_in_every_state(calls: CallsRounds, state: str) -> None:
     killed_in(state, calls.revert)
 
 
+@pytest.mark.thorough
 @pytest.mark.synapse
-def test_seeded_moments_while_it_runs(files: FilesRounds, calls: CallsRounds, thorough: bool) -> None:
+def test_seeded_moments_while_it_runs(files: FilesRounds, calls: CallsRounds) -> None:
     dice = random.Random(SEED)
-    for _ in range(8 if thorough else 1):
+    for _ in range(8):
         for rounds in (files, calls):
             assert rounds.execute(Moment("running", dice.choice(rounds.depths[0]))).problems == []
             assert rounds.revert(Moment("running", dice.choice(rounds.depths[1]))).problems == []

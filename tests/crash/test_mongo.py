@@ -13,7 +13,7 @@ from tests.crash.mongo_wire import STEPS, MongoSite
 from tests.crash.points import Moment, Point, Victim
 from tests.services.nx import Nx, find_binary
 
-EACH = 4
+EACH = 2
 MOMENTS: tuple[tuple[Moment, Victim], ...] = (("before", "process"), ("after", "process"), ("during", "process"))
 
 

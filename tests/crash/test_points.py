@@ -1,4 +1,5 @@
-"""A seeded part of the crash matrix: some points of every step on every engine (`make crash` does many more)."""
+"""A seeded part of the crash matrix: points of some steps on every engine, or of each step and all that is killed in it
+(`make crash` does many more)."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ LONGEST = 1200  # seconds: ten times what it takes alone, so that only a hang en
 
 @pytest.mark.slow
 @pytest.mark.timeout(LONGEST + 60)
-def test_some_points_of_every_step_on_every_engine() -> None:
+def test_some_points_on_every_engine(thorough: bool) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.crash.run", "1", "0", str(SEED)],
+        [sys.executable, "-m", "tests.crash.run", "1" if thorough else "0", "0", str(SEED)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -28,4 +29,4 @@ def test_some_points_of_every_step_on_every_engine() -> None:
     said = done.stdout + done.stderr
     assert done.returncode == 0, said[-6000:]
     points, problems = map(int, re.findall(r"^(\d+) points, (\d+) problems", said, re.MULTILINE)[-1])
-    assert (points >= 100, problems) == (True, 0), said[-6000:]
+    assert (points >= (100 if thorough else 9), problems) == (True, 0), said[-6000:]

@@ -425,7 +425,7 @@ _PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=500)
+@settings(max_examples=150)
 @given(st.lists(_PIECES | st.text(max_size=5), max_size=40).map("".join), st.booleans())
 def test_pieces_of_every_form_are_calls_or_a_rejection(text: str, native: bool) -> None:
     made = parse_tool_calls([(NAME, text)], CATALOG) if native else parse_proposal(text, CATALOG)
@@ -436,7 +436,7 @@ def test_pieces_of_every_form_are_calls_or_a_rejection(text: str, native: bool) 
         assert all(CATALOG.validate(call) == call for call in made)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(_JSON)
 def test_any_json_is_calls_or_a_rejection(value: object) -> None:
     text = json.dumps(value)

@@ -125,7 +125,7 @@ def cases(draw: st.DrawFn) -> tuple[Catalog, list[str], frozenset[str]]:
     return catalog(risks, methods), wanted, granted
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(cases())
 def test_sufficient_and_minimal_by_brute_force(case: tuple[Catalog, list[str], frozenset[str]]) -> None:
     made, wanted, granted = case

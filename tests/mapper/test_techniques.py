@@ -204,7 +204,7 @@ _ANY = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(_ANY, st.sampled_from(NAMES), st.booleans())
 def test_any_completion_is_a_reading(value: Any, name: str, as_text: bool) -> None:
     made = read(json.dumps(value) if as_text else value, Technique.named(name), CATALOG)

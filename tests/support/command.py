@@ -51,12 +51,17 @@ def run(
         return subprocess.CompletedProcess(argv, status, _all(out.fileno()), _all(err.fileno()))
 
 
-def piped(argv: Sequence[str], *, env: Mapping[str, str], folder: Path) -> Fork | subprocess.Popen[bytes]:
-    """It begins, with pipes for its streams."""
+def piped(
+    argv: Sequence[str], *, env: Mapping[str, str], folder: Path, err: int | None = None
+) -> Fork | subprocess.Popen[bytes]:
+    """It begins, with pipes for its streams, but for its errors where `err` is."""
     if not _forkable(argv, env) or forks is None:
         pipe = subprocess.PIPE
-        return subprocess.Popen(argv, env=env, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
-    return forks.piped(env=env, folder=folder, arguments=argv)
+        errors = pipe if err is None else err
+        return subprocess.Popen(
+            argv, env=env, cwd=folder, stdin=pipe, stdout=pipe, stderr=errors, start_new_session=True
+        )
+    return forks.piped(env=env, folder=folder, arguments=argv, err=err)
 
 
 def _forkable(argv: Sequence[str], env: Mapping[str, str]) -> bool:

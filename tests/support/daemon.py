@@ -68,7 +68,9 @@ class Daemon:
         self._init = init
         self._process: subprocess.Popen[bytes] | Fork | None = None
         # What Python and the allocator read at a process's start isn't read by a fork, which can take a defence away.
-        read = [name for name in env or () if name.startswith(("PYTHON", "MALLOC_", "LD_"))]
+        # The keyring's backend is: by the process that asks the keyring.
+        others = set(env or ()) - {"PYTHON_KEYRING_BACKEND"}
+        read = [name for name in others if name.startswith(("PYTHON", "MALLOC_", "LD_"))]
         unsafe = read == ["PYTHONPATH"] and (env or {})["PYTHONPATH"].endswith("/adversarial/unsafe_daemon")
         self._fresh = fresh or (bool(read) and not unsafe)
         self._cheap = not fresh

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import atexit
 import fcntl
+import importlib
 import json
 import os
 import select
@@ -95,6 +96,23 @@ LOADED: dict[Kind, tuple[str, ...]] = {
     ),
     "reader": ("mapper.importing.graphql_schema", "mapper.importing.readers"),
     "look": (),
+}
+# What one command alone loads: before the first of them is forked.
+SERVERS: dict[str, tuple[str, ...]] = {
+    "mcp": (
+        "goex.http_connections",
+        "goex.mcp.answerable",
+        "goex.mcp.shares",
+        "goex.mcp.transports",
+        "mcp.server.stdio",
+        "mcp.server.streamable_http_manager",
+        "starlette.middleware",
+        "uvicorn.config",
+        "uvicorn.lifespan.off",
+        "uvicorn.lifespan.on",
+        "uvicorn.loops.auto",
+    ),
+    "web": ("goex.browser", "goex.web.server", "grpc.aio", "uvicorn.lifespan.off", "uvicorn.loops.auto"),
 }
 _LARGEST = 1 << 20
 
@@ -223,14 +241,22 @@ def serve(number: int) -> None:
         message, handles, _, _ = socket.recv_fds(asked, _LARGEST, 4)
         if not message:
             os._exit(0)
+        wanted = json.loads(message)
+        _load_server(wanted["arguments"])
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             asked.close()
-            if _fork(json.loads(message), socket.socket(fileno=handles[0]), handles[1:]):
+            if _fork(wanted, socket.socket(fileno=handles[0]), handles[1:]):
                 return
             os._exit(0)
         for handle in handles:
             os.close(handle)
+
+
+def _load_server(arguments: Sequence[str]) -> None:
+    if arguments[1:] and all(word.startswith("-") for word in arguments[2:3]):  # `goex mcp`, not `goex mcp list`
+        for name in SERVERS.get(arguments[1], ()):
+            importlib.import_module(name)
 
 
 def _fork(asked: Any, link: socket.socket, streams: list[int]) -> bool:
@@ -279,8 +305,6 @@ def _map() -> None:
 
 def load(kind: Kind) -> Any:
     """The `main` of this kind, with all that it loads."""
-    import importlib
-
     for name in LOADED[kind]:
         importlib.import_module(name)
     if kind in ("daemon", "goex"):

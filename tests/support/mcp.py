@@ -9,11 +9,14 @@ import ssl
 import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
+from io import TextIOWrapper
 from typing import Any
 
+import anyio
 import httpx2
-from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult
 
 from goex.loopback import listening
@@ -22,20 +25,41 @@ from goex.mcp.daemon_link import DaemonLink
 from goex.mcp.server import Door, server
 from goex.rpc import goex_pb2 as pb
 from tests.runtimes.rest.support import TOKEN, FakeSlack
+from tests.support import command
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
+from tests.support.forks import Fork
 from tests.support.journey import decide
-from tests.support.waiting import until
+from tests.support.waiting import SECONDS, until
 
 # For clients of this machine's own servers, which speak without TLS: no authority is read for each of them.
 NO_AUTHORITY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
+def begun(daemon: Daemon, token: str, *options: str, err: int | None = 2) -> Fork | subprocess.Popen[bytes]:
+    """A `goex mcp` with pipes for its streams."""
+    env = {**daemon.env, **({"GOEX_AGENT_TOKEN": token} if token else {})}
+    return command.piped([str(GOEX), "mcp", *options], env=env, folder=daemon.home, err=err)
+
+
+@contextlib.asynccontextmanager
+async def lines(daemon: Daemon, token: str, *options: str) -> AsyncIterator[tuple[Any, Any]]:
+    """What a client speaks to a `goex mcp` of its own by: both ends of this transport are alike."""
+    process = begun(daemon, token, *options)
+    assert process.stdin and process.stdout
+    incoming, outgoing = (anyio.wrap_file(TextIOWrapper(each, "utf-8")) for each in (process.stdout, process.stdin))
+    async with stdio_server(incoming, outgoing) as streams:
+        try:
+            yield streams
+        finally:
+            await streams[1].aclose()
+            process.stdin.close()
+            await asyncio.to_thread(process.wait, SECONDS)
+
+
 @contextlib.asynccontextmanager
 async def stdio(daemon: Daemon, token: str, *options: str) -> AsyncIterator[ClientSession]:
     """A session with a `goex mcp` of its own."""
-    env = {**daemon.env, "GOEX_AGENT_TOKEN": token}
-    parameters = StdioServerParameters(command=str(GOEX), args=["mcp", *options], env=env)
-    async with stdio_client(parameters) as (incoming, outgoing), ClientSession(incoming, outgoing) as session:
+    async with lines(daemon, token, *options) as (incoming, outgoing), ClientSession(incoming, outgoing) as session:
         await session.initialize()
         yield session
 
@@ -43,13 +67,13 @@ async def stdio(daemon: Daemon, token: str, *options: str) -> AsyncIterator[Clie
 @contextlib.contextmanager
 def serving(daemon: Daemon, *options: str) -> Iterator[str]:
     """The address of a `goex mcp --http`."""
-    command = (str(GOEX), "mcp", "--http", "--port", "0", *options)
-    with subprocess.Popen(command, env=daemon.env, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
+    process = begun(daemon, "", "--http", "--port", "0", *options)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().decode().strip()
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
 
 
 @contextlib.asynccontextmanager
@@ -144,8 +168,8 @@ async def call(address: str, token: str, name: str, arguments: dict[str, Any], *
 @contextlib.contextmanager
 def page_runs(daemon: Daemon) -> Iterator[str]:
     """The person's page, as `goex web` runs it; the link that it says first."""
-    command = (str(GOEX), "web", "--no-browser", "--port", "0")
-    with subprocess.Popen(command, env=daemon.env, stdout=subprocess.PIPE, text=True) as process:
+    words = (str(GOEX), "web", "--no-browser", "--port", "0")
+    with subprocess.Popen(words, env=daemon.env, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             yield next(word for line in process.stdout for word in line.split() if word.startswith("http://"))

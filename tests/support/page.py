@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import signal
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from goex.rpc import goex_pb2 as pb
+from tests.support import command
 from tests.support.daemon import APPROVAL_PASSPHRASE, GOEX, Daemon
 from tests.support.waiting import SECONDS, until
 
@@ -33,13 +33,12 @@ class WebPage:
     def __init__(self, daemon: Daemon, port: int | None = 0, *more: str) -> None:
         self._daemon, self._host = daemon, [one for one in more if one == "--localhost"]
         more = more if port is None else ("--port", str(port), *more)
-        self._process = subprocess.Popen(
-            [str(GOEX), "web", "--no-browser", *more],
-            env=daemon.env, cwd=daemon.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-            start_new_session=True,
-        )  # fmt: skip
+        self._process = command.piped(
+            [str(GOEX), "web", "--no-browser", *more], env=daemon.env, folder=daemon.home, err=2
+        )
         assert self._process.stdout is not None
-        self.first = self._process.stdout.readline().strip()
+        self.pid = self._process.pid
+        self.first = self._process.stdout.readline().decode().strip()
         self.origin = self.first.partition("/#")[0]
         self.port = int(self.origin.rpartition(":")[2] or 0)
         # What it says afterwards is read, so that it never waits for its reader.

@@ -10,6 +10,7 @@ from tests.support import daemon as support
 from tools.trace import Trace
 
 
+@pytest.mark.thorough
 def test_it_sees_what_a_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(support, "GOEX", support.GOEX)  # which it replaces
     monkeypatch.setattr(support, "DAEMON", support.DAEMON)

@@ -1,4 +1,4 @@
-"""Run by test_keyring.py on a session bus of its own: do one thing with the keyring, print what came of it as JSON."""
+"""Run by test_keyring.py on a session bus of its own: do things with the keyring, print what came of each as JSON."""
 
 from __future__ import annotations
 
@@ -77,8 +77,7 @@ def whole(protector: KeyringProtector) -> None:
         raise AssertionError(WrongKey)
 
 
-def main() -> None:
-    what, timeout = sys.argv[1], float(sys.argv[2])
+def done(what: str, timeout: float) -> dict[str, object]:
     protector = KeyringProtector(timeout=timeout)
     begun = time.monotonic()
     found = {"error": "", "exit": "", "message": "", "next": ""}
@@ -99,7 +98,14 @@ def main() -> None:
             "message": error.message,
             "next": error.next_step,
         }
-    print(json.dumps({**found, "took": time.monotonic() - begun}))
+    return {**found, "took": time.monotonic() - begun}
 
 
-main()
+def main() -> None:
+    timeout = float(sys.argv[1])
+    for what in sys.argv[2:]:
+        print(json.dumps(done(what, timeout)))
+
+
+if __name__ == "__main__":
+    main()

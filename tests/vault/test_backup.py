@@ -309,12 +309,12 @@ def test_an_unfinished_write_of_the_old_file_is_not_taken_for_the_new_ones(path:
 
 @pytest.mark.promise(35)
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_killed_at_any_moment_there_is_the_old_vault_or_the_new_one(path: Path, backup: bytes) -> None:
+def test_killed_at_any_moment_there_is_the_old_vault_or_the_new_one(path: Path, backup: bytes, thorough: bool) -> None:
     kept = open_backup(backup, Secret(BACKUP))
     create(path).seal()
     old = path.read_bytes()
     seen: set[str] = set()
-    for limit in range(1, 40):
+    for limit in range(1, 60, 1 if thorough else 3):
         for each in path.parent.iterdir():
             each.unlink()
         path.write_bytes(old)

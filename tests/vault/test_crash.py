@@ -64,7 +64,7 @@ def test_kill_9_at_random_points(path: Path, thorough: bool) -> None:
     chance = random.Random(20300102)
     reached = 0
     acknowledged: dict[str, int] = {}
-    for _ in range(100 if thorough else 16):
+    for _ in range(100 if thorough else 8):
         pid, reading = in_child(churn(path, reached))
         told = b""
         while told.count(b"\n") < 1 + chance.randrange(4):  # slow machine or fast: some steps, then a moment
@@ -91,7 +91,7 @@ def test_kill_9_at_random_points(path: Path, thorough: bool) -> None:
         if acknowledged.get(f"n{reached % 5}") == reached:
             reached += 1
         vault.seal()
-    assert reached > (50 if thorough else 8), "too few steps were made for the kills to mean anything"
+    assert reached > (50 if thorough else 4), "too few steps were made for the kills to mean anything"
     assert [each.name for each in path.parent.iterdir() if each.suffix != ".db-journal"] == ["vault.db"]
 
 
@@ -158,7 +158,7 @@ def test_kill_9_before_every_statement(path: Path, what: str) -> None:
     assert killed >= 3
 
 
-def test_kill_9_while_it_is_made(path: Path) -> None:
+def test_kill_9_while_it_is_made(path: Path, thorough: bool) -> None:
     """The file appears whole or not at all, and a next attempt works."""
     chance = random.Random(7)
     begun = time.monotonic()
@@ -180,6 +180,8 @@ def test_kill_9_while_it_is_made(path: Path) -> None:
             create(path).seal()
             reopen(path).seal()
             assert [each.name for each in path.parent.iterdir()] == ["vault.db"]
+        if not thorough and appeared > 2 and absent > 1:
+            break
     assert appeared > 0
     assert absent > 0
 

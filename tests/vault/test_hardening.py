@@ -34,6 +34,8 @@ def start(harden: bool, end: str = "") -> tuple[int, Path]:
     pid = os.fork()
     if pid == 0:
         try:
+            if end:  # of the control there is a core, and little in it
+                Path("/proc/self/coredump_filter").write_text("0")
             unprivileged()
             done = harden_process() if harden else Hardening(untraceable=True, no_core=True)
             os.write(writing, b"1" if done == Hardening(untraceable=True, no_core=True) else b"0")

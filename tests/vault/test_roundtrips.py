@@ -13,7 +13,7 @@ from vault.store import Vault
 _names = st.text(st.characters(categories=("L", "N", "P", "S"), exclude_characters="/"), min_size=1, max_size=40)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(data=st.binary(min_size=1, max_size=5000), service=_names, name=_names)
 def test_any_file_comes_back(vault: Vault, data: bytes, service: str, name: str) -> None:
     try:
@@ -26,7 +26,7 @@ def test_any_file_comes_back(vault: Vault, data: bytes, service: str, name: str)
     vault.remove(service, name)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(name=st.text(max_size=30), data=st.binary(max_size=3000))
 def test_any_payload_comes_back(vault: Vault, name: str, data: bytes) -> None:
     try:

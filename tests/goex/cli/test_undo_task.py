@@ -144,6 +144,7 @@ def many(daemon: Daemon, token: str) -> str:
     return done_in_task(daemon, token, MOST_LINES + 1)[0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.promise(92)
 @pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -3,12 +3,17 @@ scopes of the token that it gets."""
 
 from __future__ import annotations
 
+import threading
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
 
 from goex.rpc import accounts_pb2 as ab
+from goex.rpc import goex_pb2 as pb
 from tests.goex.daemon.accounts import Person, refuses
+from tests.goex.daemon.test_accounts_renewal import stolen
 from tests.services.oidc import Browser, OidcServer
 from tests.support.daemon import Daemon
 from tests.support.waiting import until
@@ -178,13 +183,14 @@ def test_a_client_that_leaves_ends_the_login(person: Person) -> None:
     assert len(person.server.asked()) == before, "a code was exchanged for nobody"
 
 
-def test_a_daemon_that_stops_doesnt_wait_for_a_login(server: OidcServer) -> None:
-    with Daemon() as daemon:
-        person = Person(daemon, server)
-        person.catalogue()
-        events = person.stream(person.request("notes.read"))
-        next(event for event in events if event.WhichOneof("what") == "open")
-        assert daemon.stop(seconds=15) == 0
+def test_a_daemon_that_stops_doesnt_wait_for_a_login(person: Person) -> None:
+    events = person.stream(person.request("notes.read"))
+    next(event for event in events if event.WhichOneof("what") == "open")
+    try:
+        assert person.daemon.stop(seconds=15) == 0
+    finally:
+        person.daemon.start()
+        person.daemon.unlock()
 
 
 def test_one_login_at_a_time_for_an_account(person: Person) -> None:
@@ -201,6 +207,33 @@ def test_logging_out_takes_the_login_back_at_the_server(person: Person) -> None:
     assert reply.revoked and not reply.why
     assert person.server.asked("/token/revocation", status=200)
     assert person.accounts() == {}
+
+
+def test_a_renewal_while_another_action_runs_takes_nothing_from_it(person: Person) -> None:
+    person.login("notes.read", "notes.write")
+    server = person.server
+    began = len(server.asked(grant_type="refresh_token"))
+    server.late("/api/me", 3.0)
+    slow: list[pb.Finished] = []
+    thread = threading.Thread(target=lambda: slow.append(person.run("me")))
+    thread.start()
+    until(lambda: len(server.asked(grant_type="refresh_token")) > began)
+    before = len(server.asked(grant_type="refresh_token"))
+    assert not person.run("add", body={"text": "meanwhile"}).HasField("problem")
+    assert len(server.asked(grant_type="refresh_token")) > before
+    thread.join(300)
+    assert not slow[0].HasField("problem"), slow[0].problem
+
+
+def test_a_login_that_was_taken_back_at_the_provider_is_found_out_by_the_services_answer(person: Person) -> None:
+    person.login("notes.read")
+    form = {"token": stolen(person).access.token.reveal().decode(), "client_id": "goex"}
+    address = f"{person.server.issuer}/token/revocation"
+    with urllib.request.urlopen(address, urllib.parse.urlencode(form).encode(), timeout=300) as answer:
+        assert answer.status == 200
+    # By its own dates the token is good for an hour.
+    assert "401" in person.run("me").problem.message
+    assert person.run("me").problem.code == "login-expired"
 
 
 def test_a_server_that_cant_be_reached_is_said_and_the_login_is_forgotten_all_the_same(home: Daemon) -> None:

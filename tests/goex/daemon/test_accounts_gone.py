@@ -14,12 +14,20 @@ from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 pytestmark = pytest.mark.docker
 
 
-@pytest.fixture
-def person() -> Iterator[Person]:
+@pytest.fixture(scope="module")
+def home() -> Iterator[Person]:
     with OidcServer() as server, Daemon() as running:
         made = Person(running, server)
         made.catalogue()
         yield made
+
+
+@pytest.fixture
+def person(home: Person) -> Iterator[Person]:
+    """Somebody who hasn't connected anything."""
+    yield home
+    for name in home.accounts():
+        home.logout(name)
 
 
 def live(person: Person) -> list[tuple[str, str]]:
@@ -31,7 +39,7 @@ def live(person: Person) -> list[tuple[str, str]]:
 def test_a_standing_grant_isnt_for_whoever_is_connected_next(person: Person, how: str) -> None:
     person.login("notes.read", account="home")
     person.login("notes.read", account="work")
-    token = person.daemon.add_agent("bot")
+    token = person.daemon.add_agent(f"bot-{how}")
     for account in ("home", "work"):
         finished = person.journey("me", account, token=token).approve("permanent", passphrase=APPROVAL_PASSPHRASE)
         assert finished.action.state == "done", finished
@@ -43,4 +51,4 @@ def test_a_standing_grant_isnt_for_whoever_is_connected_next(person: Person, how
         person.daemon.person("VaultRemove", request)
     assert live(person) == [("work", "permanent")]
     person.login("notes.read", account="home", browser=Browser(person.server, "grace"))
-    assert person.journey("me", "home", token=token).asked().agent == "bot"
+    assert person.journey("me", "home", token=token).asked().agent == f"bot-{how}"

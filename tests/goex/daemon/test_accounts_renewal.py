@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 
 import grpc
@@ -29,18 +27,28 @@ LIFE = 6  # seconds of an access token
 STALE = LIFE / 2 + 0.1  # seconds after which it is renewed before it is used: no action has less than half of its life
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[OidcServer]:
     with OidcServer(access_seconds=LIFE) as running:
         yield running
 
 
+@pytest.fixture(scope="module")
+def home(server: OidcServer) -> Iterator[Daemon]:
+    with Daemon() as running:
+        Person(running, server).catalogue()
+        yield running
+
+
 @pytest.fixture
-def person(server: OidcServer) -> Iterator[Person]:
-    with Daemon() as daemon:
-        made = Person(daemon, server)
-        made.catalogue()
-        yield made
+def person(home: Daemon, server: OidcServer) -> Iterator[Person]:
+    """Somebody who hasn't connected anything, and whose server wasn't asked anything."""
+    assert not server.asked("")  # what was asked before is noted by now
+    server.requests.clear()
+    made = Person(home, server)
+    yield made
+    for name in made.accounts():
+        made.logout(name)
 
 
 def stolen(person: Person) -> TokenSet:
@@ -66,11 +74,11 @@ def renewing(person: Person) -> bool:
 def test_tokens_rotate_over_several_actions_and_each_is_durable(person: Person) -> None:
     person.login("notes.read")
     seen = {stolen(person).refresh.reveal()}
-    for _ in range(3):
+    for _ in range(2):
         time.sleep(STALE)
         assert person.me()["scope"] == "notes.read"
         seen.add(stolen(person).refresh.reveal())
-    assert len(seen) == 4, "a refresh token was used twice"
+    assert len(seen) == 3, "a refresh token was used twice"
     person.daemon.kill()
     person.daemon.start()
     person.daemon.unlock()
@@ -96,37 +104,6 @@ def test_an_old_refresh_token_used_elsewhere_ends_the_family_and_a_new_login_men
     assert list(done.account.scopes) == ["notes.read"]
     assert not person.accounts()["default"].trouble
     assert person.me()["sub"] == "ada"
-
-
-def test_a_renewal_while_another_action_runs_takes_nothing_from_it() -> None:
-    with OidcServer() as server, Daemon() as daemon:
-        person = Person(daemon, server)
-        person.catalogue()
-        person.login("notes.read", "notes.write")
-        server.late("/api/me", 3.0)
-        slow: list[pb.Finished] = []
-        thread = threading.Thread(target=lambda: slow.append(person.run("me")))
-        thread.start()
-        until(lambda: server.asked(grant_type="refresh_token"))
-        before = len(server.asked(grant_type="refresh_token"))
-        assert not person.run("add", body={"text": "meanwhile"}).HasField("problem")
-        assert len(server.asked(grant_type="refresh_token")) > before
-        thread.join(300)
-        assert not slow[0].HasField("problem"), slow[0].problem
-
-
-def test_a_login_that_was_taken_back_at_the_provider_is_found_out_by_the_services_answer() -> None:
-    with OidcServer() as server, Daemon() as daemon:
-        person = Person(daemon, server)
-        person.catalogue()
-        person.login("notes.read")
-        form = {"token": stolen(person).access.token.reveal().decode(), "client_id": "goex"}
-        address = f"{server.issuer}/token/revocation"
-        with urllib.request.urlopen(address, urllib.parse.urlencode(form).encode(), timeout=300) as answer:
-            assert answer.status == 200
-        # By its own dates the token is good for an hour.
-        assert "401" in person.run("me").problem.message
-        assert person.run("me").problem.code == "login-expired"
 
 
 def test_sealing_while_a_renewal_is_under_way_loses_nothing(person: Person) -> None:
@@ -172,6 +149,7 @@ def test_stopping_while_a_renewal_is_under_way_waits_for_its_answer(person: Pers
     assert person.me()["sub"] == "ada"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(42)
 @pytest.mark.parametrize("step", ["open", "visited", "exchange"])
 def test_a_daemon_that_dies_during_a_login_leaves_no_half_of_it(person: Person, step: str) -> None:
@@ -204,6 +182,7 @@ def test_a_vault_that_is_sealed_during_a_login_stores_nothing_and_gives_the_toke
     assert person.accounts() == {}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("flow", ["code", "device"])
 def test_a_server_that_wants_offline_access_asked_for_is_asked_for_it(flow: str) -> None:
     with OidcServer(offline=True, access_seconds=LIFE) as server, Daemon() as daemon:
@@ -229,6 +208,7 @@ def test_a_server_that_only_exchanges_tokens_narrows_by_that() -> None:
 
 @pytest.mark.promise(40)
 def test_a_document_without_an_issuer_gives_its_endpoints(person: Person) -> None:
+    """The last one here: the catalog is another one after it."""
     person.catalogue(issuer=False)
     shown = ab.AuthorizationServer(
         authorization_endpoint=f"{person.server.issuer}/auth", token_endpoint=f"{person.server.issuer}/token"

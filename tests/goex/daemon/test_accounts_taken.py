@@ -40,6 +40,7 @@ def person(home: Daemon, server: OidcServer) -> Iterator[Person]:
         made.logout(name)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(36)
 @pytest.mark.parametrize("flow", ["code", "device"])
 def test_nobody_else_takes_an_accounts_place(person: Person, server: OidcServer, flow: str) -> None:
@@ -55,6 +56,7 @@ def test_nobody_else_takes_an_accounts_place(person: Person, server: OidcServer,
     assert one.subject == "ada" and {"notes.read", "notes.write"} <= set(one.scopes)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("scopes", [("openid", "notes.read"), ("notes.read",)])
 def test_a_login_that_is_refused_takes_nothing_from_another_account(
     person: Person, server: OidcServer, scopes: tuple[str, ...]

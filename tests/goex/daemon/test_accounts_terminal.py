@@ -15,12 +15,22 @@ from tests.support.terminal import Terminal
 ADDRESS = r"(http://127\.0\.0\.1:\d+/auth\?\S+)"
 
 
-@pytest.fixture
-def person() -> Iterator[Person]:
+@pytest.fixture(scope="module")
+def home() -> Iterator[Person]:
     with OidcServer() as server, Daemon() as daemon:
         made = Person(daemon, server)
         made.catalogue()
         yield made
+
+
+@pytest.fixture
+def person(home: Person) -> Iterator[Person]:
+    """Somebody who hasn't connected anything, and whose server wasn't asked anything."""
+    assert not home.server.asked("")  # what was asked before is noted by now
+    home.server.requests.clear()
+    yield home
+    for name in home.accounts():
+        home.logout(name)
 
 
 def in_the_browser(person: Person, terminal: Terminal) -> None:
@@ -97,6 +107,7 @@ def test_one_command_connects_what_it_needs_and_goes_on(person: Person) -> None:
         assert terminal.wait() == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("said", ["", "no"])
 def test_plain_http_takes_no_credential_without_a_yes(person: Person, said: str) -> None:
     with person.daemon.terminal("auth", "login", "notes", "--scope", "notes.read") as terminal:

@@ -163,6 +163,7 @@ async def _told(door: Door, way: str) -> tuple[list[str], str]:
     return told, ""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", KEYED)
 @pytest.mark.parametrize("amounts", [{"requests": 10}, {"looks": 1000}], ids=["requests", "looks"])
 async def test_a_key_that_was_used_is_told_whatever_it_is_refused_for_now(

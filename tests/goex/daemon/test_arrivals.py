@@ -101,6 +101,7 @@ def over(calls: list[Any]) -> list[int]:
     return [number for number, call in enumerate(calls) if call.done()]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.promise(16)
 @pytest.mark.parametrize("methods", [(WHOAMI,), (EXECUTE,), (HEALTH,), (REFLECTION,), (WHOAMI, HEALTH, REFLECTION)])
 async def test_few_requests_are_incomplete_at_a_time(

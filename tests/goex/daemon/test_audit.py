@@ -1,4 +1,4 @@
-"""The journal as the person reads it, by the real command from a real daemon that holds tens of thousands of rows."""
+"""The journal as the person reads it, by the real command from a real daemon that holds twenty thousand rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.goex.daemon.test_bad_text import EVIL, PATH_EVIL, SEEN, harmless, scr
 from tests.support.daemon import GOEX, Daemon
 from tools.bench import journals
 
-ACTIONS, ROWS = 400, 40_000
+ACTIONS, ROWS = 400, 20_000
 
 
 def test_each_kind_of_action_can_be_looked_for_and_ruled_on() -> None:
@@ -335,11 +335,11 @@ def test_rows_are_not_looked_for_by_a_task_which_would_be_passed_over(daemon: Da
 
 def test_an_edit_under_the_daemon_shows_in_check_and_export(daemon: Daemon, tmp_path: Path) -> None:
     with sqlite3.connect(daemon.state_dir / "state.db") as database:
-        database.execute("update journal set agent = 'person' where number = 30000")
+        database.execute("update journal set agent = 'person' where number = 15000")
     database.close()
     done = daemon.goex("log", "--verify")
     assert done.returncode == 1
-    assert "Row 30000 isn't what was written" in done.stdout
+    assert "Row 15000 isn't what was written" in done.stdout
     assert daemon.goex("log", "--export", str(tmp_path / "it")).returncode == 0
-    with pytest.raises(Altered, match="row 30000 isn't what was written"):
+    with pytest.raises(Altered, match="row 15000 isn't what was written"):
         whole((tmp_path / "it").read_bytes())

@@ -35,6 +35,7 @@ def daemon() -> Iterator[Daemon]:
         yield running
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(57)
 @pytest.mark.promise(58)
 @pytest.mark.parametrize("gaps", [(0.0,), (0.03,), (0.15,), (0.02, 0.05)], ids=str)

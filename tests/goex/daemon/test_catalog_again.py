@@ -11,15 +11,14 @@ import pytest
 
 from goex.rpc import goex_pb2 as pb
 from goex.rpc import rules_pb2 as rb
-from tests.goex.daemon.test_reversions import notes
+from tests.goex.daemon.test_reversions import connect, copy_of, notes, service
 from tests.goex.daemon.test_rules import REPLIES, apply, draft, refused, rules
 from tests.mapper.importing.undo_specs import document
-from tests.runtimes.rest.support import TOKEN
 from tests.services.apis.notes import Notes
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey, as_the_person_sees, decide, undo
 
-__all__ = ["notes"]
+__all__ = ["notes", "service"]
 
 pytestmark = pytest.mark.docker
 
@@ -36,17 +35,21 @@ ALL = '@id("all") permit (principal == Agent::"bot", action == Action::"call", r
 NEVER = '@id("never") forbid (principal, action, resource == Method::"notes.readNote");'
 
 
+@pytest.fixture(scope="module")
+def prepared(sandbox_image: str, service: Notes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What a daemon leaves that has the notes imported and an account of them."""
+    with Daemon() as running:
+        imported(running, tmp_path_factory.mktemp("imported"))
+        connect(running, service)
+        running.stop()
+        yield running.home
+
+
 @pytest.fixture
-def daemon(sandbox_image: str, notes: Notes, tmp_path: Path) -> Iterator[Daemon]:
+def daemon(prepared: Path, notes: Notes) -> Iterator[Daemon]:
     """With the notes imported, and an account of them."""
     notes.override = lambda hit: (200, []) if (hit.method, hit.path) == ("GET", "/notes") else None
-    with Daemon() as running:
-        imported(running, tmp_path)
-        account = pb.VaultPutRequest(
-            service="notes", account="mine", format="string", secret=TOKEN.encode(), private=True,
-            ca_pem=notes.ca_pem, base_url=notes.url, passphrase=APPROVAL_PASSPHRASE,
-        )  # fmt: skip
-        running.person("VaultPut", account)
+    with copy_of(prepared) as running:
         yield running
 
 

@@ -49,6 +49,7 @@ def state(daemon: Daemon, token: str, id: str) -> str:
     return str(daemon.actions("Get", pb.ActionId(id=id), token=token).state)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(13)
 @pytest.mark.parametrize(
     "rest", [' in Folder::"{}")', ') when {{ context has folder && context.folder like "{}*" }}']

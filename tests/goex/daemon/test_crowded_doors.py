@@ -18,7 +18,7 @@ from goex.rpc import goex_pb2_grpc as rpc
 from tests.support.daemon import APPROVAL_PASSPHRASE, Daemon
 from tests.support.journey import Journey
 
-_BURST = 300
+_BURST = 120
 _SETTLED = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(8) + b"\x04\x01" + bytes(4)
 
 # Each is given the socket's path, and says "ready" once it has asked for all that it asks for. Then it stays.

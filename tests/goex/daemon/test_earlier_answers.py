@@ -73,6 +73,7 @@ def test_another_agent_s_answer_is_nowhere(daemon: Daemon, posted: str) -> None:
     assert said[0] == said[1]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("path", "says"),
     [("$.nothing", "nothing"), ("no path", "path"), ("$.odd", "reads as a reference"), ("$.items[?@.n>1].n", "")],

@@ -85,12 +85,13 @@ def test_a_share_goes_without_the_right_document(decided: Daemon) -> None:
 
 
 def test_equal_seeds_give_equal_files(decided: Daemon, tmp_path: Path) -> None:
-    assert exported(decided, "--seed", "7") == exported(decided, "--seed", "7")
+    first = exported(decided, "--seed", "7")
+    assert exported(decided, "--seed", "7") == first
     file = tmp_path / "tuning.jsonl"
     done = decided.goex("eval", "export", "--seed", "7", "--out", str(file), "--json")
     assert json.loads(done.stdout) == {"examples": 2, "left_out": 0, "file": str(file)}
     assert file.stat().st_mode & 0o777 == 0o600
-    assert [json.loads(line) for line in file.read_text().splitlines()] == exported(decided, "--seed", "7")
+    assert [json.loads(line) for line in file.read_text().splitlines()] == first
 
 
 def test_the_journal_holds_what_the_export_leaves_out(decided: Daemon) -> None:

@@ -419,6 +419,7 @@ async def test_what_a_bare_word_names_is_forbidden_by_itself(tmp_path: Path) -> 
     assert await verdict("echo 'no secrets here'", folder=str(project), rules=but(project / "secrets")) == "permit"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "root", ["self/root", "thread-self/root", f"{os.getpid()}/root"], ids=["self", "thread", "number"]
 )

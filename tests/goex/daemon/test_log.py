@@ -53,7 +53,7 @@ def echo() -> Iterator[tuple[int, list[bytes]]]:
 
 
 @pytest.mark.promise(39)
-@pytest.mark.parametrize("level", ["info", "debug"])
+@pytest.mark.parametrize("level", [pytest.param("info", marks=pytest.mark.thorough), "debug"])
 def test_what_was_sent_to_a_hostile_homeserver_is_not_in_the_log(echo: tuple[int, list[bytes]], level: str) -> None:
     port, heard = echo
     config = f'[log]\nlevel = "{level}"\n[notify]\nmatrix_room = "!room:x"\nmatrix_after = 0\n'

@@ -27,6 +27,7 @@ def post(agent: Scene, channel: str) -> tuple[str, str]:
     return str(finished.action.id), f"1700000000.{number:06}"
 
 
+@pytest.mark.thorough
 @pytest.mark.promise(62)
 def test_an_update_of_one_message_keeps_no_other_from_being_undone(agent: Scene) -> None:
     first, ts = post(agent, "C0OPS")

@@ -127,6 +127,7 @@ class TestBesideADatabase:
         with pytest.raises(Unavailable, match=f"state.db{end} isn't a regular file"):
             opened()
 
+    @pytest.mark.sampled(2)
     def test_the_vault(self, tmp_path: Path, put: Put, end: str) -> None:
         """Between two uses of one that is open, too."""
         vault = create(tmp_path / "vault" / "vault.db")
@@ -174,6 +175,7 @@ class TestAJournalThatNamesAFile:
         with pytest.raises(Unavailable, match=r"state\.db-journal names a file"):
             Journal(tmp_path / "state.db", tmp_path / "journal.head")
 
+    @pytest.mark.sampled(2)
     def test_the_vault(self, tmp_path: Path, named: Callable[[Path], None]) -> None:
         vault = create(tmp_path / "vault" / "vault.db")
         named(vault.path)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,29 +33,61 @@ REPLIES: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def notes(tmp_path: Path) -> Iterator[Notes]:
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notes]:
     made = Notes()
-    made.add(title="one", text="first")
-    made.add(title="two")
-    with serving(made, tmp_path):
+    with serving(made, tmp_path_factory.mktemp("service")):
         yield made
 
 
 @pytest.fixture
-def fresh(sandbox_image: str, notes: Notes, tmp_path: Path) -> Iterator[Daemon]:
-    """A daemon of its own, with the notes imported and an account of them."""
+def notes(service: Notes) -> Notes:
+    """Two of them, at the same place for every test."""
+    kept = {name: vars(service)[name] for name in ("url", "ca_pem", "lock")}
+    vars(service).update(vars(Notes()) | kept)
+    service.add(title="one", text="first")
+    service.add(title="two")
+    return service
+
+
+def connect(daemon: Daemon, service: Notes) -> None:
+    """Add an account of the notes."""
+    daemon.person(
+        "VaultPut",
+        pb.VaultPutRequest(
+            service="notes", account="mine", format="string", secret=TOKEN.encode(), private=True,
+            ca_pem=service.ca_pem, base_url=service.url, passphrase=APPROVAL_PASSPHRASE,
+        ),
+    )  # fmt: skip
+
+
+@contextmanager
+def copy_of(home: Path) -> Iterator[Daemon]:
+    """A daemon that goes on from what one has left that was stopped."""
+    copy = Path(tempfile.mkdtemp(prefix="goex-t-", dir="/tmp"))
+    shutil.copytree(home, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run"))
+    with Daemon(home=copy, init=False) as running:
+        running.unlock()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def prepared(sandbox_image: str, service: Notes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What a daemon leaves that has the notes imported and an account of them."""
+    file = tmp_path_factory.mktemp("imported") / "notes.json"
+    file.write_text(json.dumps(document("notes")))
     with Daemon() as running:
-        (tmp_path / "notes.json").write_text(json.dumps(document("notes")))
-        done = running.goex("catalog", "import", "openapi", str(tmp_path / "notes.json"), "--name", "notes", "--json")
+        done = running.goex("catalog", "import", "openapi", str(file), "--name", "notes", "--json")
         assert done.returncode == 0, done.stderr
-        running.person(
-            "VaultPut",
-            pb.VaultPutRequest(
-                service="notes", account="mine", format="string", secret=TOKEN.encode(), private=True,
-                ca_pem=notes.ca_pem, base_url=notes.url, passphrase=APPROVAL_PASSPHRASE,
-            ),
-        )  # fmt: skip
+        connect(running, service)
+        running.stop()
+        yield running.home
+
+
+@pytest.fixture
+def fresh(prepared: Path, notes: Notes) -> Iterator[Daemon]:
+    """A daemon of its own, with the notes imported and an account of them."""
+    with copy_of(prepared) as running:
         yield running
 
 
@@ -228,6 +263,7 @@ HOLD = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(65)
 @pytest.mark.parametrize("where", sorted(HOLD))
 def test_killed_in_the_middle_of_an_undo(where: str, fresh: Daemon, notes: Notes) -> None:

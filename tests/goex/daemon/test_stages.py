@@ -97,6 +97,7 @@ def test_the_reads_are_decided_first_and_the_write_with_its_values(shop: Scene) 
     assert [sorted(result["body"]) for result in results] == [["messages", "ok"], ["channel", "ok", "ts"]]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(6)
 @pytest.mark.parametrize("width", ["permanent", "arguments", "session"])
 def test_no_grant_that_was_there_covers_what_an_answer_filled(shop: Scene, width: str) -> None:
@@ -133,6 +134,7 @@ def test_whoever_leaves_withdraws_the_reads_too(shop: Scene) -> None:
     assert shop.approval(question.id).state == "withdrawn" and shop.service.got == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(46)
 @pytest.mark.parametrize(
     ("names", "path", "offered"),
@@ -194,6 +196,7 @@ def test_each_is_asked_for_with_every_item_and_each_is_taken_back(shop: Scene) -
     assert len(shop.service.deleted) == 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.promise(46)
 @pytest.mark.parametrize(
     ("channels", "path", "most", "said"),

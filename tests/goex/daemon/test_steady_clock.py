@@ -192,6 +192,7 @@ async def test_what_is_held_ends_by_it_also_when_the_machines_was_set(
     assert app.retention.clock() == START + timedelta(seconds=min(seconds, 0))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.promise(92)
 @pytest.mark.parametrize("altered", [False, True])
 @pytest.mark.parametrize("seconds", [-3600, 0])

@@ -33,6 +33,7 @@ def count(desk: Scene, id: str) -> tuple[int, int]:
     return found.uses, found.times
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(92)
 @pytest.mark.parametrize(
     ("point", "used", "sent"),

@@ -24,7 +24,7 @@ from tests.support.waiting import until
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(600)]
 
-PROGRAMS = 6  # of each agent: what runs takes a container each
+PROGRAMS = 4  # of each agent: what runs takes a container each
 AGENTS = ("one", "other")
 
 
@@ -78,7 +78,7 @@ def approver(daemon: Daemon, side: str) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.promise(17)
-@pytest.mark.parametrize("each", [40, pytest.param(MOST_OF_AN_AGENT, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("each", [20, pytest.param(MOST_OF_AN_AGENT, marks=pytest.mark.thorough)])
 def test_each_is_settled_once_and_none_runs_twice(asked: Daemon, folder: Path, each: int) -> None:
     daemon = asked
     made = fill(daemon, folder, each)

@@ -307,6 +307,7 @@ def test_a_backup_of_another_vault_does_not_get_this_log(own: Daemon, tmp_path: 
         assert accounts(other) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("change", "code"),
     [

@@ -77,6 +77,7 @@ async def test_what_is_held_meanwhile_keeps_its_entry(desk: Desk, method: str) -
     assert entries.account() and len(desk.app.holds.held("shop")) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["RemoveDatabase", "AddDatabase"])
 async def test_what_begins_while_others_are_ended_keeps_its_entry(
     desk: Desk, method: str, monkeypatch: pytest.MonkeyPatch

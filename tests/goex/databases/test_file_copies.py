@@ -12,6 +12,7 @@ FIRST, SECOND = ("UPDATE orders SET status = 'sent' WHERE id = 1", "UPDATE order
 ELSEWHERE = "UPDATE customers SET name = 'x' WHERE id = 3"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("later", [SECOND, ELSEWHERE])
 @pytest.mark.parametrize("policy", ["versioning", "reversal"])
 def test_an_undo_names_the_later_action_on_other_rows(shop: Shop, later: str, policy: str) -> None:

@@ -216,6 +216,7 @@ async def shop(request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
         await app.close()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(77)
 async def test_what_cant_be_asked_stays_held_and_listed(shop: Shop) -> None:
     """Refusing to connect says nothing of what the server holds."""
@@ -233,6 +234,7 @@ async def test_what_cant_be_asked_stays_held_and_listed(shop: Shop) -> None:
     assert shop.statuses() == BEFORE
 
 
+@pytest.mark.sampled(1)
 async def test_what_was_rolled_back_at_the_server_is_undone(shop: Shop) -> None:
     done = await shop.held()
     shop.admin.end("ROLLBACK")
@@ -250,6 +252,7 @@ async def test_what_was_committed_at_the_server_stays(shop: Shop) -> None:
     assert shop.desk.state(done.id) is State.COMMITTED and not shop.app.holds.held()
 
 
+@pytest.mark.sampled(1)
 async def test_what_was_committed_at_the_server_and_changed_since_is_told(shop: Shop) -> None:
     done = await shop.held()
     shop.admin.end("COMMIT")
@@ -303,6 +306,7 @@ async def test_a_commit_at_the_server_just_before_the_rollback_stays(
     assert shop.statuses() == AFTER and shop.desk.state(done.id) is State.COMMITTED
 
 
+@pytest.mark.sampled(1)
 async def test_a_commit_is_refused_while_it_is_rolled_back(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     done = await shop.held()
     leases, asked = Core.leases, []
@@ -320,6 +324,7 @@ async def test_a_commit_is_refused_while_it_is_rolled_back(shop: Shop, monkeypat
     assert not shop.app.engine.reverting.giving_up
 
 
+@pytest.mark.sampled(1)
 async def test_what_is_to_be_committed_with_others_isnt_rolled_back(shop: Shop) -> None:
     first, second = await shop.held(), await shop.held(OTHER)
     both = Request(action=Revert(verb="commit", target=second.id, also=(first.id,)), detach=True)
@@ -333,6 +338,7 @@ async def test_what_is_to_be_committed_with_others_isnt_rolled_back(shop: Shop) 
     assert [shop.desk.state(row.id) for row in (first, second)] == [State.UNDONE] * 2 and not shop.admin.held()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(80)
 async def test_an_edited_time_ends_no_hold_and_is_found(shop: Shop) -> None:
     done = await shop.held()

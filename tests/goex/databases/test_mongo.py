@@ -82,6 +82,7 @@ def test_do_undo_redo_commit(client: Client, orders: Any) -> None:
     assert all_of(orders) == after
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.promise(13)
 @pytest.mark.parametrize(
     ("verb", "head"),
@@ -180,24 +181,22 @@ def test_the_command_line(client: Client, orders: Any) -> None:
     assert json.loads(daemon.goex("log", "--json").stdout.splitlines()[0])
 
 
-def test_a_daemon_that_is_killed_while_it_writes(nx: Nx, orders: Any) -> None:
+def test_a_daemon_that_is_killed_while_it_writes(client: Client, orders: Any) -> None:
     """The daemon dies by -9 in the middle; the next one looks, says what is there, and undo takes it back."""
     orders.insert_many([{"_id": id, "total": 0, "open": True} for id in range(100, 220)])
     before = all_of(orders)
-    with Daemon() as daemon:
-        client = Client(daemon)
-        client.add("shop", nx.url, no_tls=True)
-        asked = ask(client, PAID)
-        question = asked.question()
-        Thread(target=lambda: _quietly(lambda: decide(daemon, question)), daemon=True).start()
-        while orders.count_documents({"by": "goex"}) < 30:
-            sleep(0.01)
-        daemon.kill()
-        daemon.restart()
-        done = daemon.actions("Get", pb.ActionId(id=asked.action_id), socket=daemon.user_socket)
-        assert done.state == "partial", done
-        client.revert(asked.action_id).approve()
-        assert all_of(orders) == before
+    daemon = client.daemon
+    asked = ask(client, PAID)
+    question = asked.question()
+    Thread(target=lambda: _quietly(lambda: decide(daemon, question)), daemon=True).start()
+    while orders.count_documents({"by": "goex"}) < 30:
+        sleep(0.01)
+    daemon.kill()
+    daemon.restart()
+    done = daemon.actions("Get", pb.ActionId(id=asked.action_id), socket=daemon.user_socket)
+    assert done.state == "partial", done
+    client.revert(asked.action_id).approve()
+    assert all_of(orders) == before
 
 
 def _quietly(work: Any) -> None:
@@ -207,25 +206,21 @@ def _quietly(work: Any) -> None:
         problem(error)
 
 
-def test_a_server_that_is_killed_while_it_is_written_to() -> None:
+def test_a_server_that_is_killed_while_it_is_written_to(client: Client, nx: Nx) -> None:
     """What became of it isn't known while the server is away: that is said, and undo looks when it is back."""
-    if find_binary() is None:
-        pytest.skip("nx-27017 isn't installed")
-    with Nx() as server, Daemon() as daemon:
-        with MongoClient[Any]("127.0.0.1", server.port) as past:
-            past["shop"]["orders"].insert_many([{"_id": id, "total": id, "open": True} for id in range(120)])
-            before = all_of(past["shop"]["orders"])
-            client = Client(daemon)
-            client.add("shop", server.url, no_tls=True)
-            asked = ask(client, PAID)
-            question = asked.question()
-            Thread(target=lambda: _quietly(lambda: decide(daemon, question)), daemon=True).start()
-            while past["shop"]["orders"].count_documents({"by": "goex"}) < 30:
-                sleep(0.01)
-            server.kill()
-        ended = asked.finished()
-        assert ended.action.state == "unknown" and ended.problem.exit_status == 9, ended
-        server.start()
-        client.revert(asked.action_id).approve()
-        with MongoClient[Any]("127.0.0.1", server.port) as past:
-            assert all_of(past["shop"]["orders"]) == before
+    with MongoClient[Any]("127.0.0.1", nx.port) as past:
+        past["shop"]["orders"].delete_many({})
+        past["shop"]["orders"].insert_many([{"_id": id, "total": id, "open": True} for id in range(120)])
+        before = all_of(past["shop"]["orders"])
+        asked = ask(client, PAID)
+        question = asked.question()
+        Thread(target=lambda: _quietly(lambda: decide(client.daemon, question)), daemon=True).start()
+        while past["shop"]["orders"].count_documents({"by": "goex"}) < 30:
+            sleep(0.01)
+        nx.kill()
+    ended = asked.finished()
+    assert ended.action.state == "unknown" and ended.problem.exit_status == 9, ended
+    nx.start()
+    client.revert(asked.action_id).approve()
+    with MongoClient[Any]("127.0.0.1", nx.port) as past:
+        assert all_of(past["shop"]["orders"]) == before

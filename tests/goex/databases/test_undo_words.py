@@ -45,6 +45,7 @@ def said(shop: Shop | Served, verb: str, id: str) -> str:
         return terminal.text
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sql", CASES)
 def test_an_undo_says_what_it_does(shop: Shop, sql: str) -> None:
     back, again = CASES[sql]

@@ -30,6 +30,7 @@ VAULT, APPROVAL = "the vault's passphrase here", "another one for approving"
 ACTION = Files(folder="/x", language="shell", program="true")
 ASKER = Principal(agent="bot", session="conn-1", source="a test")
 THE_PERSON = replace(ASKER, agent=PERSON, session="tty-1")
+MEMORY = "/dev/shm" if Path("/dev/shm").is_mount() else "/tmp"  # short, as a socket's path is; no disk is waited for
 
 
 def on(folder: str, program: str = "true") -> Files:
@@ -170,7 +171,7 @@ class Desk:
 
 @pytest.fixture
 async def desk() -> AsyncIterator[Desk]:
-    with tempfile.TemporaryDirectory(prefix="goex-t-", dir="/tmp") as name:  # a socket's path is short
+    with tempfile.TemporaryDirectory(prefix="goex-t-", dir=MEMORY) as name:
         home = Path(name)
         paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
         paths.create()

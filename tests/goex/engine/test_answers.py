@@ -95,6 +95,7 @@ async def test_a_no_to_what_is_settled_settles_none_of_its_twins(desk: Desk) -> 
     assert states(desk, second) == ["pending"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(19)
 @pytest.mark.parametrize("choice", [Choice.SESSION, Choice.PERMANENT])
 async def test_a_standing_yes_runs_all_twins_each_once(desk: Desk, choice: Choice) -> None:
@@ -317,6 +318,7 @@ async def test_no_grant_lasts_longer_than_its_width_may(desk: Desk) -> None:
         assert grant.expires is not None and grant.expires - grant.created == longest
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("choice", Choice)
 async def test_a_standing_grant_is_bound_to_the_catalog_of_now(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, needing: Callable[[Callable[[Action], tuple[Need, ...]]], None],

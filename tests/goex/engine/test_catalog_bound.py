@@ -107,6 +107,7 @@ def test_a_forbidden_method_gets_no_other_name(journal: Journal, imported: Impor
     assert (came(later, "things.more"), came(later, "things.get")) == (Ask, Allow)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("rules", "asked"), [(FORBID, Ask), (SLACK, Allow), ("", Allow)])
 def test_where_a_rule_names_the_service_grants_arent_enough(
     rules: str, asked: type[Decision], journal: Journal, imported: Import
@@ -135,6 +136,7 @@ def test_rules_are_applied_where_nothing_is_imported(rule: str, journal: Journal
     assert came(loaded(journal, imported()), "things.get") is Ask  # what has that name since
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rule", [PERMIT, BROAD])
 def test_a_catalog_that_cant_be_read_is_not_called_a_changed_one(
     rule: str, journal: Journal, imported: Import, tmp_path: Path

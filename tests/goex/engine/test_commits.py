@@ -144,6 +144,7 @@ async def test_a_commit_of_several_drops_nothing_more_once_its_end_cannot_be_wri
     assert [desk.core.records(row).get("kept") for row in rows] == [None, *[b"what undo needs"] * 2]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(63)
 @pytest.mark.parametrize(
     "error", [Lost("The connection broke."), OSError("Half of it is gone.")], ids=["lost", "defect"]
@@ -163,6 +164,7 @@ async def test_the_one_in_doubt_is_unknown_although_the_disk_was_full_when_that_
     assert [desk.core.actions.get(id).state for id in ids] == [_KEPT, _UNKNOWN, _STAYS]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(63)
 @pytest.mark.parametrize("ends", ["its login can't be renewed", "a defect", "the log is older"])
 async def test_a_commit_of_several_that_cannot_be_finished_after_a_crash_leaves_each_in_doubt(
@@ -207,6 +209,7 @@ BAD = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("make", "error"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 async def test_a_commit_of_several_that_makes_no_sense(desk: Desk, make: object, error: type[GoexError]) -> None:
     ids = [await desk.done(on("/x"))]

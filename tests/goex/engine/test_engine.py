@@ -53,6 +53,7 @@ async def test_what_was_begun_beforehand_is_let_go_of_when_the_step_cannot_be_wr
     assert said == ["let go", "let go"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("undo_class", "named"),
     [

@@ -109,6 +109,7 @@ def test_a_method_that_an_import_adds_is_not_covered(imported: Import, give: Cal
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "other",
     [

@@ -82,6 +82,7 @@ def desk_with_account(desk: Desk) -> Desk:
     return desk
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.promise(41)
 @pytest.mark.parametrize(
     ("promises", "does", "told"),

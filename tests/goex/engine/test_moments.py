@@ -103,6 +103,7 @@ async def test_a_cap_holds_also_for_actions_that_are_looked_at_again_together(de
     assert len(slow.ran) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(23)
 @pytest.mark.parametrize("choice", [Choice.ONCE, Choice.PERMANENT])
 async def test_a_yes_after_the_deadline_is_none_though_no_timer_has_fired(desk: Desk, choice: Choice) -> None:
@@ -142,6 +143,7 @@ async def granted(desk: Desk, scope: str) -> Grant:
     return grant
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(23)
 @pytest.mark.parametrize("choice", [Choice.SESSION, Choice.PERMANENT])
 async def test_a_standing_yes_gives_nothing_back_that_was_revoked_meanwhile(desk: Desk, choice: Choice) -> None:

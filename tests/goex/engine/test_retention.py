@@ -39,7 +39,7 @@ from runtimes.files.snapshot import Repository
 from runtimes.files.tree import Manifest
 from runtimes.files.workers import FolderLocks
 from tests.fakes.unsafe_no_sandbox import UnsafeNoSandbox
-from tests.goex.engine.conftest import APPROVAL, VAULT, Desk, HeldRuntime
+from tests.goex.engine.conftest import APPROVAL, MEMORY, VAULT, Desk, HeldRuntime
 from tests.support.passphrases import cheap_passphrases
 from vault.secret import Secret
 
@@ -78,7 +78,7 @@ async def kept_for_a_week() -> AsyncIterator[tuple[App, Path, list[timedelta]]]:
     def clock() -> datetime:
         return utc_now() + sum(later, timedelta())
 
-    with tempfile.TemporaryDirectory(prefix="goex-t-", dir="/tmp") as name:  # a socket's path is short
+    with tempfile.TemporaryDirectory(prefix="goex-t-", dir=MEMORY) as name:
         home = Path(name)
         paths = Paths(config_dir=home / "config", state_dir=home / "state", run_dir=home / "run")
         paths.create()

@@ -170,6 +170,7 @@ async def runs(desk: Desk, folder: str) -> str:
     return question.action_id
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(62)
 @pytest.mark.parametrize("began", ["before the undo was asked for", "while it was asked"])
 async def test_what_ran_in_a_folder_while_an_undo_waited_for_it_stands_in_the_way(desk: Desk, began: str) -> None:
@@ -186,6 +187,7 @@ async def test_what_ran_in_a_folder_while_an_undo_waited_for_it_stands_in_the_wa
     assert question.action_id not in desk.runtime.ran
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.promise(62)
 @pytest.mark.parametrize(
     ("wrote", "so_far", "meets"),
@@ -270,6 +272,7 @@ def telling(desk: Desk) -> Iterator[_Telling]:
     runtime.go_on.set()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(62)
 @pytest.mark.parametrize("again", [False, True], ids=["it ran later", "it ran before the other was brought back"])
 async def test_what_is_being_brought_back_stands_in_the_way(desk: Desk, telling: _Telling, again: bool) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from goex.engine.core import Request
-from goex.engine.intents import CHOICES_KEPT
 from goex.engine.stages import MOST_WAITING, Stages
 from goex.engine.unfinished import Unfinished, principal_key
 from goex.journal.states import State
@@ -54,9 +53,10 @@ def test_one_asker_keeps_its_newest_in_whatever_session() -> None:
 
 @pytest.mark.promise(16)
 async def test_an_agents_mappings_leave_the_person_their_choice(desk: Desk) -> None:
+    most = desk.engine.mapping._shown._of_agents = 20
     person = replace(ASKER, agent=PERSON, session="tty-1")
     await desk.engine.mapping.map(WORDS, person)
-    for number in range(CHOICES_KEPT + 10):
+    for number in range(most + 10):
         stranger = replace(ASKER, agent=ANONYMOUS, session=f"conn-{number % 7}")
         await desk.engine.mapping.map(f"say {number}", stranger)
     id = desk.engine.begin(Request(intent=WORDS, choice=1, detach=True), person)

@@ -141,6 +141,7 @@ async def test_while_it_is_taken_back_that_alone_says_what_became_of_it(
     assert [desk.core.actions.get(one).state for one in (undo, id)] == [State.DONE, State.UNDONE]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("error", [JournalBroken("It isn't what was written."), JournalFailed("It can't be read.")])
 async def test_a_journal_that_cant_be_read_while_it_runs_says_nothing_of_what_it_did(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, error: GoexError
@@ -175,6 +176,7 @@ def left(desk: Desk, transaction: Transaction, id: str, action: Action, events: 
     return row
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(63)
 @pytest.mark.parametrize("newer", [(Plan,), (Files, Revert)], ids=["plan", "request"])
 async def test_what_a_newer_goex_planned_is_settled_told_and_not_called_altered(
@@ -229,6 +231,7 @@ async def test_calls_that_a_newer_goex_was_asked_for_are_told_an_agent_without_w
     assert "/secret" not in str(shown_action(desk.core, newer, ASKER))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(81)
 @pytest.mark.parametrize("plan", ["", '{"lines":["%s"]}' % ("x" * 21_000)], ids=["none", "long"])
 async def test_a_restart_ends_nothing_whose_plan_was_altered_so_that_verifying_finds_it(desk: Desk, plan: str) -> None:

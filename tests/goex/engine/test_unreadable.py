@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from goex.engine.core import Core
 from goex.engine.keys import KeyUnknown
@@ -71,6 +72,7 @@ async def test_a_key_in_a_damaged_one(desk: Desk, damaged: Core) -> None:
 def test_one_that_another_process_holds(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "state.db", tmp_path / "journal.head")
     journal.engine.dispose()
+    event.listen(journal.engine, "connect", lambda link, _: link.execute("PRAGMA busy_timeout=200"), insert=True)
     with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode=EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")

@@ -116,6 +116,7 @@ def test_many_grants_are_counted(journal: Journal) -> None:
         '{"by": ["x"]}',
     ],
 )
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("kind", ["grant", "allow", "deny", "request", "answer", "refused", "lease", "votes", "ask"])
 def test_facts_of_any_shape_are_told_without_failing(journal: Journal, kind: str, facts: str) -> None:
     """Rows that an edited database holds: verifying tells that, and reading goes on."""

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from tests.support.daemon import GOEX, Daemon
+from tests.support import mcp
+from tests.support.daemon import Daemon
 
 COMMANDS = "\x1b[2J\x1b]52;c;cm0=\x07Approval passphrase: \x9b31m"
 
@@ -16,17 +17,10 @@ COMMANDS = "\x1b[2J\x1b]52;c;cm0=\x07Approval passphrase: \x9b31m"
 @pytest.mark.promise(26)
 @pytest.mark.parametrize(("header", "status"), [("Host", 421), ("Origin", 403), ("Mcp-Session-Id", 404)])
 def test_no_header_commands_the_terminal(daemon: Daemon, token: str, header: str, status: int) -> None:
-    server = subprocess.Popen(
-        [str(GOEX), "mcp", "--http", "--port", "0"],
-        env=daemon.env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="surrogateescape",
-    )
+    server = mcp.begun(daemon, "", "--http", "--port", "0", err=None)
+    assert server.stdout and server.stderr
     try:
-        assert server.stdout is not None
-        port = int(server.stdout.readline().strip().partition("//")[2].partition("/")[0].rpartition(":")[2])
+        port = int(server.stdout.readline().decode().strip().partition("//")[2].partition("/")[0].rpartition(":")[2])
         line = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
         headers = {"Host": f"127.0.0.1:{port}", "Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         headers |= {"Accept": "application/json, text/event-stream", header: COMMANDS}
@@ -39,7 +33,8 @@ def test_no_header_commands_the_terminal(daemon: Daemon, token: str, header: str
         line.close()
     finally:
         server.terminate()
-        said = server.communicate(timeout=300)[1]
+        said = server.stderr.read().decode(errors="surrogateescape")
+        server.wait()
     assert "\x1b" not in said and "\x9b" not in said and "passphrase" not in said
 
 

@@ -14,7 +14,6 @@ import pytest
 from goex.mcp.request_ids import RequestIds
 from goex.rpc import goex_pb2 as pb
 from tests.support import mcp
-from tests.support.command import GOEX
 from tests.support.daemon import Daemon
 
 START = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -23,29 +22,28 @@ START = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 class Wire:
     """A `goex mcp` that is spoken to by lines."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
+    def __init__(self, daemon: Daemon, token: str) -> None:
+        self._process = mcp.begun(daemon, token)
 
     def send(self, method: str, params: dict[str, Any] | None = None, **id: Any) -> None:
         assert self._process.stdin is not None
         message = {"jsonrpc": "2.0", **id, "method": method, **({} if params is None else {"params": params})}
         self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
 
     async def read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
-        return dict(json.loads(await asyncio.wait_for(self._process.stdout.readline(), 300)))
+        return dict(json.loads(await asyncio.to_thread(self._process.stdout.readline)))
 
     async def ended(self) -> int:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        return await asyncio.wait_for(self._process.wait(), 300)
+        return await asyncio.to_thread(self._process.wait, 300)
 
 
 @asynccontextmanager
 async def wire(daemon: Daemon, token: str) -> AsyncIterator[Wire]:
-    pipe = asyncio.subprocess.PIPE
-    env = {**daemon.env, "GOEX_AGENT_TOKEN": token}
-    made = Wire(await asyncio.create_subprocess_exec(str(GOEX), "mcp", env=env, stdin=pipe, stdout=pipe))
+    made = Wire(daemon, token)
     made.send("initialize", START, id="begin")
     assert (await made.read())["id"] == "begin"
     made.send("notifications/initialized")

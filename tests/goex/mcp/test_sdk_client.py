@@ -69,8 +69,7 @@ async def test_it_speaks_this_revision_on_standard_input(daemon: Daemon, token: 
 
 
 async def test_tools_that_are_called_in_parallel_are_all_answered(daemon: Daemon, token: str) -> None:
-    env = {**daemon.env, "GOEX_AGENT_TOKEN": token}
-    async with Client(StdioServerParameters(command=str(GOEX), args=["mcp"], env=env)) as client:
+    async with Client(mcp.lines(daemon, token)) as client:
         asked = ({"query": f"post message {number} in a channel"} for number in range(50))
         answers = await asyncio.gather(*(client.call_tool("goex_find", each) for each in asked))
     assert [len(said(answer)["methods"]) > 0 for answer in answers] == [True] * 50

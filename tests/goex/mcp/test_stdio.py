@@ -17,6 +17,7 @@ from mcp_types import CallToolResult
 from goex.rpc import goex_pb2 as pb
 from tests.support import mcp
 from tests.support.daemon import GOEX, Daemon
+from tests.support.waiting import until
 
 POST: dict[str, Any] = {"method": "slack.chat.postMessage", "arguments": {"channel": "C0123456789", "text": "hi"}}
 
@@ -37,11 +38,15 @@ async def test_tools_have_titles_schemas_and_all_annotations(daemon: Daemon, tok
     assert reading == {"goex_find", "goex_preview", "goex_read", "goex_wait", "goex_result", "goex_actions"}
 
 
-async def test_a_service_s_methods_are_tools_annotated_by_risk(daemon: Daemon, token: str) -> None:
+async def test_a_service_s_methods_are_tools_annotated_by_risk(daemon: Daemon, token: str, thorough: bool) -> None:
     async with mcp.stdio(daemon, token, "--service", "slack") as session:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
-        waiting = said(await session.call_tool("slack_chat_postMessage", {"channel": "C0123456789", "text": "hi"}))
-        await session.call_tool("goex_cancel", {"action": waiting["action"]})
+        calling = asyncio.create_task(session.call_tool("slack_chat_postMessage", POST["arguments"]))
+        (asked,) = await asyncio.to_thread(until, lambda: daemon.person("Approvals", pb.ApprovalsRequest()).approvals)
+        if not thorough:  # else it is answered after 25 seconds
+            await mcp.decided(daemon, asked.action_id, approve=False)
+        answered = said(await calling)
+        await session.call_tool("goex_cancel", {"action": answered["action"]})
     post, delete, listed = (
         tools[f"slack_{name}"] for name in ("chat_postMessage", "chat_delete", "conversations_list")
     )
@@ -52,7 +57,7 @@ async def test_a_service_s_methods_are_tools_annotated_by_risk(daemon: Daemon, t
         True,
     ]
     assert delete.annotations and delete.annotations.destructive_hint
-    assert waiting["status"] == "waiting"
+    assert (answered["action"], answered["status"]) == (asked.action_id, "waiting" if thorough else "denied")
 
 
 async def test_a_read_that_isnt_one_is_refused_before_anybody_is_asked(daemon: Daemon, token: str) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import resource
 import socket
-import subprocess
 import urllib.request
 from contextlib import ExitStack
 
 import pytest
 
-from tests.support.daemon import GOEX, Daemon
+from tests.support import mcp
+from tests.support.daemon import Daemon
 
-FILES = 1024
+FILES = 512
 
 
 @pytest.mark.promise(16)
@@ -22,14 +22,12 @@ def test_an_agent_is_answered(daemon: Daemon, token: str) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * FILES), hard))
     with ExitStack() as stack:
         stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        server = subprocess.Popen(
-            [str(GOEX), "mcp", "--http", "--port", "0"], env=daemon.env, stdout=subprocess.PIPE, text=True
-        )
+        server = mcp.begun(daemon, "", "--http", "--port", "0")
         stack.callback(server.wait)
         stack.callback(server.terminate)
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (FILES, FILES))
         assert server.stdout is not None
-        address = server.stdout.readline().strip()
+        address = server.stdout.readline().decode().strip()
         port = int(address.partition("//")[2].partition("/")[0].rpartition(":")[2])
         for _ in range(FILES + 100):
             stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))

@@ -20,7 +20,7 @@ from tests.support.led_browser import led_browser
 from tests.support.ports import free_port
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.sampled(1)]  # each at one of the servers
 
 
 @pytest.mark.promise(25)

@@ -17,7 +17,7 @@ from tests.support.desktop import Desktop, Notifying
 from tests.support.journey import Journey
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.sampled(1)]  # each at one of the servers
 
 
 @pytest.mark.promise(25)

@@ -67,8 +67,15 @@ def found(tab: Any, axe: str, where: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1280),
+        ("dark", 390),
+        pytest.param("light", 390, marks=pytest.mark.thorough),
+        pytest.param("dark", 1280, marks=pytest.mark.thorough),
+    ],
+)
 def test_no_view_has_a_serious_barrier(
     browser: Any, web: WebPage, questions: dict[str, str], axe: str, scheme: str, width: int
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import resource
 import socket
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 from typing import Any
@@ -16,9 +15,10 @@ import uvicorn
 from goex import http_connections as connections
 from goex.http_connections import Connection
 from goex.loopback import listening
-from tests.support.daemon import GOEX, Daemon
+from tests.support.daemon import Daemon
+from tests.support.page import page_of
 
-FILES = 1024  # that a process may have open
+FILES = 512  # that a process may have open
 GET = b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n"
 
 
@@ -28,16 +28,9 @@ def test_the_page_answers_while_another_user_holds_more_connections_than_it_may_
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * FILES), hard))
     with Daemon() as daemon, ExitStack() as stack:
         stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        page = subprocess.Popen(
-            [str(GOEX), "web", "--no-browser", "--port", "0"],
-            env=daemon.env, cwd=daemon.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        stack.callback(page.wait)
-        stack.callback(page.terminate)
+        page = stack.enter_context(page_of(daemon))
         resource.prlimit(page.pid, resource.RLIMIT_NOFILE, (FILES, FILES))
-        assert page.stdout is not None
-        host = page.stdout.readline().partition("/#")[0].partition("://")[2]
-        port = int(host.rpartition(":")[2])
+        host, port = page.origin.partition("://")[2], page.port
         for _ in range(FILES + 100):
             stack.enter_context(socket.create_connection(("127.0.0.1", port), 300))
         with socket.create_connection(("127.0.0.1", port), 300) as mine:

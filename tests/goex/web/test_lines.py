@@ -76,6 +76,7 @@ def check_bar(box: Any) -> None:
     assert min(rows["first"] + rows["later"]) > drawn["left"] + drawn["ends"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.promise(26)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("pad", PADS)

@@ -97,6 +97,7 @@ def test_as_it_is_it_allows_what_was_shown(desk: Scene, keyed: Keyed, journey: J
     }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("field", "value"),
     [("How often, line 1", "4"), ("How often, line 1", ""), ("How often, line 1", "0"), ("For how many minutes", "31")],

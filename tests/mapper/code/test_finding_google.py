@@ -16,7 +16,7 @@ from tests.google import google_catalog
 
 __all__ = ["google_catalog"]  # a fixture
 
-SAMPLE = 250
+SAMPLE = 120
 PROGRAM = 300  # calls: of one program, 400 are listed
 
 

@@ -33,6 +33,7 @@ PRINTS = (
     'A() { printf "%%s\\0" "$PWD" "$#" "$@" >&%d; }; bash() { if [ "$1" = -c ]; then eval "$2"; fi; }\n'
     'cat() { while read -r; do printf "%%s\\n" "$REPLY"; done; }\n'
 )
+NOBODY = "import os, sys; os.setuid(65534); os.execv(sys.argv[1], sys.argv[1:])"
 
 
 def made(chance: random.Random) -> str:
@@ -48,13 +49,15 @@ def passed_on(program: str, folder: Path) -> list[tuple[str, list[str]]]:
     """The words that bash gives the function, each time with the folder that it stands in."""
     with tempfile.TemporaryFile() as said:
         prints = PRINTS % said.fileno()
+        command = [shutil.which("bash") or "bash", "--norc", "-c", prints + program]
+        if os.geteuid() == 0:  # it may write anywhere; Popen's `user` would copy the whole process for each
+            command = [sys.executable, "-ISc", NOBODY, *command]
         try:
             subprocess.run(
-                [shutil.which("bash") or "bash", "--norc", "-c", prints + program], cwd=folder, timeout=30, check=False,
+                command, cwd=folder, timeout=30, check=False,
                 env={"PATH": "/nonexistent", "LC_ALL": "C.UTF-8", "HOME": posixpath.expanduser("~")},
                 pass_fds=(said.fileno(),),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                user=65534 if os.geteuid() == 0 else None,  # it may write anywhere
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return []

@@ -160,6 +160,7 @@ def test_arguments_and_addresses_take_the_work_that_is_counted(program: str) -> 
     assert any("--method" in note for note in seen.notes)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "program",
     [

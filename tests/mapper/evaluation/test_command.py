@@ -71,6 +71,7 @@ def test_without_answers_no_function_fits(bfcl: list[object], tmp_path: Path) ->
     assert json.loads(ran.stdout)["accepted_pct"] == 0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("flag", ["--questions", "--outputs", "--answers"])
 def test_a_missing_file(bfcl: list[object], tmp_path: Path, flag: str) -> None:
     bfcl[bfcl.index(flag) + 1] = tmp_path / "gone"

@@ -106,6 +106,7 @@ def test_a_second_set_written_when_the_first_had_taught_what_it_could(alone: Alo
     assert [row.request.id for row in made if row.excessive] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_third_set_as_first_measured(alone: Alone, tmp_path: Path) -> None:
     """200 others over 54 of Google's APIs, answered to prompts as they are now; nothing was changed after it."""
@@ -121,6 +122,7 @@ def test_a_third_set_as_first_measured(alone: Alone, tmp_path: Path) -> None:
     assert [row.request.id for row in made if row.excessive] == ["e064"]
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_single_prompts_beside_it(alone: Alone) -> None:
     """The other column of the table in docs/guides/models.md: the likeliest methods in one prompt, and one answer."""

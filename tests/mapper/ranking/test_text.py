@@ -130,7 +130,7 @@ _PIECES = (
 )
 
 
-@settings(max_examples=500, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.filter_too_much])
 @given(text=st.lists(st.sampled_from(_PIECES), max_size=14).map("".join))
 def test_text_that_is_taken_as_plain_has_no_value(text: str) -> None:
     assume(not terms._VALUE.search(text))

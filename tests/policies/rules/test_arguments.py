@@ -7,7 +7,7 @@ from typing import Any
 
 import cedarpy
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mapper.catalog import Catalog
@@ -16,6 +16,7 @@ from policies.rules.arguments import Unjudgeable, refers, types_of, value_of
 from policies.rules.audience import guessed_recipients
 from policies.rules.book import RuleBook
 from policies.rules.cases import read
+from tests.support.examples import sized
 
 CATALOG = Catalog.bundled()
 TEXT = {"type": "String"}
@@ -173,13 +174,14 @@ BREAKERS = [
 
 
 @pytest.mark.promise(13)
-@settings(max_examples=300)
-@given(
+@sized(
+    60,
+    600,
     st.dictionaries(
         st.sampled_from(["channel", "text", "thread_ts", "__entity", "arguments", "risk"]),
         st.one_of(json_values, st.sampled_from(BREAKERS)),
         max_size=4,
-    )
+    ),
 )
 def test_no_argument_makes_a_permit_of_another_channel(arguments: dict[str, Any]) -> None:
     """Whatever an agent writes into its arguments: the permit is for #ops, and a forbid that reads them holds."""

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policies.decisions import Allow, Ask, Decision, Deny, Request, decide
@@ -18,6 +17,7 @@ from policies.rules.cases import read
 from policies.rules.facts import Question, questions
 from policies.rules.source import Effect, Policy, each
 from tests.policies.rules.table import CATALOG, cases, default_names, rules
+from tests.support.examples import sized
 
 NAMES = sorted(rules())
 names = st.lists(st.sampled_from(NAMES), unique=True, max_size=8)
@@ -79,7 +79,7 @@ widths = st.lists(st.sampled_from(list(Width)), max_size=3)
 
 
 @pytest.mark.promise(13)
-@given(names, requests, widths)
+@sized(30, 400, names, requests, widths)
 def test_no_grant_widens_a_forbid(chosen: list[str], asked: Any, given_: list[Width]) -> None:
     request, _, now = asked
     alone = decide(request, [], book(chosen), now)
@@ -90,7 +90,7 @@ def test_no_grant_widens_a_forbid(chosen: list[str], asked: Any, given_: list[Wi
 
 
 @pytest.mark.promise(13)
-@given(names, requests, st.lists(st.sampled_from([Width.SESSION, Width.PERMANENT]), min_size=1, max_size=3))
+@sized(30, 400, names, requests, st.lists(st.sampled_from([Width.SESSION, Width.PERMANENT]), min_size=1, max_size=3))
 def test_no_standing_grant_answers_a_rule_that_asks(chosen: list[str], asked: Any, given_: list[Width]) -> None:
     request, _, now = asked
     decision = decide(request, grants_of(request, now, given_), book(chosen), now)
@@ -101,7 +101,7 @@ def test_no_standing_grant_answers_a_rule_that_asks(chosen: list[str], asked: An
 
 
 @pytest.mark.promise(13)
-@given(names, requests, st.randoms(use_true_random=False))
+@sized(30, 400, names, requests, st.randoms(use_true_random=False))
 def test_the_order_of_rules_never_matters(chosen: list[str], asked: Any, random: Any) -> None:
     request, grants, now = asked
     order = list(range(len(chosen)))
@@ -109,7 +109,7 @@ def test_the_order_of_rules_never_matters(chosen: list[str], asked: Any, random:
     assert decide(request, grants, book(chosen), now) == decide(request, grants, book(chosen, order), now)
 
 
-@given(names, requests, st.lists(st.sampled_from(list(Width)), min_size=1, max_size=3), st.randoms())
+@sized(30, 400, names, requests, st.lists(st.sampled_from(list(Width)), min_size=1, max_size=3), st.randoms())
 def test_the_order_of_grants_never_matters(chosen: list[str], asked: Any, given_: list[Width], random: Any) -> None:
     request, _, now = asked
     grants = grants_of(request, now, given_)
@@ -118,7 +118,7 @@ def test_the_order_of_grants_never_matters(chosen: list[str], asked: Any, given_
     assert decide(request, grants, book(chosen), now) == decide(request, shuffled, book(chosen), now)
 
 
-@given(names, st.sampled_from(NAMES), requests)
+@sized(30, 400, names, st.sampled_from(NAMES), requests)
 def test_adding_a_forbid_or_an_ask_never_allows_more(chosen: list[str], added: str, asked: Any) -> None:
     if added in chosen or rules()[added].effect is Effect.PERMIT:
         return
@@ -129,7 +129,7 @@ def test_adding_a_forbid_or_an_ask_never_allows_more(chosen: list[str], added: s
 
 
 @pytest.mark.promise(13)
-@given(names, st.sampled_from(NAMES), requests)
+@sized(30, 400, names, st.sampled_from(NAMES), requests)
 def test_adding_a_permit_never_overrides_a_forbid_or_an_ask(chosen: list[str], added: str, asked: Any) -> None:
     if added in chosen or rules()[added].effect is not Effect.PERMIT:
         return
@@ -141,14 +141,16 @@ def test_adding_a_permit_never_overrides_a_forbid_or_an_ask(chosen: list[str], a
         assert not isinstance(decide(request, [], book([*chosen, added]), now), Allow)
 
 
-@given(names, requests)
+@sized(30, 400, names, requests)
 def test_a_permit_is_the_only_rule_that_allows(chosen: list[str], asked: Any) -> None:
     request, _, now = asked
     without = [name for name in chosen if rules()[name].effect is not Effect.PERMIT]
     assert not isinstance(decide(request, [], book(without), now), Allow)
 
 
-@given(requests, st.lists(st.sampled_from([Width.SESSION, Width.PERMANENT]), min_size=1, max_size=3), st.data())
+@sized(
+    30, 400, requests, st.lists(st.sampled_from([Width.SESSION, Width.PERMANENT]), min_size=1, max_size=3), st.data()
+)
 def test_taking_one_grant_away_takes_exactly_that_away(asked: Any, given_: list[Width], data: Any) -> None:
     request, _, now = asked
     grants = grants_of(request, now, given_)
@@ -182,7 +184,7 @@ def one_by_one(chosen: list[str], question: Question) -> tuple[Effect | None, fr
 
 
 @pytest.mark.promise(13)
-@given(names, requests)
+@sized(30, 400, names, requests)
 def test_an_answer_is_the_same_by_slice_by_the_whole_set_and_rule_by_rule(chosen: list[str], asked: Any) -> None:
     request, _, now = asked
     rule_book = book(chosen)
@@ -222,8 +224,14 @@ TARGETS: tuple[Mapping[str, Any], ...] = (
 
 
 @pytest.mark.promise(13)
-@settings(max_examples=400)
-@given(HEADS, st.sampled_from(["permit", "forbid"]), st.sampled_from(TARGETS), st.sampled_from(["bot", "helper"]))
+@sized(
+    100,
+    2000,
+    HEADS,
+    st.sampled_from(["permit", "forbid"]),
+    st.sampled_from(TARGETS),
+    st.sampled_from(["bot", "helper"]),
+)
 def test_a_rule_that_could_apply_is_never_left_out(head: Any, effect: str, target: Any, agent: str) -> None:
     """Cedar's own answer without any index, for every shape that a head can have."""
     text = f'@id("x") {effect} ({", ".join(head)});'
@@ -241,7 +249,7 @@ attributes = st.text(st.characters(codec="ascii", categories=["L", "N", "P"]), m
 
 
 @pytest.mark.promise(13)
-@given(st.sampled_from(methods), attributes)
+@sized(30, 400, st.sampled_from(methods), attributes)
 def test_an_attribute_that_is_not_there_denies(method: str, attribute: str) -> None:
     """Cedar skips a forbid that errs; here it denies, whatever the attribute and the method are."""
     quoted = attribute.replace("\\", "").replace('"', "")

@@ -146,6 +146,7 @@ def test_files_and_numbers_of_rules_are_bounded() -> None:
         read({"f.cedar": "permit (principal, action, resource);\n" * 20_001})
 
 
+@pytest.mark.thorough
 def test_ten_thousand_rules_are_read_and_judged() -> None:
     from mapper.catalog import Catalog
     from policies.decisions import Allow, decide

@@ -223,7 +223,7 @@ def test_the_folder_and_all_beside_it_stay_as_they_are(
         assert nothing_left(Path(state))
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(tree=st.lists(_DEED, max_size=15), deeds=st.lists(_DEED, max_size=15))
 def test_what_it_says_is_what_the_run_then_does(
     tree: list[tuple[str, bytes, object]], deeds: list[tuple[str, bytes, object]]

@@ -106,6 +106,7 @@ def test_a_refused_undo_leaves_modes_as_they_are(mine: Path, fixed: Path, closed
     as_user(undo)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("closed", [0o500, 0o600])
 @pytest.mark.parametrize("where", ["fixed", "keep_out", "stage"])
 def test_an_undo_that_was_killed_while_it_looked_is_finished(mine: Path, where: str, closed: int) -> None:

@@ -79,14 +79,18 @@ def _act(verb: str, path: bytes, value: object, top: bytes) -> None:
         os.setxattr(path, b"user.x", value)  # type: ignore[arg-type]
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+def test_undo_is_the_inverse_and_redo_the_inverse_of_that(thorough: bool) -> None:
+    size = settings(max_examples=100 if thorough else 15, suppress_health_check=list(HealthCheck))
+    size(inverse)()
+
+
 @given(
     tree=st.lists(_DEED, max_size=20),
     deeds=st.lists(_DEED, max_size=20),
     theirs=st.lists(_DEED, max_size=3),
     owner=st.sampled_from([0, 1000]),
 )
-def test_undo_is_the_inverse_and_redo_the_inverse_of_that(
+def inverse(
     tree: list[tuple[str, bytes, object]],
     deeds: list[tuple[str, bytes, object]],
     theirs: list[tuple[str, bytes, object]],

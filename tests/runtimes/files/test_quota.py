@@ -405,6 +405,7 @@ async def test_a_damaged_repository_keeps_no_other_from_making_room(
     assert len(said) == (how != "mark") and all(str(repositories[0]) in each for each in said)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.promise(66)
 @pytest.mark.parametrize("text", [b"one\n/place/o\0\0\0", b"one\nrelative", b"../../x\n/tmp", b"one\n/" + b"x" * 5000])
 async def test_a_damaged_mark_or_preview_keeps_no_action_from_its_room(

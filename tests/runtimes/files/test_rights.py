@@ -138,7 +138,7 @@ def top() -> Iterator[Path]:
 
 def tried(top: Path, thorough: bool, check: Callable[..., None], **of: st.SearchStrategy[Any]) -> None:
     """Check some of what the strategies make, or many."""
-    size = settings(max_examples=300 if thorough else 25, suppress_health_check=list(HealthCheck))
+    size = settings(max_examples=300 if thorough else 10, suppress_health_check=list(HealthCheck))
     size(given(top=st.just(top), **of)(check))()
 
 

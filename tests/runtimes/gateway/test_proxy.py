@@ -394,6 +394,7 @@ async def test_only_a_read_is_sent_again_on_another_connection(
     assert len(said.heads) == tries
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "body", [b"5;x=y\r\nhello\r\n0\r\n\r\n", b"5\nhello\r\n0\r\n\r\n", b"5\r\nhello\r\n0\r\nX: y\r\n\r\n", b"zz\r\n"]
 )

@@ -68,7 +68,7 @@ twice = example(GOOD[0], [("body", 12, 0, '1","channel":"C9')], [], bearer(), ""
 
 @pytest.mark.promise(51)
 def test_what_passes_is_within_its_rule(thorough: bool) -> None:
-    size = settings(max_examples=20_000 if thorough else 400)
+    size = settings(max_examples=20_000 if thorough else 150)
     size(twice(requests(is_within_its_rule)))()
 
 

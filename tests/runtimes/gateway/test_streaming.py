@@ -16,8 +16,8 @@ from tools.bench.blobs import blobs
 from tools.bench.gateway_stream import MARK, Reader, lease, peak_mb, plan
 from tools.bench.upstream import Upstream
 
-_BODY = 200 * 2**20
-_GROWS = 24  # megabytes that the process may grow by, whatever the length; the body whole would be 200
+_BODY = 64 * 2**20
+_GROWS = 24  # megabytes that the process may grow by, whatever the length; the body whole would be 64
 
 
 @pytest.fixture(name="service", scope="module")
@@ -31,7 +31,7 @@ def service_fixture() -> Iterator[Upstream]:
 async def test_memory_stays_while_a_large_body_flows(
     client: GatewayClient, service: Upstream, way: str, thorough: bool
 ) -> None:
-    size = 10 * _BODY if thorough else _BODY
+    size = 32 * _BODY if thorough else _BODY
     watch = Watch()
     folder = await client.open(plan(service), [lease(service)], watch.observer())
     reader = await asyncio.to_thread(Reader, Container(folder, client.ca_pem), service, MARK)

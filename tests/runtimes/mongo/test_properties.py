@@ -17,7 +17,7 @@ from runtimes.mongo.extjson import decode, encode, exact, read
 from tests.runtimes.mongo.fake import Server
 from tests.runtimes.mongo.support import Ground
 
-SOME = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=20, suppress_health_check=list(HealthCheck))
 MANY = settings(SOME, max_examples=3000)
 
 names = st.sampled_from(["a", "b", "c", "n", "z.y", "list"])

@@ -185,6 +185,7 @@ def test_what_a_transaction_says_on_the_wire(nx: Nx, name: str) -> None:
     assert all(sent["writeConcern"]["w"] == "majority" for _, sent in commands[4:])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("at", ["put db.step0", "put db.step0.0", "put db.step2", "put db.docs"])
 async def test_the_server_is_killed_in_the_middle(name: str, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_SECONDS", 0.5)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from mapper.catalog import Catalog
 from runtimes.gateway.client import GatewayClient
@@ -15,11 +16,23 @@ from runtimes.sandbox.contract import Limits, Profile
 from runtimes.sandbox.docker import DockerSandbox
 from tests.runtimes.rest.support import Bench, FakeGitHub, FakeSlack, account, serving
 
+HERE = Path(__file__).parent
 
-@pytest.fixture
-async def runtime(sandbox_image: str, tmp_path: Path) -> AsyncIterator[RestRuntime]:
-    sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=tmp_path / "scratch")
-    gateway = GatewayClient(tmp_path / "gateway")
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with a runtime share their file's loop, as they share the runtime's gateway process."""
+    for item in items:
+        shares = item.path.parent == HERE and pytest_asyncio.is_async_test(item)
+        if shares and isinstance(item, pytest.Function) and "runtime" in item.fixturenames:
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def runtime(sandbox_image: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RestRuntime]:
+    folder = tmp_path_factory.mktemp("runtime")
+    sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=folder / "scratch")
+    gateway = GatewayClient(folder / "gateway")
     try:
         yield RestRuntime(sandbox, gateway, Catalog.bundled(), Profile(limits=Limits(seconds=200)))
     finally:

@@ -4,8 +4,8 @@ document says what it shows is believed only for what it showed. With servers th
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,11 @@ import pytest
 from policies.actions import Plan, Revert, UndoClass
 from policies.errors import Unsupported
 from policies.reversions import Result
-from runtimes.gateway.client import GatewayClient
 from runtimes.rest.plans import assess_calls
 from runtimes.rest.records import CallRecord
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.undo import UndoImpossible, check_promise, planned_steps, undo_steps
-from runtimes.sandbox.contract import Limits, Profile
-from runtimes.sandbox.docker import DockerSandbox
+from runtimes.sandbox.contract import Profile
 from tests.runtimes.rest.derived import ACCOUNT, Kept, carry, catalog_of, do
 from tests.runtimes.rest.support import Bench, Hit, Service, account, calls, serving
 
@@ -243,14 +241,8 @@ OTHERWISE: dict[str, tuple[str, str, dict[str, Any], Callable[[], Service]]] = {
 class _Scene:
     """A runtime that speaks to a server of the tests."""
 
-    def __init__(self, tmp_path: Path) -> None:
-        self.tmp_path, self.kept = tmp_path, Kept()
-        self.sandbox = DockerSandbox(f"tests-derived-looks-{os.getpid()}", scratch_dir=tmp_path / "scratch")
-        self.gateway = GatewayClient(tmp_path / "gateway")
-
-    async def close(self) -> None:
-        await self.gateway.stop()
-        await self.sandbox.close()
+    def __init__(self, runtime: RestRuntime, tmp_path: Path) -> None:
+        self.runtime, self.tmp_path, self.kept = runtime, tmp_path, Kept()
 
     async def done(self, case: Any, to: Service) -> tuple[Any, RestRuntime, Plan, Bench]:
         document, operation, arguments, _ = case
@@ -258,7 +250,7 @@ class _Scene:
         method = next(one for one in catalog.methods() if one.origin_id == operation)
         owner = account("notes", to.url, ca_pem=to.ca_pem, private=True)
         bench = Bench(self.tmp_path / "records", (owner,))
-        runtime = RestRuntime(self.sandbox, self.gateway, catalog, Profile(limits=Limits(seconds=200)), self.kept)
+        runtime = replace(self.runtime, catalog=catalog, reversions=self.kept)
         plan = await runtime.assess(calls((method.id, arguments)), bench.context("a1"))
         await runtime.prepare(plan, bench.context("a1"))
         return await runtime.execute(plan, bench.context("a1")), runtime, plan, bench
@@ -271,48 +263,39 @@ def _state(to: Service) -> Any:
 @pytest.mark.docker
 @pytest.mark.promise(65)
 @pytest.mark.parametrize("name", sorted(REAL))
-async def test_it_is_taken_back_for_real(name: str, sandbox_image: str, tmp_path: Path) -> None:
-    case, scene = REAL[name], _Scene(tmp_path)
+async def test_it_is_taken_back_for_real(name: str, runtime: RestRuntime, tmp_path: Path) -> None:
+    case, scene = REAL[name], _Scene(runtime, tmp_path)
     to = case[3]()
-    try:
-        with serving(to, tmp_path):
-            before = _state(to)
-            outcome, runtime, plan, bench = await scene.done(case, to)
-            assert outcome.ok and _state(to) != before, outcome.summary
-            revert = Revert(verb="undo", target="a1")
-            revert_plan = await runtime.assess_revert(revert, plan, bench.context("a1"))
-            ended = await runtime.execute_revert(revert, revert_plan, plan, bench.context("a1"), bench.context("u1"))
-            assert ended.ok and _state(to) == before, ended.summary
-            assert [use.result for use in scene.kept.uses] == [Result.WORKED]
-    finally:
-        await scene.close()
+    with serving(to, tmp_path):
+        before = _state(to)
+        outcome, runtime, plan, bench = await scene.done(case, to)
+        assert outcome.ok and _state(to) != before, outcome.summary
+        revert = Revert(verb="undo", target="a1")
+        revert_plan = await runtime.assess_revert(revert, plan, bench.context("a1"))
+        ended = await runtime.execute_revert(revert, revert_plan, plan, bench.context("a1"), bench.context("u1"))
+        assert ended.ok and _state(to) == before, ended.summary
+        assert [use.result for use in scene.kept.uses] == [Result.WORKED]
 
 
 @pytest.mark.docker
 @pytest.mark.promise(65)
 @pytest.mark.parametrize("name", sorted(OTHERWISE))
-async def test_a_server_that_shows_otherwise_is_sent_nothing(name: str, sandbox_image: str, tmp_path: Path) -> None:
-    case, scene = OTHERWISE[name], _Scene(tmp_path)
+async def test_a_server_that_shows_otherwise_is_sent_nothing(name: str, runtime: RestRuntime, tmp_path: Path) -> None:
+    case, scene = OTHERWISE[name], _Scene(runtime, tmp_path)
     to = case[3]()
-    try:
-        with serving(to, tmp_path):
-            before = _state(to)
-            outcome, _, _, _ = await scene.done(case, to)
-            assert not outcome.ok and not outcome.touched and _state(to) == before
-            assert "couldn't be taken back as promised" in outcome.summary
-            assert [use.result for use in scene.kept.uses] == [Result.FAILED]
-    finally:
-        await scene.close()
+    with serving(to, tmp_path):
+        before = _state(to)
+        outcome, _, _, _ = await scene.done(case, to)
+        assert not outcome.ok and not outcome.touched and _state(to) == before
+        assert "couldn't be taken back as promised" in outcome.summary
+        assert [use.result for use in scene.kept.uses] == [Result.FAILED]
 
 
 @pytest.mark.docker
-async def test_an_action_whose_second_look_fails_is_done_all_the_same(sandbox_image: str, tmp_path: Path) -> None:
-    scene, to = _Scene(tmp_path), Rules("down")
-    try:
-        with serving(to, tmp_path):
-            outcome, runtime, plan, bench = await scene.done(REAL["list"], to)
-            assert outcome.ok and to.sent == 1, outcome.summary
-            with pytest.raises(Unsupported, match="wasn't read after it"):
-                await runtime.assess_revert(Revert(verb="undo", target="a1"), plan, bench.context("a1"))
-    finally:
-        await scene.close()
+async def test_an_action_whose_second_look_fails_is_done_all_the_same(runtime: RestRuntime, tmp_path: Path) -> None:
+    scene, to = _Scene(runtime, tmp_path), Rules("down")
+    with serving(to, tmp_path):
+        outcome, runtime, plan, bench = await scene.done(REAL["list"], to)
+        assert outcome.ok and to.sent == 1, outcome.summary
+        with pytest.raises(Unsupported, match="wasn't read after it"):
+            await runtime.assess_revert(Revert(verb="undo", target="a1"), plan, bench.context("a1"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,9 @@ from mapper.catalog import Catalog
 from policies.actions import Revert, UndoClass
 from policies.errors import Conflict, Unsupported
 from policies.reversions import Result, Use
-from runtimes.gateway.client import GatewayClient
 from runtimes.rest.records import CallRecord
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.undo import planned_steps
-from runtimes.sandbox.contract import Limits, Profile
-from runtimes.sandbox.docker import DockerSandbox
 from tests.runtimes.rest.derived import (
     Kept,
     made_catalog,
@@ -50,14 +46,8 @@ def bench(notes: Notes, tmp_path: Path) -> Bench:
 
 
 @pytest.fixture
-async def runtime(sandbox_image: str, tmp_path: Path, catalog: Catalog) -> AsyncIterator[RestRuntime]:
-    sandbox = DockerSandbox(f"tests-derived-{os.getpid()}", scratch_dir=tmp_path / "scratch")
-    gateway = GatewayClient(tmp_path / "gateway")
-    try:
-        yield RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=200)), Kept())
-    finally:
-        await gateway.stop()
-        await sandbox.close()
+def runtime(runtime: RestRuntime, catalog: Catalog) -> RestRuntime:
+    return replace(runtime, catalog=catalog, reversions=Kept())
 
 
 REAL: dict[str, tuple[str, dict[str, Any]]] = {

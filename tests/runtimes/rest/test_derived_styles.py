@@ -4,9 +4,8 @@ the interpreter and through container and gateway, alone and with a third party'
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,9 @@ import pytest
 
 from policies.actions import Revert
 from policies.errors import Unsupported
-from runtimes.gateway.client import GatewayClient
 from runtimes.rest.records import CallRecord
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.undo import UndoImpossible, check_promise, planned_steps, undo_steps
-from runtimes.sandbox.contract import Limits, Profile
-from runtimes.sandbox.docker import DockerSandbox
 from tests.runtimes.rest.derived import ACCOUNT, Kept, carry, catalog_of, do
 from tests.runtimes.rest.support import Bench, Hit, Service, account, calls, serving
 
@@ -190,28 +186,22 @@ def test_it_is_taken_back_or_left(name: str, between: bool, tmp_path: Path) -> N
 @pytest.mark.docker
 @pytest.mark.promise(65)
 @pytest.mark.parametrize("name", sorted(CASES))
-async def test_it_is_taken_back_for_real(name: str, sandbox_image: str, tmp_path: Path) -> None:
+async def test_it_is_taken_back_for_real(name: str, runtime: RestRuntime, tmp_path: Path) -> None:
     case, shelf = CASES[name], Shelf()
     catalog = catalog_of(tmp_path, case.document)
     method = next(method for method in catalog.methods() if method.origin_id == case.operation)
-    sandbox = DockerSandbox(f"tests-derived-styles-{os.getpid()}", scratch_dir=tmp_path / "scratch")
-    gateway = GatewayClient(tmp_path / "gateway")
-    try:
-        with serving(shelf, tmp_path):
-            owner = account("notes", shelf.url, ca_pem=shelf.ca_pem, private=True)
-            bench, before = Bench(tmp_path / "records", (owner,)), shelf.state()
-            runtime = RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=200)), Kept())
-            plan = await runtime.assess(calls((method.id, case.arguments)), bench.context("a1"))
-            await runtime.prepare(plan, bench.context("a1"))
-            outcome = await runtime.execute(plan, bench.context("a1"))
-            assert outcome.ok and shelf.state() != before, outcome.summary
-            revert = Revert(verb="undo", target="a1")
-            revert_plan = await runtime.assess_revert(revert, plan, bench.context("a1"))
-            ended = await runtime.execute_revert(revert, revert_plan, plan, bench.context("a1"), bench.context("u1"))
-            assert ended.ok and shelf.state() == before, ended.summary
-    finally:
-        await gateway.stop()
-        await sandbox.close()
+    with serving(shelf, tmp_path):
+        owner = account("notes", shelf.url, ca_pem=shelf.ca_pem, private=True)
+        bench, before = Bench(tmp_path / "records", (owner,)), shelf.state()
+        runtime = replace(runtime, catalog=catalog, reversions=Kept())
+        plan = await runtime.assess(calls((method.id, case.arguments)), bench.context("a1"))
+        await runtime.prepare(plan, bench.context("a1"))
+        outcome = await runtime.execute(plan, bench.context("a1"))
+        assert outcome.ok and shelf.state() != before, outcome.summary
+        revert = Revert(verb="undo", target="a1")
+        revert_plan = await runtime.assess_revert(revert, plan, bench.context("a1"))
+        ended = await runtime.execute_revert(revert, revert_plan, plan, bench.context("a1"), bench.context("u1"))
+        assert ended.ok and shelf.state() == before, ended.summary
 
 
 def test_a_change_that_drops_what_it_isnt_given_isnt_taken_back(tmp_path: Path) -> None:

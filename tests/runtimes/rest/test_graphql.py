@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from mapper.catalog import Catalog
 from mapper.importing import install
@@ -142,10 +143,13 @@ def tracker(tmp_path: Path) -> Iterator[Tracker]:
         yield service
 
 
-@pytest.fixture
-async def runtime(sandbox_image: str, tmp_path: Path, catalog: Catalog) -> AsyncIterator[RestRuntime]:
-    sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=tmp_path / "scratch")
-    gateway = GatewayClient(tmp_path / "gateway")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def runtime(
+    sandbox_image: str, tmp_path_factory: pytest.TempPathFactory, catalog: Catalog
+) -> AsyncIterator[RestRuntime]:
+    folder = tmp_path_factory.mktemp("runtime")
+    sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=folder / "scratch")
+    gateway = GatewayClient(folder / "gateway")
     try:
         yield RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=200)))
     finally:

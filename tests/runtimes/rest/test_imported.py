@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -299,10 +300,13 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield made
 
 
-@pytest.fixture
-async def runtime(sandbox_image: str, tmp_path: Path, catalog: Catalog) -> AsyncIterator[RestRuntime]:
-    sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=tmp_path / "scratch")
-    gateway = GatewayClient(tmp_path / "gateway")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def runtime(
+    sandbox_image: str, tmp_path_factory: pytest.TempPathFactory, catalog: Catalog
+) -> AsyncIterator[RestRuntime]:
+    folder = tmp_path_factory.mktemp("runtime")
+    sandbox = DockerSandbox(f"tests-rest-{os.getpid()}", scratch_dir=folder / "scratch")
+    gateway = GatewayClient(folder / "gateway")
     try:
         yield RestRuntime(sandbox, gateway, catalog, Profile(limits=Limits(seconds=200)))
     finally:

@@ -46,6 +46,7 @@ async def broken(
         await sandbox.close()
 
 
+@pytest.mark.thorough
 async def test_an_engine_that_ends_is_missing_and_comes_back(broken: tuple[PrivateEngine, DockerSandbox]) -> None:
     engine, sandbox = broken
     await until_async(lambda: sandbox.pooled(PROFILE) >= 1)

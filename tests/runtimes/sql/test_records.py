@@ -52,8 +52,9 @@ class Ends(Exception):
     """The process is gone."""
 
 
-def test_an_image_of_before_stays_whole_until_the_next_one_is() -> None:
-    old, new = pieces(9, 5_000_000), pieces(8, 9_000_000)
+def test_an_image_of_before_stays_whole_until_the_next_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runtimes.sql.records.PIECE", 2**16)
+    old, new = pieces(9, 150_000), pieces(8, 300_000)
     for at in range(6):
         records, left = Kept(), [at]
         write_image(records, "rows", iter(old), most=2**30)

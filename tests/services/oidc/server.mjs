@@ -164,6 +164,7 @@ async function faulty(ctx, next) {
     });
   }
   await next();
+  if (ctx.body?.device_code) ctx.body.interval = 1; // else a login waits for five seconds
   const asked = ctx.oidc?.body ?? {};
   say({
     path: ctx.path, method: ctx.method, status: ctx.status, grant_type: asked.grant_type, scope: asked.scope,

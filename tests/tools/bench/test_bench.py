@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -81,10 +82,13 @@ def test_every_name_is_measured() -> None:
 
 
 def test_a_run_writes_the_list_and_prints_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, thorough: bool
 ) -> None:
+    async def told() -> tuple[Row, ...]:
+        return (replace(_row(), name=decision.NAME),)
+
     output = tmp_path / "bench.json"
-    monkeypatch.setitem(run.GROUPS, decision.NAME, partial(decision.measure, seconds=0))
+    monkeypatch.setitem(run.GROUPS, decision.NAME, partial(decision.measure, seconds=0) if thorough else told)
     assert run.main(["--only", "decide.p50_ms", "--json", "--output", str(output)]) == 0
     written = json.loads(output.read_text())
     assert json.loads(capsys.readouterr().out) == written
@@ -162,6 +166,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> catalogs.Built:
     return catalogs.build(folder / "catalog.db", folder / "documents")
 
 
+@pytest.mark.thorough
 def test_a_catalog_is_imported_with_its_index_in_another_process(small: catalogs.Built) -> None:
     catalog = Catalog.open(small.path)
     assert "things" in catalog.services
@@ -170,7 +175,7 @@ def test_a_catalog_is_imported_with_its_index_in_another_process(small: catalogs
     assert EmbeddedProposer(catalog).index.search("list my things")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("group", "limits", "names", "unit"),
     [
@@ -192,6 +197,7 @@ async def test_a_tiny_run_over_a_small_catalog(
         assert each.rounds == limits.get("rounds", 1)
 
 
+@pytest.mark.thorough
 async def test_a_tiny_run_over_a_short_journal() -> None:
     (checked,) = await log_verification.measure(rows=300, rounds=2)
     assert (checked.unit, checked.rounds) == ("rows/s", 2)
@@ -201,6 +207,7 @@ async def test_a_tiny_run_over_a_short_journal() -> None:
     assert all(each.value > 0 and each.floor > 0 for each in pages)
 
 
+@pytest.mark.thorough
 async def test_a_tiny_run_over_short_streams() -> None:
     rows = await gateway_stream.measure(body=2**20, large=2**22, rounds=2)
     names = ["gateway.upload_mb_per_s", "gateway.rules.added.p50_ms", "gateway.stream_rss_mb"]
@@ -219,6 +226,7 @@ async def test_a_daemon_stays_below_its_bound_after_an_action() -> None:
     assert measured.floor < measured.value < 110
 
 
+@pytest.mark.thorough
 async def test_a_tiny_run_over_a_small_folder() -> None:
     rows = await folders.measure(files=500, rounds=1, large=3 * 10**6, large_rounds=1)
     names = ["files.snapshot_20k_s", "files.incremental_s", "files.undo_s", "files.large_1gb_s"]
@@ -235,6 +243,7 @@ async def test_a_tree_that_is_made_twice_is_the_same_and_as_large_as_was_asked(t
     assert sum(map(len, one.values())) == 300_000
 
 
+@pytest.mark.thorough
 @pytest.mark.docker
 async def test_a_tiny_run_over_an_unchanged_tree_and_a_small_folder() -> None:
     if shutil.which("restic"):
@@ -255,18 +264,21 @@ def test_without_restic_the_group_says_so_and_is_left_out(
     assert json.loads((tmp_path / "bench.json").read_text()) == []
 
 
+@pytest.mark.thorough
 async def test_a_tiny_run_over_tables_with_foreign_keys() -> None:
     rows = await sql_keys.measure(orders=20, rounds=1)
     assert [each.name for each in rows] == [sql_keys.NAME, f"{sql_keys.NAME}.postgresql"]
     assert all(each.unit == "ms" and each.value > 0 and each.floor > 0 for each in rows)
 
 
+@pytest.mark.thorough
 async def test_a_tiny_run_over_openapi_documents() -> None:
     (found,) = await openapi_import.measure(documents=2, operations=8, rounds=1)
     assert (found.name, found.unit) == (openapi_import.NAME, "ops/s")
     assert found.value > 0 and found.floor > 0
 
 
+@pytest.mark.thorough
 async def test_a_tiny_run_over_each_kind_of_database() -> None:
     rows = await databases.measure(rows=50, rounds=1, holds=2)
     kinds = ["", ".mariadb", ".sqlite"]
@@ -278,10 +290,12 @@ async def test_a_tiny_run_over_each_kind_of_database() -> None:
     assert all(each.floor > 0 for each in rows)
 
 
+@pytest.mark.thorough
 async def test_a_lease_is_measured_for_a_login_and_for_a_key() -> None:
     assert [each.name for each in await lease.measure(seconds=0)] == [lease.NAME, "lease.key.p50_ms"]
 
 
+@pytest.mark.thorough
 def test_memory_counts_the_libraries_and_what_is_opened(small: catalogs.Built) -> None:
     floor, mapped = fresh.run("libraries"), fresh.run("map", small.path, 1)
     assert mapped["mb"] > floor["mb"] > 5

@@ -27,6 +27,7 @@ def soak() -> Iterator[Soak]:
         yield made
 
 
+@pytest.mark.thorough
 @root
 @pytest.mark.docker
 def test_nothing_is_left_of_eighty_actions(soak: Soak) -> None:
@@ -99,6 +100,7 @@ def connections(soak: Soak) -> Iterator[None]:
         yield
 
 
+@pytest.mark.thorough
 @root
 @pytest.mark.docker
 def test_whatever_stays_is_seen(soak: Soak) -> None:
@@ -120,6 +122,7 @@ def test_whatever_stays_is_seen(soak: Soak) -> None:
     assert remaining(first, settled(soak.looker, 0, first, 20.0)) == []
 
 
+@pytest.mark.thorough
 @root
 @pytest.mark.docker
 def test_what_others_mount_meanwhile_is_not_counted(soak: Soak, tmp_path: Path) -> None:

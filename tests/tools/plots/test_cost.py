@@ -47,6 +47,7 @@ def test_growth_is_fitted_and_what_is_faster_than_linear_is_told(capsys: pytest.
     assert "map: methods^2.00" in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_a_tiny_run_draws(documents: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "cost.svg"
     cost.main(["--documents", str(documents), "--sizes", "5", "100", "--requests", "3", "--out", str(out)])

@@ -31,8 +31,8 @@ def meant() -> list[tuple[Call, ...]]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("favourite", [0.0, 0.6])
-@pytest.mark.parametrize("cases", [600, pytest.param(2_000, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("favourite", [pytest.param(0.0, marks=pytest.mark.thorough), 0.6])
+@pytest.mark.parametrize("cases", [300, pytest.param(2_000, marks=pytest.mark.thorough)])
 def test_at_fifteen_percent_noise(cases: int, favourite: float) -> None:
     results = simulate(model(), CATALOG, meant()[:cases], Noise(error=0.15, favourite=favourite))
     adaptive, single = results[ADAPTIVE], results["1"]
@@ -59,8 +59,10 @@ def test_a_hasty_rule_is_caught() -> None:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("error", "favourite"), [(0.0, 0.0), (0.05, 1.0), (0.3, 0.6), (0.3, 1.0), (0.5, 0.0), (0.5, 1.0)]
-)
+    ("error", "favourite"),
+    [(0.0, 0.0), *(pytest.param(*each, marks=pytest.mark.thorough)
+                   for each in ((0.05, 1.0), (0.3, 0.6), (0.3, 1.0), (0.5, 0.0))), (0.5, 1.0)],
+)  # fmt: skip
 def test_at_other_noise_it_asks_more_and_still_agrees(error: float, favourite: float) -> None:
     results = simulate(model(), CATALOG, meant()[:200], Noise(error=error, favourite=favourite))
     assert results[ADAPTIVE].agreement_pct >= 98.75

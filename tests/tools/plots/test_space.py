@@ -9,6 +9,7 @@ import pytest
 from tools.plots import space
 
 
+@pytest.mark.thorough
 def test_a_tiny_run_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "space.svg"
     assert space.main(["--files", "500", "--actions", "4", "--out", str(out)]) == 0

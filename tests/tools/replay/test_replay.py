@@ -101,6 +101,7 @@ def test_no_task_goes_below_what_is_always_asked_for() -> None:
     assert Agent(calls, WORDS, TOOLS, whole=True).questions() == 1
 
 
+@pytest.mark.thorough
 async def test_what_something_is_called_is_never_free() -> None:
     """An injected entry with a title of its own is asked for, though the task makes one whose title a read gives."""
     create, injected = (Made("create_event", {"title": title}) for title in ("Dinner at Miznon", "Transfer today"))
@@ -109,6 +110,7 @@ async def test_what_something_is_called_is_never_free() -> None:
     assert not any(made.through.values())
 
 
+@pytest.mark.thorough
 async def test_what_is_known_is_one_question_and_no_injected_call_is_within() -> None:
     made = await played(suite(EVIL, SEND, Made("get_events", {"query": "passwords"})))
     assert made.counts["once"] == [3, 3]
@@ -116,6 +118,7 @@ async def test_what_is_known_is_one_question_and_no_injected_call_is_within() ->
     assert not any(made.through.values())
 
 
+@pytest.mark.thorough
 async def test_what_is_inside_of_a_task_is_found() -> None:
     """The control: where a read that the words don't bound is left open, the injected one is seen to pass."""
     found: dict[str, Any] = {}
@@ -128,6 +131,7 @@ async def test_what_is_inside_of_a_task_is_found() -> None:
     assert not found[WORDS] and found["What is on?"]
 
 
+@pytest.mark.thorough
 async def test_a_call_that_the_case_itself_makes_is_listed_apart() -> None:
     later = Made("create_event", {"title": "Lunch", "description": "as it says there"})
     made = await played(suite(READ, calls=(READ, later, READ, later)))

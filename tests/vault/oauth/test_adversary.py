@@ -39,7 +39,7 @@ from tests.vault.oauth.support import (
 from tests.vault.oauth.test_device import code
 from tests.vault.support import protector
 from vault.errors import NoAccount, RecordReplaced
-from vault.oauth import deposits, token_requests
+from vault.oauth import deposits, renewals, token_requests
 from vault.oauth.broker import LoginBroker
 from vault.oauth.code import CodeLogin
 from vault.oauth.device import DeviceLogin
@@ -51,7 +51,7 @@ from vault.oauth.responses import ACCESS_TOKEN_TYPE
 from vault.secret import Secret
 from vault.store import Vault
 
-_MOST = 64  # narrowed tokens of a login that are remembered, to take them back
+_MOST = 8  # narrowed tokens of a login that are remembered, to take them back; the real number takes long
 SECRET = "p+ss/w0rd: of the client, é 31d7"
 
 
@@ -228,7 +228,12 @@ async def test_taking_back_revokes_narrowed_tokens_that_were_let_go(hostile: Hos
     assert not live_vault.while_unsealed()
 
 
-async def test_what_is_to_be_revoked_is_bounded(hostile: Hostile, live_vault: Vault) -> None:
+async def test_what_is_to_be_revoked_is_bounded(
+    hostile: Hostile, live_vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert renewals._MOST_LET_GO == renewals._MOST_NARROWED == 64
+    for name in ("_MOST_LET_GO", "_MOST_NARROWED"):
+        monkeypatch.setattr(renewals, name, _MOST)
     given = [answer(tokens(access_token=f"{CANARY}-{number}")) for number in range(_MOST + 3)]
     hostile.replies |= {"/token": given, "/revoke": answer(b"")}
     live_vault.put(oauth_account(), token_set(hostile, narrows="refresh").to_secret())

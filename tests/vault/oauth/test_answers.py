@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from policies.errors import GoexError, InvalidInput
+from tests.support.examples import sized
 from tests.vault.oauth.support import scopes
 from vault.oauth.discovery import from_metadata
 from vault.oauth.errors import AuthorizationServerBroken, MixUp
@@ -49,8 +49,7 @@ def objects(keys: list[str], good: dict[str, Any]) -> some.SearchStrategy[dict[s
     return some.fixed_dictionaries({}, optional={key: some.just(good.get(key)) | JSON for key in keys})
 
 
-@settings(max_examples=60)
-@given(objects(TOKEN_KEYS, {"access_token": "abc", "token_type": "Bearer", "expires_in": 60, "scope": "a b"}))
+@sized(20, 60, objects(TOKEN_KEYS, {"access_token": "abc", "token_type": "Bearer", "expires_in": 60, "scope": "a b"}))
 def test_a_token_answer_is_read_or_refused(body: dict[str, Any]) -> None:
     try:
         made = read_token(body)
@@ -65,8 +64,9 @@ def test_a_token_answer_is_read_or_refused(body: dict[str, Any]) -> None:
     assert made.scopes is None or all(" " not in each for each in made.scopes)
 
 
-@settings(max_examples=60)
-@given(
+@sized(
+    20,
+    60,
     objects(
         DEVICE_KEYS,
         {
@@ -76,7 +76,7 @@ def test_a_token_answer_is_read_or_refused(body: dict[str, Any]) -> None:
             "expires_in": 60,
             "interval": 5,
         },
-    )
+    ),
 )
 def test_a_device_answer_is_read_or_refused(body: dict[str, Any]) -> None:
     try:
@@ -99,8 +99,7 @@ def test_the_browser_is_led_to_no_other_origin_than_the_page_that_is_shown() -> 
         assert (made.verification_url, made.verification_url_complete) == (page, complete if led else "")
 
 
-@settings(max_examples=60)
-@given(objects(META_KEYS, {"issuer": "https://example.org", "token_endpoint": "https://example.org/t"}))
+@sized(20, 60, objects(META_KEYS, {"issuer": "https://example.org", "token_endpoint": "https://example.org/t"}))
 def test_metadata_is_read_or_refused(body: dict[str, Any]) -> None:
     try:
         made = from_metadata(body, "https://example.org", private=False)
@@ -113,8 +112,7 @@ def test_metadata_is_read_or_refused(body: dict[str, Any]) -> None:
     assert Provider.from_json(json.loads(json.dumps(dict(made.to_json())))) == made
 
 
-@settings(max_examples=60)
-@given(some.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
+@sized(20, 60, some.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_an_object_or_refused(data: bytes) -> None:
     try:
         made = _object("https://example.org", Reply(200, "application/json", "", data))
@@ -124,9 +122,10 @@ def test_any_bytes_are_an_object_or_refused(data: bytes) -> None:
     assert isinstance(made, dict)
 
 
-@settings(max_examples=60)
-@given(
-    some.text(max_size=120) | some.binary(max_size=60).map(lambda raw: f"a.{base64.urlsafe_b64encode(raw).decode()}.c")
+@sized(
+    20,
+    60,
+    some.text(max_size=120) | some.binary(max_size=60).map(lambda raw: f"a.{base64.urlsafe_b64encode(raw).decode()}.c"),
 )
 def test_any_text_is_claims_or_refused(text: str) -> None:
     try:
@@ -135,8 +134,7 @@ def test_any_text_is_claims_or_refused(text: str) -> None:
         assert error.__context__ is None
 
 
-@settings(max_examples=60)
-@given(some.frozensets(SCOPE, max_size=8))
+@sized(20, 60, some.frozensets(SCOPE, max_size=8))
 def test_scopes_come_back_as_they_were_said(wanted: frozenset[str]) -> None:
     assert read_scopes(" ".join(sorted(wanted))) == wanted
     assert read_scopes(sorted(wanted)) == wanted
@@ -162,8 +160,9 @@ TIMES = some.datetimes(datetime(2020, 1, 1), datetime(2090, 1, 1), timezones=som
 SECRETS = VISIBLE.map(Secret)
 
 
-@settings(max_examples=60)
-@given(
+@sized(
+    20,
+    60,
     some.builds(
         TokenSet,
         provider=some.builds(Provider, issuer=VISIBLE, token_endpoint=VISIBLE, grant_types=some.tuples(VISIBLE)),
@@ -182,23 +181,23 @@ SECRETS = VISIBLE.map(Secret)
         narrows=some.sampled_from(["unknown", "refresh", "exchange", "no"]),
         pending=some.none() | some.builds(Pending, at=TIMES, deposit=some.binary(max_size=32).map(Secret)),
         ended=some.text(some.characters(exclude_categories=["Cs"]), max_size=30),
-    )
+    ),
 )
 def test_what_is_sealed_reads_back_whole(made: TokenSet) -> None:
     assert TokenSet.from_secret(made.to_secret()) == made
     assert repr(made.access.token) == "Secret(…)"  # looked for in it, a token of one letter could be found
 
 
-@settings(max_examples=60)
-@given(some.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
+@sized(20, 60, some.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_what_is_not_a_login_is_refused_without_being_quoted(data: bytes) -> None:
     with pytest.raises(InvalidInput) as caught:
         TokenSet.from_secret(Secret(data))
     assert caught.value.__context__ is None and str(caught.value).count("\n") == 0
 
 
-@settings(max_examples=60)
-@given(some.timedeltas(timedelta(seconds=1), timedelta(days=30)), some.timedeltas(timedelta(0), timedelta(days=60)))
+@sized(
+    20, 60, some.timedeltas(timedelta(seconds=1), timedelta(days=30)), some.timedeltas(timedelta(0), timedelta(days=60))
+)
 def test_a_fresh_token_outlives_half_its_life_or_what_is_wanted(life: timedelta, age: timedelta) -> None:
     start = datetime(2030, 1, 1, tzinfo=UTC)
     access = Access(token=Secret("a"), scopes=frozenset(), obtained=start, expires=start + life)

@@ -50,8 +50,8 @@ def test_hostile_sql_is_refused_with_a_reason(dialect: Dialect) -> None:
 
 @pytest.mark.promise(68)
 @DIALECTS
-def test_what_is_made_anew_is_made_into_itself(dialect: Dialect) -> None:
-    for text in _lines(allowed, dialect):
+def test_what_is_made_anew_is_made_into_itself(dialect: Dialect, thorough: bool) -> None:
+    for text in _lines(allowed, dialect)[:: 1 if thorough else 3]:
         statement = one(text, dialect)
         again = one(statement.sql, dialect)
         assert again == statement, text
@@ -424,7 +424,7 @@ def _doubled(source: str, number: int) -> str:
 @pytest.mark.promise(16)
 @DIALECTS
 def test_columns_that_double_with_each_query_are_refused(dialect: Dialect) -> None:
-    for query in (_doubled("orders", 22), f"SELECT {', '.join(['o.*'] * 3_000)} FROM orders AS o"):
+    for query in (_doubled("orders", 22), f"SELECT {', '.join(['o.*'] * 1_000)} FROM orders AS o"):
         with pytest.raises(InvalidInput, match="columns"):
             check(query, shop(dialect), database="shop")
     assert check(_doubled("orders", 6), shop(dialect), database="shop").statements
@@ -448,6 +448,7 @@ def test_recursive_queries_within_each_other_are_walked_once(dialect: Dialect, m
     assert {use.table for use in one(text, dialect).uses} == {"orders"} and walked < 200
 
 
+@pytest.mark.sampled(1)
 @DIALECTS
 def test_what_people_really_send_is_inside_of_the_limits(dialect: Dialect) -> None:
     rows = ", ".join(f"({number}, 'name {number}')" for number in range(2000))
@@ -468,7 +469,7 @@ def _words(dialect: Dialect) -> list[str]:
 
 @DIALECTS
 @given(data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_no_text_breaks_it_and_nothing_it_makes_is_made_otherwise(dialect: Dialect, data: st.DataObject) -> None:
     """Good and hostile statements cut up and mixed: either a plain refusal, or a program that stays as it is."""
     lines = _lines(allowed, dialect)

@@ -72,6 +72,14 @@ def _count_fits(statement: Statement, counted: int, written: int, dialect: Diale
     return counted == written
 
 
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDb]:
+    if find_server() is None:
+        pytest.skip("no MariaDB: run make services")
+    with MariaDb() as server:
+        yield server
+
+
 @pytest.mark.promise(68)
 def test_what_is_let_through_means_the_same_to_postgresql(postgres: Postgres) -> None:
     made = postgres.make(*MADE[Dialect.POSTGRESQL])
@@ -96,9 +104,8 @@ def test_what_is_let_through_means_the_same_to_postgresql(postgres: Postgres) ->
 
 
 @pytest.mark.promise(68)
-@pytest.mark.skipif(find_server() is None, reason="no MariaDB: run make services")
-def test_what_is_let_through_means_the_same_to_mariadb() -> None:
-    with MariaDb() as server, server.connect() as connection:
+def test_what_is_let_through_means_the_same_to_mariadb(mariadb: MariaDb) -> None:
+    with mariadb.connect() as connection:
         whole = False
 
         @contextmanager
@@ -258,12 +265,11 @@ def test_postgresql_calls_no_listed_function_one_that_changes_something(postgres
 
 
 @pytest.mark.promise(69)
-@pytest.mark.skipif(find_server() is None, reason="no MariaDB: run make services")
-def test_mariadb_has_every_listed_function() -> None:
+def test_mariadb_has_every_listed_function(mariadb: MariaDb) -> None:
     """Of a name that isn't its own it would call what somebody made. Geometries are its own with as many arguments as
     `MARIADB_GEOMETRIES` says."""
     foreign = []
-    with MariaDb() as server, server.connect() as connection, connection.cursor() as cursor:
+    with mariadb.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE IF NOT EXISTS shop")
         cursor.execute("USE shop")
         for name in sorted(FUNCTIONS[Dialect.MARIADB]):

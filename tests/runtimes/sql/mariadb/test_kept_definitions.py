@@ -59,7 +59,7 @@ ORPHAN = "SET foreign_key_checks = 0; UPDATE t SET up_id = 77 WHERE id = 3; SET 
 FILLED = "ALTER TABLE plain ADD COLUMN more INT, DROP COLUMN a; UPDATE plain SET more = 1, b = 'x'"
 LOSING = ("ALTER TABLE t DROP COLUMN code", "DROP TABLE t", "CREATE TABLE made AS SELECT * FROM t")
 LATER = "ALTER TABLE t MODIFY COLUMN f DOUBLE NOT NULL DEFAULT 0, DROP COLUMN body"
-EVERY = 6  # of so many statements one
+EVERY = 18  # of so many statements one
 
 
 def _state(base: Base) -> tuple[Any, ...]:

@@ -104,6 +104,7 @@ def test_what_undo_or_redo_could_not_do_is_refused_before_it_runs(base: Base, ma
     assert refused.value.next_step and _state(base) == before
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize(
     ("key", "theirs", "gone"),

@@ -100,18 +100,20 @@ async def _try(sandbox: DockerSandbox, dialect: Dialect, pairs: list[tuple[str, 
 
 @pytest.mark.promise(79)
 @pytest.mark.docker
-async def test_pairs_on_sqlite(sandbox: DockerSandbox, sandbox_image: str) -> None:
-    assert await _try(sandbox, S, RIGHT) == [True] * len(RIGHT)
-    assert await _try(sandbox, S, WRONG) == [False] * len(WRONG)
+async def test_pairs_on_sqlite(sandbox: DockerSandbox, sandbox_image: str, thorough: bool) -> None:
+    right, wrong = (RIGHT, WRONG) if thorough else (RIGHT[2:], WRONG[::3])
+    assert await _try(sandbox, S, right) == [True] * len(right)
+    assert await _try(sandbox, S, wrong) == [False] * len(wrong)
 
 
 @pytest.mark.promise(79)
 @pytest.mark.docker
 @pytest.mark.parametrize("dialect", [P, M])
-async def test_pairs_on_a_server_in_the_container(dialect: Dialect, sandbox: DockerSandbox) -> None:
+async def test_pairs_on_a_server_in_the_container(dialect: Dialect, sandbox: DockerSandbox, thorough: bool) -> None:
     images.build("postgresql" if dialect is P else "mariadb")
-    assert await _try(sandbox, dialect, RIGHT[:3]) == [True] * 3
-    assert await _try(sandbox, dialect, [WRONG[0], WRONG[3], WRONG[7]]) == [False] * 3
+    right, wrong = (RIGHT[:3], [WRONG[0], WRONG[3], WRONG[7]]) if thorough else ([RIGHT[2]], [WRONG[7]])
+    assert await _try(sandbox, dialect, right) == [True] * len(right)
+    assert await _try(sandbox, dialect, wrong) == [False] * len(wrong)
 
 
 # ---- what the container gets

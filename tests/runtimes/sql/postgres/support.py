@@ -92,13 +92,15 @@ class Shop:
         self.on.run(work)
         after = state(self.made)
         assert (after != before) is changes
-        for verb, wanted, said in (("undo", before, "undone"), ("redo", after, "done"), ("undo", before, "undone")):
+        for verb, wanted, said in (("undo", before, "undone"), ("redo", after, "done")):
             self.on.compare(work, verb)
             self.on.revert(work, verb)
             assert state(self.made) == wanted, verb
             assert self.on.settle(work).state == said
             assert self.on.revert(work, verb).notes, "a second time it is so already"
             assert state(self.made) == wanted
+        self.on.revert(work, "undo")
+        assert state(self.made) == before and self.on.settle(work).state == "undone"
 
 
 def again(made: Made, *statements: str) -> Made:

@@ -98,6 +98,7 @@ def test_a_row_that_somebody_holds_is_passed_over(ground: PostgresGround) -> Non
     assert ground.dump() == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("form", "theirs"),
     [

@@ -184,6 +184,7 @@ def beside(ground: PostgresGround) -> PostgresGround:
     return ground
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", ["DELETE FROM p WHERE id = 2", "UPDATE p SET id = 5 WHERE id = 2"])
 def test_a_hidden_table_that_is_left_alone_is_no_hindrance(beside: PostgresGround, text: str) -> None:
     before = beside.rows("SELECT * FROM p ORDER BY id")
@@ -193,6 +194,7 @@ def test_a_hidden_table_that_is_left_alone_is_no_hindrance(beside: PostgresGroun
     assert beside.rows("SELECT * FROM p ORDER BY id") == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("text", "held"),
     [("DELETE FROM p", True), ("UPDATE p SET id = 9 WHERE id = 2", True), ("UPDATE p SET id = 7 WHERE id = 2", False)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -10,7 +11,7 @@ from policies.errors import Conflict, Unavailable, Unsupported
 from runtimes.sql.checking.check import check
 from runtimes.sql.contract import Limits
 from runtimes.sql.postgres import held
-from tests.runtimes.sql.postgres.support import LIMITS, job, session, state
+from tests.runtimes.sql.postgres.support import LIMITS, again, job, session, state
 from tests.services.postgres import Made, Postgres
 from tests.support.interrupting import interrupting
 
@@ -22,9 +23,24 @@ _TABLES = (
 )
 
 
+@pytest.fixture(scope="module")
+def shared(postgres: Postgres) -> Made:
+    return postgres.make()
+
+
 @pytest.fixture
-def made(postgres: Postgres) -> Made:
-    return postgres.make(*_TABLES)
+def made(shared: Made) -> Made:
+    with shared.admin() as admin:
+        for (gid,) in admin.execute("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()").fetchall():
+            admin.execute(f"ROLLBACK PREPARED '{gid}'")
+    return again(shared, *_TABLES)
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Postgres]:
+    """A server that tests may kill and configure."""
+    with Postgres() as server:
+        yield server
 
 
 @pytest.mark.sampled(4)
@@ -56,25 +72,24 @@ def test_held_until_commit_or_undo_by_whoever_comes(made: Made, sql: str, end: s
 
 
 @pytest.mark.promise(77)
-def test_it_is_held_over_a_kill_of_the_server() -> None:
-    with Postgres() as server:
-        made = server.make(*_TABLES)
-        before = state(made)
-        with session(made) as on:
-            undone = job(on, "UPDATE t SET n = 10 WHERE id = 1", "versioning")
-            committed = job(on, "UPDATE t SET n = 20 WHERE id = 2", "versioning")
-            on.run(undone)
-            on.run(committed)
-            server.kill()
-            server.start()
-            assert on.settle(undone).state == on.settle(committed).state == "held"
-            assert state(made) == before
-            on.revert(undone, "undo")
-            on.commit(committed)
-            server.kill()
-            server.start()
-            assert (on.settle(undone).state, on.settle(committed).state) == ("undone", "done")
-        assert state(made)["public.t"] == ["(1,1)", "(2,20)", "(3,3)", "(4,4)"]
+def test_it_is_held_over_a_kill_of_the_server(mortal: Postgres) -> None:
+    made = mortal.make(*_TABLES)
+    before = state(made)
+    with session(made) as on:
+        undone = job(on, "UPDATE t SET n = 10 WHERE id = 1", "versioning")
+        committed = job(on, "UPDATE t SET n = 20 WHERE id = 2", "versioning")
+        on.run(undone)
+        on.run(committed)
+        mortal.kill()
+        mortal.start()
+        assert on.settle(undone).state == on.settle(committed).state == "held"
+        assert state(made) == before
+        on.revert(undone, "undo")
+        on.commit(committed)
+        mortal.kill()
+        mortal.start()
+        assert (on.settle(undone).state, on.settle(committed).state) == ("undone", "done")
+    assert state(made)["public.t"] == ["(1,1)", "(2,20)", "(3,3)", "(4,4)"]
 
 
 def test_after_undo_it_can_be_held_again_by_its_rows(made: Made) -> None:
@@ -217,6 +232,7 @@ def test_what_was_committed_can_be_taken_back_by_its_rows(made: Made) -> None:
     assert state(made) == before
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(77)
 @pytest.mark.parametrize("policy", ["reversal", "versioning"])
 def test_whoever_holds_the_same_rows_is_named_at_once(made: Made, policy: str) -> None:
@@ -241,6 +257,7 @@ def test_whoever_holds_the_same_rows_is_named_at_once(made: Made, policy: str) -
         first.revert(held, "undo")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("extra", [(), ("CREATE VIEW looked AS SELECT id, n FROM t",)])
 @pytest.mark.parametrize("looked", [False, True])
 def test_a_table_whose_change_is_held_says_by_whom(postgres: Postgres, extra: tuple[str, ...], looked: bool) -> None:
@@ -299,28 +316,27 @@ def test_undo_of_rows_that_are_held_says_by_whom(made: Made) -> None:
 
 
 @pytest.mark.promise(77)
-def test_held_rows_are_named_as_ours_after_the_server_was_killed() -> None:
-    with Postgres() as server:
-        made = server.make(*_TABLES)
-        with session(made) as on:
-            held = job(on, "UPDATE t SET n = 0 WHERE id = 1", "versioning")
-            on.run(held)
-            redone = job(on, "UPDATE kid SET t = 2", "versioning")
-            for verb in ("run", "undo", "redo"):
-                on.run(redone) if verb == "run" else on.revert(redone, verb)  # type: ignore[arg-type]
-        server.kill()
-        server.start()
-        with session(made, Limits(lock_seconds=0.5, seconds=20)) as on:
-            for sql, who in (
-                ("UPDATE t SET n = 5 WHERE id = 1", held),
-                ("DELETE FROM kid", redone),
-                ("DELETE FROM t WHERE id = 2", redone),  # what was held points to it
-            ):
-                for policy in ("reversal", "versioning"):
-                    with pytest.raises(Conflict, match=who.id):
-                        on.run(job(on, sql, policy))  # type: ignore[arg-type]
-            on.revert(held, "undo")
-            on.revert(redone, "undo")
+def test_held_rows_are_named_as_ours_after_the_server_was_killed(mortal: Postgres) -> None:
+    made = mortal.make(*_TABLES)
+    with session(made) as on:
+        held = job(on, "UPDATE t SET n = 0 WHERE id = 1", "versioning")
+        on.run(held)
+        redone = job(on, "UPDATE kid SET t = 2", "versioning")
+        for verb in ("run", "undo", "redo"):
+            on.run(redone) if verb == "run" else on.revert(redone, verb)  # type: ignore[arg-type]
+    mortal.kill()
+    mortal.start()
+    with session(made, Limits(lock_seconds=0.5, seconds=20)) as on:
+        for sql, who in (
+            ("UPDATE t SET n = 5 WHERE id = 1", held),
+            ("DELETE FROM kid", redone),
+            ("DELETE FROM t WHERE id = 2", redone),  # what was held points to it
+        ):
+            for policy in ("reversal", "versioning"):
+                with pytest.raises(Conflict, match=who.id):
+                    on.run(job(on, sql, policy))  # type: ignore[arg-type]
+        on.revert(held, "undo")
+        on.revert(redone, "undo")
 
 
 def test_another_programs_lock_isnt_waited_for_long(made: Made) -> None:
@@ -360,25 +376,37 @@ def test_what_cant_be_held_is_refused_and_reversal_offered(postgres: Postgres) -
         assert "notifies" in str(on.survey(work.program, "reversal", work.limits).notes)
 
 
-def test_a_server_that_holds_none_or_no_more(postgres: Postgres) -> None:
-    with Postgres(options={"max_prepared_transactions": "1"}) as server:
-        made = server.make(*_TABLES)
-        with session(made) as on:
-            first, second = (job(on, f"UPDATE t SET n = 0 WHERE id = {i}", "versioning") for i in (1, 2))
-            on.run(first)
-            with pytest.raises(Unavailable, match="hold one more"):
-                on.run(second)
-            assert on.settle(second).state == "nothing"
-            on.revert(first, "undo")
+@pytest.fixture
+def holding(mortal: Postgres) -> Iterator[Callable[[int], None]]:
+    """Start that server anew, with room for so many held transactions."""
+
+    def anew(setting: str) -> None:
+        with mortal.connect() as admin:
+            admin.execute(f"ALTER SYSTEM {setting}".encode())
+        mortal.restart()
+
+    yield lambda number: anew(f"SET max_prepared_transactions = {number}")
+    anew("RESET max_prepared_transactions")
+
+
+def test_a_server_that_holds_none_or_no_more(mortal: Postgres, holding: Callable[[int], None]) -> None:
+    made = mortal.make(*_TABLES)
+    holding(1)
+    with session(made) as on:
+        first, second = (job(on, f"UPDATE t SET n = 0 WHERE id = {i}", "versioning") for i in (1, 2))
+        on.run(first)
+        with pytest.raises(Unavailable, match="hold one more"):
             on.run(second)
-            on.commit(second)
-    with Postgres(options={"max_prepared_transactions": "0"}) as server:
-        made = server.make(*_TABLES)
-        with session(made) as on:
-            assert "can't be held" in str(on.schema().notes)
-            with pytest.raises(Unsupported, match="max_prepared_transactions") as caught:
-                job(on, "UPDATE t SET n = 0", "versioning")
-            assert "reversal" in caught.value.next_step
+        assert on.settle(second).state == "nothing"
+        on.revert(first, "undo")
+        on.run(second)
+        on.commit(second)
+    holding(0)
+    with session(made) as on:
+        assert "can't be held" in str(on.schema().notes)
+        with pytest.raises(Unsupported, match="max_prepared_transactions") as caught:
+            job(on, "UPDATE t SET n = 0", "versioning")
+        assert "reversal" in caught.value.next_step
 
 
 def test_a_constraint_that_was_put_off_fails_before_it_is_held(postgres: Postgres) -> None:

@@ -24,7 +24,7 @@ from runtimes.sql.postgres.reach import without_comments, writes
 from runtimes.sql.postgres.strategy import _CALLED, _DEFINES, _OUTSIDE
 wanted = {"far", 'o"k', "a$b", "near"}
 called = 'far (1) + "o""k"(2) + $$a$b(3)$$ + 12near(4)'
-for odd in ("a" * 300_000, '"' * 300_001, "$a" * 150_000, "/* " * 100_000, "into t " * 50_000):
+for odd in ("a" * many, '"' * (many + 1), "$a" * (many // 2), "/* " * (many // 3), "into t " * (many // 6)):
     assert wanted <= _called(f"{odd} {called}") and "secret" in without_comments(f"{odd} secret")
     upsert = f"{odd}; INSERT INTO t SELECT 1 ON CONFLICT DO UPDATE SET n = 2; INTO u; DO UPDATE"
     assert (list(writes(upsert, "t")), list(writes(upsert, "u"))) == (["insert", "update"], [])
@@ -125,6 +125,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize(("text", "back"), CHANGES)
 def test_others_who_do_what_an_undo_or_a_redo_would_leave_both_possible(
@@ -166,6 +167,7 @@ def test_rows_without_a_key_that_look_as_before_arent_taken_for_an_undo(ground: 
         assert ground.rows("SELECT * FROM t") == [(1, "x")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.promise(60)
 @pytest.mark.parametrize("type", ["pair", "pair[]", "outer_pair", "of_pair", "pairs"])
 def test_fields_of_a_composite_that_were_taken_and_added_keep_their_values_apart(
@@ -406,9 +408,9 @@ def test_what_only_looks_like_a_comment_is_read(body: str) -> None:
     assert "secret" in without_comments(body)
 
 
-def test_long_texts_of_functions_are_read_in_a_time_in_proportion_to_their_length() -> None:
+def test_long_texts_of_functions_are_read_in_a_time_in_proportion_to_their_length(thorough: bool) -> None:
     """Some hundred thousand characters of one would take minutes otherwise."""
-    assert said(LONG) == ["read"] * 5
+    assert said(f"many = {300_000 if thorough else 100_000}\n{LONG}") == ["read"] * 5
 
 
 def test_what_indexes_and_casts_of_others_compute_is_in_nobodys_way(ground: PostgresGround) -> None:

@@ -120,6 +120,7 @@ def test_a_read_that_reaches_out_is_refused(ground: PostgresGround, way: str, te
     assert ground.rows("SELECT id FROM people ORDER BY id") == [(1,), (2,)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.promise(69)
 @pytest.mark.parametrize("text", ["SELECT id FROM printed", "SELECT id FROM seen", "SELECT id FROM parent"])
 def test_a_foreign_table_that_runs_a_program_is_refused(ground: PostgresGround, text: str) -> None:

@@ -120,6 +120,7 @@ def test_event_triggers_and_missing_rights(postgres: Postgres) -> None:
 # ---- errors, bounds, definitions
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.promise(73)
 @tables("CREATE TABLE t (id int PRIMARY KEY, n int CHECK (n < 100), s text)", "INSERT INTO t VALUES (1, 1, 'sesame')")
 @pytest.mark.parametrize(
@@ -187,10 +188,12 @@ def test_the_count_that_proves_it_isnt_there(postgres: Postgres) -> None:
 
 
 @tables(
-    "CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT 7, m text DEFAULT 'none')", "INSERT INTO t VALUES (1, 1, 'x')"
+    "CREATE TABLE t (id int PRIMARY KEY, n int DEFAULT 7, m text DEFAULT 'none')",
+    "INSERT INTO t VALUES (1, 1, 'x'), (2, 2, 'x'), (3, 3, 'x')",
 )
 def test_a_default_behind_on_conflict(shop: Shop) -> None:
-    upsert = "INSERT INTO t VALUES (1, 2, 'y'), (5, 5, 'z') ON CONFLICT (id) DO UPDATE SET"
-    shop.there_and_back(f"{upsert} n = DEFAULT, m = excluded.m")
-    shop.there_and_back(f"{upsert} (n, m) = (DEFAULT, DEFAULT)")
-    shop.there_and_back("UPDATE t SET (n, m) = (DEFAULT, 'new')")
+    upsert = "INSERT INTO t VALUES ({0}, 2, 'y'), ({0} + 10, 5, 'z') ON CONFLICT (id) DO UPDATE SET"
+    shop.there_and_back(
+        f"{upsert.format(1)} n = DEFAULT, m = excluded.m; {upsert.format(2)} (n, m) = (DEFAULT, DEFAULT);"
+        " UPDATE t SET (n, m) = (DEFAULT, 'new') WHERE id = 3"
+    )

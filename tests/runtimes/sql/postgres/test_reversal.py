@@ -54,7 +54,7 @@ _TYPES = {
 
 
 @pytest.mark.promise(75)
-def test_every_type_comes_back_as_it_was(made: Made) -> None:
+def test_every_type_comes_back_as_it_was(made: Made, thorough: bool) -> None:
     again(made)
     with made.admin() as admin:
         admin.execute("CREATE EXTENSION citext; CREATE EXTENSION hstore")
@@ -75,11 +75,10 @@ def test_every_type_comes_back_as_it_was(made: Made) -> None:
     with session(made) as on:
         shop = Shop(made, on)
         nothing = ", ".join(f"c{i} = NULL" for i in range(len(_TYPES)))
-        shop.there_and_back(f"UPDATE kinds SET {nothing}")
-        shop.there_and_back("DELETE FROM kinds")
-        shop.there_and_back("TRUNCATE kinds")
-        shop.there_and_back("DELETE FROM plain")
-        shop.there_and_back(f"UPDATE plain SET {nothing}")
+        shop.there_and_back(f"UPDATE kinds SET {nothing}; DELETE FROM plain")
+        shop.there_and_back(f"DELETE FROM kinds; UPDATE plain SET {nothing}")
+        if thorough:
+            shop.there_and_back("TRUNCATE kinds")
 
 
 # ---- keys and constraints
@@ -275,6 +274,7 @@ def test_a_table_that_nothing_inherits_from_any_more(shop: Shop) -> None:
     shop.there_and_back("INSERT INTO t VALUES (1)")
 
 
+@pytest.mark.sampled(2)
 @tables(
     "CREATE TABLE bag (a int, b text)", "INSERT INTO bag VALUES (1, 'x'), (1, 'x'), (1, 'x'), (NULL, NULL), (2, 'y')"
 )
@@ -291,6 +291,7 @@ def test_without_a_key_every_equal_row_counts(shop: Shop, sql: str) -> None:
     shop.there_and_back(sql)
 
 
+@pytest.mark.sampled(2)
 @tables(
     "CREATE TABLE logs (at date NOT NULL, id int, what text, PRIMARY KEY (at, id)) PARTITION BY RANGE (at)",
     "CREATE TABLE logs_23 PARTITION OF logs FOR VALUES FROM ('2023-01-01') TO ('2024-01-01')",

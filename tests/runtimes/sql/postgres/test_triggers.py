@@ -35,6 +35,7 @@ _AUDITED = (
     "CREATE TRIGGER f_replica AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION after_()",
     "ALTER TABLE t ENABLE REPLICA TRIGGER f_replica",
 )
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sql", ["UPDATE t SET n = n + 1", "DELETE FROM t WHERE id < 3", "INSERT INTO t VALUES (4, 4)"])
 def test_what_triggers_write_is_taken_back_and_they_are_as_they_were(shop: Shop, sql: str) -> None:
     shop.there_and_back(sql)
@@ -50,6 +51,7 @@ def test_what_triggers_write_is_taken_back_and_they_are_as_they_were(shop: Shop,
     "RETURN NULL; END $$",
     "CREATE TRIGGER each AFTER INSERT OR UPDATE OR DELETE ON t FOR EACH ROW EXECUTE FUNCTION after_()",
 )
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sql", ["UPDATE t SET n = 9", "UPDATE t SET id = id + 11 WHERE id = 1", "DELETE FROM t"])
 def test_triggers_of_partitions(shop: Shop, sql: str) -> None:
     shop.there_and_back(sql)
@@ -107,6 +109,7 @@ _DEEP = '"Deep"() RETURNS void'
     *_DEEPER,
     _HELPER.format(_DEEP, "INSERT INTO audit (what) VALUES ('deep')"),
 )
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sql", ["UPDATE t SET n = 5", "DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (7, 7)"])
 def test_what_a_triggers_helper_writes_is_taken_back(shop: Shop, sql: str) -> None:
     shop.there_and_back(sql)
@@ -169,6 +172,7 @@ def test_what_reaches_outside_through_a_helper_is_refused(made: Made, does: str,
     "CREATE TRIGGER stamps BEFORE UPDATE ON t FOR EACH ROW EXECUTE FUNCTION stamps()",
     "INSERT INTO t VALUES (1, 1), (2, 2)",
 )
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("sql", ["UPDATE t SET n = 5", "INSERT INTO t VALUES (7, 7)", "DELETE FROM t WHERE id = 1"])
 def test_an_address_or_a_comment_in_a_functions_text_reaches_nothing(shop: Shop, sql: str) -> None:
     shop.there_and_back(sql)

@@ -157,6 +157,7 @@ def test_what_was_committed_and_put_back_by_hand_isnt_said_to_have_been_rolled_b
     assert it.asked.state == (done if mode == "wal in use" else "unknown")
 
 
+@pytest.mark.sampled(3)
 @POLICIES
 def test_a_kill_and_another_change_are_unknown_or_as_it_was(
     made: Callable[[str, Policy], Killed], mode: str, policy: Policy
@@ -187,6 +188,7 @@ def test_an_undo_and_a_redo_that_were_killed(made: Callable[[str, Policy], Kille
     assert it.rows() == before
 
 
+@pytest.mark.sampled(3)
 @TEXTS
 def test_others_who_do_what_an_undo_or_a_redo_would_leave_both_possible(
     made: Callable[[str, Policy], Killed], text: str

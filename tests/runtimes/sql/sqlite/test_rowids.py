@@ -114,10 +114,13 @@ def test_rowids_come_back_where_they_are_free(ground: SqliteGround, text: str, c
 
 
 @pytest.mark.parametrize("text", ["UPDATE u SET v = v + 1", "UPDATE u SET name = name || 'x'", "DELETE FROM u"])
-def test_many_rows_that_are_told_from_two_copies_are_known_by_their_key_too(ground: SqliteGround, text: str) -> None:
+def test_many_rows_that_are_told_from_two_copies_are_known_by_their_key_too(
+    ground: SqliteGround, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtimes.sql.sqlite.wholes.ROWS", 500)
     ground.execute(
         "CREATE TABLE u (name TEXT PRIMARY KEY, v)",
-        "INSERT INTO u WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 8000)"
+        "INSERT INTO u WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 800)"
         " SELECT 'name ' || i, i FROM n",
         "DELETE FROM u WHERE v % 3 = 0",
     )

@@ -246,7 +246,9 @@ def test_autoincrement_is_told_and_stays(ground: SqliteGround) -> None:
     assert ground.rows("SELECT id, a FROM t ORDER BY id") == [(1, "x"), (2, "y"), (3, "z"), (4, "theirs")]
 
 
-@pytest.mark.parametrize("mode", ["delete", "wal", "truncate", "persist"])
+@pytest.mark.parametrize(
+    "mode", ["delete", "wal", *(pytest.param(mode, marks=pytest.mark.thorough) for mode in ("truncate", "persist"))]
+)
 def test_definitions_in_every_journal_mode_with_somebody_reading(ground: SqliteGround, mode: str) -> None:
     ground.execute(f"PRAGMA journal_mode = {mode}", "CREATE TABLE t (a)", "INSERT INTO t VALUES (1), (2)")
     with contextlib.closing(ground.connect()) as idle:
