@@ -38,12 +38,13 @@ from mapper.importing.undo_parts import (
 )
 from policies.services import ARGUMENTS, CallTemplate, Expect, Risk, UndoTemplate
 
-# What deleting the record of it doesn't bring back: money, and what a machine or a courier does.
+# What deleting the record of it doesn't bring back: money, what a machine or a courier does, what was sent or agreed.
 _FOR_GOOD = frozenset(
     {
         "charges", "payments", "payouts", "refunds", "transfers", "subscriptions", "orders", "purchases",
         "transactions", "deposits", "withdrawals", "shipments", "bookings", "deliveries", "donations", "deploys",
         "deployments", "builds", "runs", "jobs", "executions", "engagements", "batch", "batches",
+        "sms", "faxes", "approvals",
     }
 )  # fmt: skip
 # What is owed on one of these, and what was agreed, is moved by its state.
@@ -159,7 +160,7 @@ def moves(op: Op) -> bool:
     """Whether a change may move money, or what a machine does: it sets the state of what is done for good, or begins
     it."""
     named = [words(name) for name in op.body.fields] if op.body is not None else []
-    said = any(set(each[-1:]) & {"status", "state"} or set(each) & _STARTS for each in named)
+    said = any(set(each[-1:]) & {"status", "state", "voided"} or set(each) & _STARTS for each in named)
     return said and bool(_kind(op.path) & _MOVED)
 
 

@@ -43,6 +43,9 @@ _BESIDE = frozenset(
         "warnings",
     )
 )  # fmt: skip
+# An answer with one of these says how the request went; the thing is inside of it.
+_REPORTS = frozenset({"ok", "request_id", "requestid", "response_code", "status_code", "statuscode", "success"})
+_SCALARS = frozenset({"boolean", "integer", "number", "string"})
 # What an alternative of an object may say that only says which fields must be there.
 _ONLY_NEEDS = frozenset({"required", "title", "description"})
 # An answer of these alone says that it was done, and nothing of what became of it.
@@ -73,6 +76,10 @@ class Shapes:
         if whole is None:
             return "", None
         held = [name for name in whole.fields if name.lower() not in _BESIDE]
+        if len(held) > 1 and any(name.lower() in _REPORTS for name in whole.fields):
+            # Beside the thing stand plain values alone: `service`, `operation`.
+            objects = [name for name in held if not whole.fields[name].kinds or whole.fields[name].kinds - _SCALARS]
+            held = [name for name in objects if name.lower() in _AROUND] if len(objects) == 1 else held
         if len(held) != 1 or not _PLAIN.fullmatch(held[0]) or whole.fields[held[0]].kinds - {"object"}:
             return "", whole
         if held[0].lower() not in _AROUND and not _named_in(held[0], path):

@@ -39,6 +39,7 @@ _SAYS = {
     False: {"create": "POST", "add": "POST", "insert": "POST"},
     True: {"delete": "DELETE", "remove": "DELETE", "destroy": "DELETE", "update": "", "edit": ""},
 }
+_UPDATES = frozenset({"update", "edit", "modify", "change"})
 # A change of several things, of which the body is said to be one.
 _MANY = re.compile(r"(?i)bulk|batch|multi|several|\ball\b|\blist\b|\bmany\b|\bor more\b")
 # With one of these a read may show only a part of the thing by itself.
@@ -217,11 +218,18 @@ def _by_id(ops: tuple[Op, ...]) -> tuple[Op, ...]:
     made = []
     for op in ops:
         item = found[0] if len(found := items.get(op.path, [])) == 1 else None
-        made_here = ("POST", plain(op.path)) in taken and (op.http, plain(item.path)) not in taken if item else False
-        if item is not None and op.http in ("PUT", "PATCH") and made_here:
+        alone = item is not None and op.http in ("PUT", "PATCH") and (op.http, plain(item.path)) not in taken
+        # A PUT of what nothing else makes may be what makes it.
+        if item is not None and alone and (("POST", plain(op.path)) in taken or _updates(op)):
             op = _at_item(op, item, last_hole(item.path))
         made.append(op)
     return tuple(made)
+
+
+def _updates(op: Op) -> bool:
+    """Whether an operation changes what is there, by its method or by its name alone."""
+    named = set(words(op.name))
+    return op.http == "PATCH" or (bool(_UPDATES & named) and not _MAKES & named)
 
 
 def _at_item(op: Op, item: Op, hole: str) -> Op:

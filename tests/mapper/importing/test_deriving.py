@@ -57,7 +57,7 @@ def test_the_labelled_set(name: str, tmp_path: Path) -> None:
 
 def test_the_labelled_set_holds_both_kinds() -> None:
     labels = [label for _, ops in SPECS.values() for key, (label, _) in ops.items() if not key.startswith("GET ")]
-    assert (len(labels), sum(map(bool, labels))) == (311, 126)
+    assert (len(labels), sum(map(bool, labels))) == (321, 129)
 
 
 def test_what_is_derived_is_read_back_as_it_was(tmp_path: Path) -> None:

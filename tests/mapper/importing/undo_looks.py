@@ -232,6 +232,10 @@ ANSWERS: tuple[dict[str, Any], Ops] = (
         "Door": thing(id=ID, name=TEXT, locked=YES),
         "Reason": thing(reason=TEXT),
         "Work": thing(id=ID, progress=WHOLE),
+        "Told": thing(status_code=WHOLE, service=TEXT, operation=TEXT, data={"$ref": "#/components/schemas/Kit"}),
+        "ToldNamed": thing(status_code=WHOLE, service=TEXT, data={"$ref": "#/components/schemas/Named"}),
+        "Invoice": thing(id=ID, comment=TEXT, is_voided=YES),
+        "Paired": thing(status_code=WHOLE, data={"$ref": "#/components/schemas/Kit"}, owner=thing(name=TEXT)),
     },
     {
         # What is changed is named by the body; with others of it, or without a word of how it is made, it isn't sure.
@@ -247,6 +251,15 @@ ANSWERS: tuple[dict[str, Any], Ops] = (
         "GET /calls/{id}": op(answer="Label"),
         "PUT /wishes": op(body="Label", answer="Named"),
         "GET /wishes/{id}": op(answer="Label"),
+        # Made by nothing that is known: by their words these change what is there.
+        "PUT /moods": op("PUT /moods", body="Label", answer="Named", name="Moods_UpdateEntity"),
+        "PATCH /moods": op("PATCH /moods", body="Label", answer="Named"),
+        "GET /moods/{id}": op(answer="Label"),
+        "PUT /approvals": op(body="Label", answer="Named", name="updateApproval"),
+        "GET /approvals/{id}": op(answer="Label"),
+        "PUT /whims": op(body="Label", answer="Named", name="createOrUpdateWhim"),
+        "PATCH /whims": op(body="Label", answer="Named", said="Updates several whims"),
+        "GET /whims/{id}": op(answer="Label"),
         # Answered with its id alone: what it sets may be a state that it doesn't leave, or have begun something.
         "GET /memos/{id}": op(answer="Kit"),
         "PUT /memos/{id}": op("PUT /memos/{id}", body="KitInput", answer="Named", codes=[200, 404]),
@@ -274,6 +287,17 @@ ANSWERS: tuple[dict[str, Any], Ops] = (
         "GET /gates/{id}": op(answer="Door"),
         "PUT /gates/{id}/lock": op("DELETE /gates/{id}/lock", form="Reason", codes=[204]),
         "DELETE /gates/{id}/lock": op(codes=[204]),
+        # What was sent isn't taken back with its record.
+        "POST /sms": op(body="KitInput", answer="Kit", codes=[201]),
+        "GET /sms/{id}": op(answer="Kit"),
+        "DELETE /sms/{id}": op(codes=[204]),
+        "GET /invoices/{id}": op(answer="Invoice"),
+        "PATCH /invoices/{id}": op(body="Invoice", answer="Named"),
+        # Around the thing stands how it went; and what isn't plainly around it.
+        "GET /shelves/{id}": op(answer="Told"),
+        "PATCH /shelves/{id}": op("PATCH /shelves/{id}", body="KitPart", answer="ToldNamed"),
+        "GET /crates/{id}": op(answer="Paired"),
+        "PATCH /crates/{id}": op(body="KitPart", answer="ToldNamed"),
         # One that says that it updates.
         "GET /people/{id}": op(answer="Kit"),
         "POST /people/{id}": op("POST /people/{id}", body="KitPart", answer="Kit", said="<p>Updates the person.</p>"),
