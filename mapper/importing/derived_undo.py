@@ -214,7 +214,13 @@ def _is_told(sent: Field, shown: Field) -> bool:
 def _done_for_good(op: Op) -> bool:
     paid = op.body is not None and any(_PAYS.search(name) for name in op.body.fields)
     begins = op.http == "POST" and bool(_BEGINS.match(op.said))
-    return paid or begins or for_good(op)
+    return paid or begins or _mails(op) or for_good(op)
+
+
+def _mails(op: Op) -> bool:
+    """Whether a POST is a letter that is sent: it has a subject, and to whom it goes."""
+    named = {name.lower() for name in op.body.fields} if op.http == "POST" and op.body is not None else set()
+    return "subject" in named and bool(named & {"to", "recipient", "recipients"})
 
 
 def _looks(known: Evidence, op: Op, item: Op, read: Op, made: str) -> tuple[CallTemplate, CallTemplate] | None:

@@ -226,6 +226,8 @@ ANSWERS: tuple[dict[str, Any], Ops] = (
         "Kit": thing(id=ID, name=TEXT, size=WHOLE, updated_at=TEXT),
         "Full": thing(id=ID, name=TEXT, size=WHOLE, owner=TEXT),
         "KitInput": thing(["name"], name=TEXT, size=WHOLE),
+        "Letter": thing(id=ID, to=TEXT, subject=TEXT),
+        "LetterInput": thing(["to"], to=TEXT, subject=TEXT),
         "KitPart": thing(name=TEXT, size=WHOLE),
         "Visit": thing(id=ID, name=TEXT, status=TEXT),
         "VisitInput": thing(name=TEXT, status=TEXT),
@@ -291,6 +293,9 @@ ANSWERS: tuple[dict[str, Any], Ops] = (
         "POST /sms": op(body="KitInput", answer="Kit", codes=[201]),
         "GET /sms/{id}": op(answer="Kit"),
         "DELETE /sms/{id}": op(codes=[204]),
+        "POST /emails": op(body="LetterInput", answer="Letter", codes=[201]),
+        "GET /emails/{id}": op(answer="Letter"),
+        "DELETE /emails/{id}": op(codes=[204]),
         "GET /invoices/{id}": op(answer="Invoice"),
         "PATCH /invoices/{id}": op(body="Invoice", answer="Named"),
         # Around the thing stands how it went; and what isn't plainly around it.
