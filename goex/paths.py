@@ -132,8 +132,13 @@ class Paths:
 
     @property
     def lock_file(self) -> Path:
-        """Held by the running daemon; holds its process id."""
+        """Held by the daemon that listens on the sockets; holds its process id."""
         return self.run_dir / "daemon.pid"
+
+    @property
+    def state_lock(self) -> Path:
+        """The same of the daemon that works on the state folder, wherever it listens."""
+        return self.state_dir / "daemon.pid"
 
     @property
     def agent_socket(self) -> Path:
@@ -153,8 +158,9 @@ class Paths:
         """The files that must be private where they are there. The vault and the catalog themselves are looked at when
         they are opened."""
         beside = (*_with_logs(self.vault_db)[1:], *_with_logs(self.catalog)[1:])
+        locks = (self.lock_file, self.state_lock)
         marks = (self.state_id, self.stays_sealed, self.web_key)
-        return (*_with_logs(self.state_db), *beside, self.journal_head, self.log_file, self.lock_file, *marks)
+        return (*_with_logs(self.state_db), *beside, self.journal_head, self.log_file, *locks, *marks)
 
     def create(self) -> None:
         """Make every folder that is missing, and check all of them and the files in them.

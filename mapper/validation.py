@@ -261,7 +261,7 @@ def _words(error: ValidationError) -> str:
             return f"{_list(name_ for name_ in wanted if name_ not in present)} must be given"
         case "additionalProperties":
             known = error.schema.get("properties", {}) if isinstance(error.schema, Mapping) else {}
-            return f"{_list(sorted(set(instance) - set(known)))} isn't an argument that is known here"
+            return _unknown(sorted(set(instance) - set(known)), {} if error.absolute_path else known)
         case "enum":
             return f"{name} must be one of {_list(wanted)}, but is {got}"
         case "const":
@@ -278,6 +278,14 @@ def _words(error: ValidationError) -> str:
         case "maximum":
             return f"{name} must be at most {wanted}, but is {got}"
     return f"{name} doesn't fit ({error.validator}), it is {got}"
+
+
+def _unknown(names: list[str], known: Any) -> str:
+    are = "isn't an argument that is known here" if len(names) == 1 else "aren't arguments that are known here"
+    body = known.get("body")
+    fields = body.get("properties", {}) if isinstance(body, Mapping) else {}
+    within = [f"body.{name}" for name in names if name in fields]
+    return f"{_list(names)} {are}" + (f"; did you mean {_list(within)}?" if within else "")
 
 
 def _as_json(error: ValidationError) -> str:

@@ -378,18 +378,24 @@ def _arguments(out: Output, method: str, schema_json: str, *, how: bool) -> None
     needed = [str(name) for name in schema.get("required", ())]
     rows = list(_rows(properties, needed))
     body = properties.get("body")
-    if isinstance(body, dict) and isinstance(definitions := schema.get("$defs"), dict):
-        inner = definitions.get(str(body.get("$ref", "")).rpartition("/")[2], {})
-        fields = {key: value for key, value in inner.get("properties", {}).items() if not value.get("readOnly")}
-        rows += _rows(fields, body.get("required", ()), "body.")
+    if isinstance(body, dict):
+        inner = schema.get("$defs", {}).get(str(body["$ref"]).rpartition("/")[2], {}) if "$ref" in body else body
+        fields = {key: value for key, value in inner.get("properties", {}).items() if not _only_read(value)}
+        rows += _rows(fields, body.get("required", inner.get("required", ())), "body.")
     if not rows:
         out.say("It takes no arguments.")
     else:
         out.table(("argument", "kind", "needed", "what"), rows)
     if not how:
         return
-    words = [f"{key}{'=' if _kind(properties[key]) == 'text' else ':='}…" for key in needed if key in properties]
+    parts = {name for name, _, need, _ in rows if need and name.startswith("body.")} if "body" in needed else set()
+    wanted = (parts | {*needed}) - ({"body"} if parts else set())
+    words = [f"{name}{'=' if kind == 'text' else ':='}…" for name, kind, need, _ in rows if need and name in wanted]
     out.progress(" ".join(["Call it with: goex exec --call", method, *words]))
+
+
+def _only_read(field: object) -> bool:
+    return isinstance(field, dict) and bool(field.get("readOnly"))
 
 
 def _rows(properties: dict[str, Any], needed: Sequence[str], before: str = "") -> Iterator[tuple[str, str, str, str]]:

@@ -6,6 +6,7 @@ is cut, for lists alone, is said, and has no digest, so that it can't be approve
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -175,7 +176,7 @@ def grant_view(core: Core, grant: Grant) -> pb.GrantView:
         last_used=stamp(grant.last_used) if grant.last_used else "",
         ends=stamp(ends) if ends else "",
         words=grant_words(core, grant),
-        stale=_stale(core, grant),
+        stale=_given_later(grant, core.clock()) or _stale(core, grant),
         times=grant.times,
     )
 
@@ -225,6 +226,16 @@ def _grant_words(core: Core, grant: Grant) -> list[str]:
     if grant.entries:
         lines.append(f"Only while the catalog says of {counted(len(grant.entries), 'method')} what it said then.")
     return lines
+
+
+def _given_later(grant: Grant, now: datetime) -> str:
+    """That the clock was set back to before it was given, if so."""
+    if grant.revoked is not None or now >= grant.created:
+        return ""
+    return (
+        f"The clock was set back to before it was given ({stamp(grant.created)}): until then it holds for nothing."
+        " If the clock is right now, revoke it and allow it anew."
+    )
 
 
 def _stale(core: Core, grant: Grant) -> str:

@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from goex.config import Config, load
@@ -23,6 +24,7 @@ log = logging.getLogger("goex.daemon")
 
 DESCRIPTORS = 4096  # each connection takes three
 LINGERING_SECONDS = 3.0  # for the lock of a daemon that was killed
+_ELSEWHERE = "It was started with another XDG_RUNTIME_DIR. Set the same, or end it with: kill {pid}"
 
 
 class AlreadyRunning(Unavailable):
@@ -31,8 +33,9 @@ class AlreadyRunning(Unavailable):
     code = "already-running"
 
 
-def lock(path: Path) -> int:
-    """Hold the daemon's lock for as long as this process lives. Raises AlreadyRunning, and Unavailable for no file."""
+def lock(path: Path, next_step: str = "Look at it with: goex daemon status") -> int:
+    """Hold a lock of the daemon's for as long as this process lives. Raises AlreadyRunning, and Unavailable for no
+    file."""
     try:
         handle = open_regular(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
@@ -48,11 +51,12 @@ def lock(path: Path) -> int:
                 os.close(handle)
                 raise AlreadyRunning(
                     f"A daemon runs already for this state folder (process {pid}).",
-                    next_step="Look at it with: goex daemon status",
+                    next_step=next_step.format(pid=pid),
                 ) from None
         time.sleep(0.05)
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    with suppress(OSError):  # on a full disk it is held without
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
     return handle
 
 
@@ -79,7 +83,7 @@ def main() -> None:
         paths = Paths.from_env(os.environ)
         paths.create()
         config = load(paths.config_file)
-        held = lock(paths.lock_file)
+        held = (lock(paths.lock_file), lock(paths.state_lock, _ELSEWHERE))
     except GoexError as error:
         print(f"goex: {error.message}\n{error.next_step}".rstrip(), file=sys.stderr)
         sys.exit(int(error.exit_status))
@@ -91,7 +95,8 @@ def main() -> None:
         log.error("%s", error)
         sys.exit(int(error.exit_status))
     finally:
-        os.close(held)
+        for handle in held:
+            os.close(handle)
 
 
 async def _serve(paths: Paths, config: Config) -> None:

@@ -111,7 +111,7 @@ class VaultState:
         """The vault, sealed or not. Raises VaultAbsent."""
         found = self._found()
         if found is None:
-            raise VaultAbsent("There is no vault yet.", next_step="Make one with: goex vault init")
+            raise VaultAbsent("There is no vault yet.", next_step="Make it with: goex vault init")
         return found
 
     async def init(self, keyed_by: str, passphrase: Secret, approval: Secret) -> None:

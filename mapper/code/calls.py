@@ -52,6 +52,12 @@ _HIDING = {
     "ctypes": "calls native code",
     "socket": "opens connections of its own",
     "ssl": "opens connections of its own",
+    "pycurl": "opens connections of its own",
+    "smtplib": "opens connections of its own",
+    "ftplib": "opens connections of its own",
+    "imaplib": "opens connections of its own",
+    "websockets": "opens connections of its own",
+    "paramiko": "opens connections of its own",
     "marshal.loads": "makes a program of bytes",
     "pickle.loads": "makes objects of bytes",
     "builtins.exec": "runs text as a program",
@@ -470,6 +476,8 @@ class Calling(Classes):
         name = function.name.removeprefix("builtins.")
         if function.name.startswith("builtins.") and name in _SECRETIVE:
             self.note(f"{name} {_SECRETIVE[name]}, which isn't followed")
+        if function.name.endswith(".__getattribute__"):
+            self.note("__getattribute__ reaches names by text, which isn't followed")
         for hidden, what in _HIDING.items():
             if function.name == hidden:
                 self.note(f"{hidden} {what}, which isn't followed")

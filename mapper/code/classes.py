@@ -428,14 +428,14 @@ class Classes(Expressions):
         elif isinstance(client, Thing):
             self.objects.put(made, _LIBRARY, libraries.assigned(client, name, value))
 
-    def entered(self, manager: Value) -> Value:
-        """What `with manager as …` gives."""
-        if isinstance(manager, Made):
-            found = self._bound(manager, "__enter__") or self._bound(manager, "__aenter__")
-            if found is not None:
-                return self.enter(found, (), Fields())
+    def entered(self, manager: Value, at_once: bool = False) -> Value:
+        """What `with manager as …` gives; `at_once`: it is waited for, as `async with` does."""
+        made = manager if isinstance(manager, Made) else None
+        if made and (found := self._bound(made, "__enter__") or self._bound(made, "__aenter__")) is not None:
+            self.at_once = at_once
+            return self.enter(found, (), Fields())
         if isinstance(manager, OneOf):
-            return self.either([self.entered(one) for one in manager.values])
+            return self.either(self.entered(one, at_once) for one in manager.values)
         return manager.of if isinstance(manager, Stream) else manager  # what a `contextmanager` yields
 
 

@@ -1,4 +1,4 @@
-"""Requests that programs send with the usual libraries: requests, httpx, urllib, http.client, urllib3, aiohttp."""
+"""Requests that programs send with requests, httpx, urllib, http.client, urllib3, aiohttp and pandas."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ _CLIENTS = frozenset(
         "google.auth.transport.requests.AuthorizedSession",
     }
 )  # fmt: skip
+_TABLES = frozenset({"pandas", "geopandas", "polars"})  # their `read_…` take an address as they take a file's name
 _CONNECTIONS = {"http.client.HTTPSConnection": "https", "http.client.HTTPConnection": "http"}
 _SIGNED = {
     "requests_oauthlib.OAuth1": "OAuth 1",
@@ -61,8 +62,13 @@ def called(reader: Following, function: Named | Method | Thing, args: list[Value
         return _named(reader, function.name, args, given)
     if isinstance(function, Method) and isinstance(function.of, Thing):
         return _method(reader, function.of, function.name, args, given)
+    if isinstance(function, Thing) and function.kind in ("partial", "getter"):
+        reader.seen.spend(len(function["args"]))
     if isinstance(function, Thing) and function.kind == "partial":
         return reader.call(function["of"], [*function["args"], *args], function["given"].merged(given))
+    if isinstance(function, Thing) and function.kind == "getter" and args:
+        found = reader.call(Named("builtins.getattr"), [args[0], function["name"]], Fields())
+        return reader.call(found, [*function["args"]], function["given"]) if function["call"] else found
     return None
 
 
@@ -121,6 +127,11 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
         for target in args[:1] or (given.get("url") or UNKNOWN,):
             _opened(reader, target, data)
         return UNKNOWN
+    if module in _TABLES and leaf.startswith("read_"):
+        for one in choices(args[0] if args else UNKNOWN):
+            if str(parts_of(one)[0]).startswith(("http://", "https://")):  # else it is a file, or isn't known
+                noted(reader, Lit("GET"), one, Fields(), Fields(), _none())
+        return None
     if name == "urllib3.request":
         return _send(reader, _at(args, given, 0, "method"), _at(args, given, 1, "url"), [], given, "urllib3")
     return None

@@ -36,6 +36,7 @@ from mapper.code.objects import Changes, Names, Objects, Touched
 from mapper.code.sent_requests import Enough, Seen
 
 ARGUMENTS = "sys.argv"  # no variable is called like that: the outermost scope keeps there what the program is run with
+REPLACES = "replaces a function of a library, and what that does from then on isn't followed"
 MAX_STEPS = 60_000
 UNROLLED = 24  # items of a written list that a loop goes through one by one
 
@@ -182,8 +183,8 @@ class Following(ABC):
         """Follow a function of the program's own."""
 
     @abstractmethod
-    def entered(self, manager: Value) -> Value:
-        """What `with manager as …` gives."""
+    def entered(self, manager: Value, at_once: bool = False) -> Value:
+        """What `with manager as …` gives; `at_once`: it is waited for, as `async with` does."""
 
     @abstractmethod
     def function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, at: Scope, scope: Scope) -> Function:

@@ -40,7 +40,7 @@ from mapper.code.abstract_values import (
     parts_of,
     text,
 )
-from mapper.code.interpreter import Scope
+from mapper.code.interpreter import REPLACES, Scope
 from mapper.code.javascript_changes import Given, changes_given, gives_text
 from mapper.code.javascript_names import LOOSE, MOVED, SHARED
 from mapper.code.javascript_syntax import FIELDS, Translation
@@ -64,6 +64,8 @@ _REACHING = ("prototype", "PrototypeOf", "__proto__", "Proxy", "eval", "with (",
 # By which a class's methods may be others.
 _OVERRIDING = re.compile(r"\bprototype\b\s*(?:(?:\.\s*\w+|\[[^\]\n]{0,200}\])\s*=|,)|__proto__|PrototypeOf")
 
+_EXPORTS = ("builtins.module", "builtins.exports")  # what others may call of it
+_CALLING = ("call", "apply", "bind")  # functions of a function, by which it is called
 _LATER = ("builtins.setTimeout", "builtins.setInterval", "builtins.setImmediate")
 
 
@@ -171,6 +173,10 @@ class _JavaScript(Reader):
             return own.attribute(owner, name)
         if isinstance(owner, Unknown):
             return owner
+        if isinstance(owner, Function) and name in _CALLING:
+            return Method(owner, name)
+        if isinstance(owner, Function | Method) and name == "constructor":
+            self.note("the constructor of functions runs text as a program, which isn't followed")
         found = None
         if isinstance(owner, Thing):
             found = requests.attribute(self, owner, name) or services.attribute(owner, name)
@@ -192,8 +198,14 @@ class _JavaScript(Reader):
 
     def call(self, function: Value, args: list[Value], given: Fields) -> Value:
         requests.given(self, function, args)
-        if isinstance(function, Method) and function.name == "bind" and isinstance(function.of, Method):
-            return function.of if len(args) == 1 else UNKNOWN
+        if (through := _through(function, args)) is not None:
+            of, how, passed = through
+            self.seen.spend(1 + len(passed))
+            if how != "bind":
+                return self.call(of, passed, given)
+            return of if not passed else Thing("partial", (("of", of), ("args", tuple(passed)), ("given", given)))
+        if function == Named("builtins.Reflect.get") and len(args) > 1 and isinstance(args[1], Lit):
+            return self.attribute(args[0], str(args[1].value))
         if self.overridden and isinstance(function, Method) and isinstance(function.of, Made):
             super().call(function, args, given)
             self.objects.forget(function.of)
@@ -304,7 +316,11 @@ class _JavaScript(Reader):
         if isinstance(target, ast.Attribute):
             requests.assigned(self, self.value(target.value, scope), Lit(target.attr), value)
         elif isinstance(target, ast.Subscript):
-            requests.assigned(self, self.value(target.value, scope), self.value(target.slice, scope), value)
+            holder = self.value(target.value, scope)
+            requests.assigned(self, holder, self.value(target.slice, scope), value)
+            exports = isinstance(holder, Named) and holder.name.startswith(_EXPORTS)
+            if isinstance(holder, Named) and not exports and isinstance(value, Function | Class | Method | Named):
+                self.note(REPLACES)
         match target:
             case ast.Name(id=name) if name.startswith(SHARED):
                 if value == Lit(None):
@@ -360,6 +376,25 @@ def _is_there(value: Value) -> bool:
     if isinstance(value, Lit):
         return value.value is not None
     return isinstance(value, Text | Form | Json | Fields | Listed | Stream | Function | Class | Made | Thing)
+
+
+def _through(function: Value, args: list[Value]) -> tuple[Value, str, list[Value]] | None:
+    """What `f.call(…)`, `f.apply(…)`, `f.bind(…)` and `Reflect.apply(f, …)` call, how, and with which arguments."""
+    of: Value
+    match function:
+        case Method(of=Function() | Method() as owner, name=how) if how in _CALLING:
+            of = owner
+        case Named(name="builtins.Reflect.apply") if args:
+            of, how, args = args[0], "apply", args[1:]
+        case Named(name=name) if name.rpartition(".")[2] in _CALLING and ".prototype." not in name:
+            name, _, how = name.rpartition(".")
+            of = Named(name)
+        case _:
+            return None
+    if how != "apply":
+        return of, how, args[1:]
+    listed = args[1] if len(args) > 1 else Listed(())
+    return of, how, [*listed.items, *([UNKNOWN] if listed.more else [])] if isinstance(listed, Listed) else [UNKNOWN]
 
 
 def _is_plain(value: Value) -> bool:

@@ -165,8 +165,9 @@ class Expressions(ABC):
             self._seen.note(f"Line {self._line}: imports by a name that is made while it runs.")
             return self._unknown()
         name = source_text(function)
-        if name in ("eval", "Function"):
-            self._seen.note(f"Line {self._line}: {name} runs text as a program.")
+        if name in ("eval", "Function") or name.rstrip(")").endswith(".constructor"):
+            what = name if name in ("eval", "Function") else "a constructor by its attribute"
+            self._seen.note(f"Line {self._line}: {what} runs text as a program.")
         if (module := required_module(node)) is not None:
             own = self._name()
             self._before[-1].append(self._whole(module, own))

@@ -135,6 +135,9 @@ def subscript(reader: Following, owner: Named | Thing, place: Any) -> Value:
     """`owner[place]` of something of a library."""
     if isinstance(owner, Named) and owner.name in ("os.environ", "environ") and isinstance(place, str):
         return environment(place)
+    if isinstance(owner, Named) and (owner.name == "sys.modules" or owner.name.endswith(".__dict__")):
+        what = "sys.modules" if owner.name == "sys.modules" else "__dict__"
+        reader.note(f"{what} reaches names by text, which isn't followed")
     return UNKNOWN
 
 
@@ -182,6 +185,9 @@ def _named(reader: Following, name: str, args: list[Value], given: Fields) -> Va
     if name.rpartition(".")[2] in _POOLS:
         return Thing("pool")
     match name:
+        case "operator.attrgetter" | "operator.methodcaller" if args:
+            return Thing("getter", (("name", first), ("call", name.endswith("caller")), ("args", tuple(args[1:])),
+                                    ("given", given)))  # fmt: skip
         case "builtins.dict":
             made = first if isinstance(first, Fields) else Fields(more=bool(args))
             return made.merged(given)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mapper.code import curl, shell_values, spare_words
+from mapper.code import curl, shell_unread, shell_values, spare_words
 from mapper.code.abstract_values import (
     UNKNOWN,
     Json,
@@ -48,10 +48,9 @@ LONGEST = 100_000  # characters
 _SENDING = ("curl", "wget", "gh", "http", "https", "xh", "bash", "sh", "python", "python3", "node")
 _ENDING = ("return", "exit", "break", "continue")
 _PREFIXES = frozenset({"sudo", "time", "nohup", "command", "exec", "env", "nice", "timeout", "stdbuf", "xargs", "then",
-                       "builtin"})  # fmt: skip
+                       "builtin", "setsid", "coproc", "watch"})  # fmt: skip
 _HIDING = {"eval": "runs text as a program", "source": "reads another program", ".": "reads another program",
            "bash": "runs another shell program", "sh": "runs another shell program"}  # fmt: skip
-_OTHERS = frozenset({"ruby", "perl", "php", "go", "deno", "nc", "ncat", "telnet", "openssl", "ssh", "scp", "git"})
 _BODIES = frozenset({"program", "compound_statement", "do_group", "list", "pipeline", "subshell", "negated_command",
                      "else_clause", "elif_clause", "case_item"})  # fmt: skip
 _ITEMS = ("word", "string", "raw_string", "concatenation", "number")
@@ -289,6 +288,8 @@ class _Shell(Programs):
             self.forget()
             return
         name = self.word(target)
+        if str(parts_of(name)[0]).startswith(("/dev/tcp/", "/dev/udp/")):
+            self.seen.note(f"Line {node.start_point[0] + 1}: opens a connection of its own, which isn't followed.")
         if mark[2] in (">&", "<&") and isinstance(name, Lit) and re.fullmatch(r"\d+-?|-", str(name.value)):
             if mark[1] in ("", "1") and mark[2] == ">&":
                 to["file"] = Lit("/dev/null")  # it is printed elsewhere
@@ -422,6 +423,9 @@ class _Shell(Programs):
                     self.seen.note(f"Line {line}: what xargs runs isn't read.")
                 words, loose = found or [], 0
                 continue
+            if words[0] == Lit("env") and shell_unread.splits(words):
+                self.seen.note(f"Line {line}: what env runs isn't read.")
+                return None
             words = words[1:]
             while words and isinstance(words[0], Lit) and re.match(r"-|\d+[smh]?$|\w+=", str(words[0].value)):
                 words = words[1:]
@@ -437,6 +441,8 @@ class _Shell(Programs):
         if name in self.functions and whole[0] in (words[0], Lit("time")):  # `command curl` is no function
             printed = self.function(name, counted)
             return printed if words is whole and name not in self.several else None
+        if not PYTHON.fullmatch(name) and shell_unread.unread(name, args):
+            self.seen.note(f"Line {line}: what {base if name == base else 'another file'} does isn't read.")
         if base in _MOVERS and not (base in ("bash", "sh") and args[:1] == [Lit("-c")]):
             self.forget()
         elif PYTHON.fullmatch(name) or base in ("node", "nodejs"):
@@ -491,6 +497,4 @@ class _Shell(Programs):
             self.traps.append((line, args[0]))
         elif name in _HIDING:
             self.seen.note(f"Line {line}: {name} {_HIDING[name]}, which isn't followed.")
-        elif base in _OTHERS:
-            self.seen.note(f"Line {line}: what {base} does isn't read.")
         return None

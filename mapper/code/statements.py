@@ -17,6 +17,7 @@ from mapper.code.abstract_values import (
     Listed,
     Lit,
     Made,
+    Method,
     Named,
     OneOf,
     Stream,
@@ -28,7 +29,7 @@ from mapper.code.abstract_values import (
     weight,
 )
 from mapper.code.calls import Calling
-from mapper.code.interpreter import ARGUMENTS, UNROLLED, Left, Scope
+from mapper.code.interpreter import ARGUMENTS, REPLACES, UNROLLED, Left, Scope
 from mapper.code.objects import Changes, Endings
 
 _ROUNDS = 6  # of a loop, after which nothing is known of what another would change
@@ -241,7 +242,7 @@ class Statements(Calling):
             self.entering = item.context_expr
             managers.append(self.value(item.context_expr, scope))
             swallows = swallows or not self._passes_on(item.context_expr, managers[-1], scope)
-            manager = self.entered(managers[-1])
+            manager = self.entered(managers[-1], isinstance(node, ast.AsyncWith))
             if item.optional_vars is not None:
                 self.assign(item.optional_vars, manager, scope)
         since, before = self.objects.logged(), (self.objects.endings(), len(scope.returned))
@@ -315,11 +316,12 @@ class Statements(Calling):
     def _wrapped(self, node: ast.FunctionDef | ast.AsyncFunctionDef, at: Scope, scope: Scope) -> Function:
         """A function that is defined `at` a place, in a scope, as its decorators leave it."""
         function = wrapped = self.function(node, at, scope)
+        given: Value = function  # what the next decorator is given
         for decorator in reversed(node.decorator_list):
             made = self.value(decorator, at)
             if isinstance(made, Function) and made.node is not node:
-                returned = self.call(made, [wrapped], Fields())
-                wrapped = returned if isinstance(returned, Function) else function
+                given = self.call(made, [wrapped], Fields())
+                wrapped = given if isinstance(given, Function) else function
             elif isinstance(made, Class) and at is scope:
                 instead = self.call(made, [wrapped], Fields())
                 wrapped = (self._bound(instead, "__call__") if isinstance(instead, Made) else None) or wrapped
@@ -327,6 +329,8 @@ class Statements(Calling):
                 if isinstance(made, Thing) and made.kind == "slack.listener":
                     self.call(made, [function], Fields())
                 self.handed_on([function], Fields())  # whoever decorates it may call it
+                if not isinstance(given, Function):
+                    given = self.call(made, [given], Fields())
         return wrapped
 
     def assign(self, target: ast.expr, value: Value, scope: Scope) -> None:
@@ -356,6 +360,8 @@ class Statements(Calling):
                     self.objects.put(self.top, ARGUMENTS, value)
                 elif isinstance(holder, Unknown | Named | Function):
                     self.let_go([value])
+                    if isinstance(holder, Named) and isinstance(value, Function | Class | Method | Named):
+                        self.note(REPLACES)
                 elif isinstance(holder, OneOf):
                     for one in holder.values:
                         if isinstance(one, Made):

@@ -86,10 +86,12 @@ class Writer:
                 self._db.execute("ROLLBACK TO document")
                 raise InvalidInput(f"{document.file} holds what can't be written: {str(error)[:100]}.") from error
             except BaseException:
-                self._db.execute("ROLLBACK TO document")
+                if self._db.in_transaction:  # a full disk ends it
+                    self._db.execute("ROLLBACK TO document")
                 raise
             finally:
-                self._db.execute("RELEASE document")
+                if self._db.in_transaction:
+                    self._db.execute("RELEASE document")
 
     def base_url(self, document: Document) -> str:
         """The base URL of the document's earlier self; "" when there was none."""

@@ -255,9 +255,21 @@ def translated(path: Path) -> Iterator[None]:
             raise StoreUnreadable(
                 f"The catalog {path} is being written by another goex command.", next_step="Try again when it is done."
             ) from error
-        raise _damaged(path, error) from error
+        raise _refused_by_disk(path, error) or _damaged(path, error) from error
     except (sqlite3.Error, OverflowError) as error:
         raise _damaged(path, error) from error
+
+
+def _refused_by_disk(path: Path, error: sqlite3.OperationalError) -> StoreUnreadable | None:
+    """The error of a disk that is full, fails or may not be written: what the file holds isn't damaged by that."""
+    told = {
+        sqlite3.SQLITE_FULL: ("The disk is full.", f"Free some space below {path.parent}, then try again."),
+        sqlite3.SQLITE_IOERR: ("The disk failed to read or write.", "Check the disk and its free space."),
+        sqlite3.SQLITE_READONLY: ("It can't be written to.", f"Look at it with: ls -l {path}"),
+        sqlite3.SQLITE_CANTOPEN: ("It can't be opened.", "Check the folder and the disk."),
+        sqlite3.SQLITE_PERM: ("It can't be opened.", f"Look at it with: ls -l {path}"),
+    }.get(error.sqlite_errorcode & 0xFF)
+    return told and StoreUnreadable(f"The catalog {path} can't be used. {told[0]}", next_step=told[1])
 
 
 def _damaged(path: Path, error: Exception) -> StoreUnreadable:

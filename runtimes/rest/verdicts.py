@@ -65,11 +65,12 @@ def _found(expect: Expect, body: JsonValue) -> Any:
 
 
 def _difference(expect: Expect, status: int, body: JsonValue) -> str:
-    says = f"{expect.says}: " if expect.says else ""
+    says = f"{expect.says.rstrip('.')}: " if expect.says else ""
     if expect.op == "status":
-        return escape(f"{says}expected status {_shown(expect.value)}, and it is {status}")
+        wanted_status = " or ".join(map(str, expect.value)) if isinstance(expect.value, list) else _shown(expect.value)
+        return escape(f"{says}expected status {wanted_status}, and it is {status}")
     if expect.op == "data":
-        return escape(f"{expect.says}: {_shown(body)}")
+        return escape(f"{says}{_shown(body)}")
     found = _found(expect, body)
     there = "nothing is there" if found is _MISSING else f"{_shown(found)} is there"
     wanted = {

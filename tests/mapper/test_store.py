@@ -12,7 +12,8 @@ import sys
 import textwrap
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -358,6 +359,47 @@ def test_no_import_mends_or_replaces_such_a_file(db: Path, how: str) -> None:
     with pytest.raises(StoreUnreadable):
         written(db, document("other"))
     assert (db.read_bytes() if db.is_file() else b"") == before
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MB."""
+    made = tmp_path / "small"
+    made.mkdir(mode=0o700)
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(made)]).returncode:
+        pytest.skip("may not mount here")
+    yield made
+    subprocess.run(["umount", "-l", str(made)], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Take all that is free on the file system."""
+    with (folder / "fill").open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
+    return folder / "fill"
+
+
+def large() -> Document:
+    """A document that takes more than the cache of a connection."""
+    texts = (os.urandom(4000).hex() for _ in range(1000))
+    return document("large", "v1", methods=tuple(operation(f"m{n}", description=text) for n, text in enumerate(texts)))
+
+
+def test_a_full_disk_isnt_damage(small: Path) -> None:
+    db = small / "catalog.db"
+    written(db, document("api"))
+    with pytest.raises(StoreUnreadable, match="The disk is full") as while_it_is_put:
+        written(db, large())
+    filled = fill(small)
+    with pytest.raises(StoreUnreadable, match=r"The disk (is full|failed to read or write)") as before:
+        written(db, document("other"))
+    filled.unlink()
+    for caught in (while_it_is_put, before):
+        assert "rm " not in caught.value.next_step and "space" in caught.value.next_step
+    catalog = Catalog.open(db)
+    assert catalog.service("api") and not {"large", "other"} & set(catalog.services)
+    assert "other" in written(db, document("other")).services
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o620, 0o604])

@@ -60,6 +60,24 @@ def test_the_main_version_is_listed_and_all_with_all(inside: Inside, documents: 
     assert not any(one["methods"] for one in json.loads(inside("catalog", "list", "--json").out)["services"])
 
 
+def test_the_fields_of_a_body_are_arguments(inside: Inside) -> None:
+    book = {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}, "shelf": {}}}
+    sent = {"required": True, "content": {"application/json": {"schema": book}}}
+    add = {"operationId": "addBook", "requestBody": sent, "responses": {"201": {"description": "made"}}}
+    document = {
+        "openapi": "3.0.3",
+        "info": {"title": "Books", "version": "1"},
+        "servers": [{"url": "https://books.example.com"}],
+        "paths": {"/books": {"post": add}},
+    }
+    file = Path(inside.env["HOME"]) / "books.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    assert inside("catalog", "import", "openapi", str(file)).code == 0
+    ran = inside("catalog", "show", "books.addBook")
+    assert re.search(r"body\.title +text +yes", ran.out) and re.search(r"body\.shelf +any", ran.out)
+    assert "Call it with: goex exec --call books.addBook body.title=…" in ran.out + ran.err
+
+
 def test_accounts_come_from_the_daemon(inside: Inside, fake: Fake) -> None:
     assert listed(inside("catalog", "list", "--json"))["slack"] == ["work"]
     assert json.loads(inside("catalog", "show", "slack", "--json").out)["accounts"] == ["work"]

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from google.protobuf.message import Message
 
 from goex.daemon.action_views import need_view
-from goex.daemon.approval_views import _stale, escaped, grant_words
+from goex.daemon.approval_views import _stale, escaped, grant_view, grant_words
 from goex.daemon.duration_text import Asked, widths
 from goex.journal.actions import ActionRow
 from goex.journal.states import State
@@ -201,6 +202,17 @@ def test_a_grant_on_a_database_says_by_which_statements(
     nothing: Any = None  # of the daemon that it would need
     assert says in " ".join(grant_words(nothing, given)) and _stale(nothing, given) == ""
     assert "holds for nothing" in _stale(nothing, replace(given, only=False, free=()))
+
+
+def test_a_grant_that_was_given_at_a_later_time_says_that_it_holds_for_nothing_yet() -> None:
+    def stale(now: datetime, grant: Grant) -> str:
+        core: Any = SimpleNamespace(clock=lambda: now, grant_store=SimpleNamespace(ends=lambda grant: None))
+        return grant_view(core, grant).stale
+
+    before = NOW - timedelta(hours=1)
+    assert stale(NOW, GIVEN) == ""
+    assert "(2026-01-02T00:00:00.000000Z): until then it holds for nothing" in stale(before, GIVEN)
+    assert stale(before, replace(GIVEN, revoked=NOW)) == ""
 
 
 # ---- what scopes mean

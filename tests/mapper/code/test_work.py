@@ -20,6 +20,10 @@ LINEAR: dict[str, tuple[str, Callable[[int], str]]] = {
                                          for i in range(n))),
     "with": ("python", lambda n: "import contextlib\n@contextlib.contextmanager\ndef m():\n  global v\n  v = 1\n"
              "  yield\n  v = 2\n" + "with m(): pass\n" * n),
+    "async-with": ("python", lambda n: "class C:\n  async def __aenter__(self):\n    self.a = 1\n    return self\n"
+                   "  async def __aexit__(self, *a): self.a = 2\nasync def m():\n" + "  async with C() as c: c.a\n" * n
+                   + "m()\n"),
+    "decorators": ("python", lambda n: "".join(f"@print\n@lambda f: 'x'\ndef f{i}(): pass\n" for i in range(n))),
     "operators": ("python", lambda n: "class C:\n  def __add__(self, o): self.x = o\n"
                   + "".join(f"c{i} = C()\n" for i in range(n))),
     "given-away": ("python", lambda n: "import other\n" + "".join(f"d{i} = [[1]]\nother.f(d{i})\n" for i in range(n))),
@@ -70,6 +74,7 @@ SMALL = {
     "shared-methods": "A = []; B = []\n" + "A, B = [A.a, A.a], [B.a, B.a]\n" * 24 + _EITHER,
     "bound": _LISTS + "from functools import partial as p\ndef g(*a): 0\nA = p(g, *L)\n" + "A = p(A, *L)\n" * 20
     + _often("A();" * 90),
+    "methodcaller": _LISTS + "import operator\nA = operator.methodcaller('x', *L)\n" + _often("A(q);" * 90),
     "meeting": _LISTS + "B = L + [1]\nC = L + [1]\n" + _often(
         "if q: " + "".join(f"{chr(97 + i)} = " for i in range(26)) + "B\n" + " " * 9
         + "else: " + "".join(f"{chr(97 + i)} = " for i in range(26)) + "C"

@@ -944,6 +944,13 @@ def test_a_schema_that_holds_itself_stays_one(bench: Bench) -> None:
     assert wrong == 'things.send: "x" isn\'t an argument that is known here. It takes [body].'
 
 
+def test_a_field_of_the_body_is_said_to_be_one(bench: Bench) -> None:
+    method = body(bench, {"type": "object", "properties": {"title": TEXT, "shelf": TEXT}})
+    wrong = bench.check(method, {"title": "Dune", "shelf": "A1"})
+    assert '"shelf", "title" aren\'t arguments that are known here; did you mean "body.shelf", "body.title"?' in wrong
+    assert "did you mean" not in bench.check(method, {"body": {"body": "x"}})
+
+
 GET = {"get": {"responses": {"200": {"description": "ok"}}}}
 
 

@@ -11,11 +11,12 @@ import pytest
 
 from policies.actions import Outcome, Plan, Revert
 from policies.errors import ExitStatus, GoexError, Unsupported
+from policies.services import Expect
 from runtimes.base import Context
 from runtimes.rest.records import Answer
 from runtimes.rest.runtime import RestRuntime
 from runtimes.rest.undo import planned_steps
-from runtimes.rest.verdicts import Verdict, judge
+from runtimes.rest.verdicts import Verdict, judge, unmet
 from tests.runtimes.rest.support import Bench, FakeGitHub, FakeSlack, Hit, calls
 
 pytestmark = pytest.mark.docker
@@ -331,3 +332,8 @@ async def test_an_undo_does_not_follow_an_account_to_another_server(
 
     with pytest.raises(Unsupported, match="another server"):
         await runtime.assess_revert(Revert(verb="undo", target="a1"), plan, elsewhere)
+
+
+def test_an_unmet_status_is_told_in_words() -> None:
+    gone = Expect(op="status", value=[404, 410], says="It is there again.")
+    assert unmet([gone], 200, None) == ("It is there again: expected status 404 or 410, and it is 200",)
