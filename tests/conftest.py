@@ -27,7 +27,7 @@ from tests.support.daemon import Daemon
 from tests.support.forks import ROOT, ForkServer, start_reader
 from tests.support.shared import RUN
 
-pytest_plugins = ["tests.unit", "tests.reports", "tests.sampling"]
+pytest_plugins = ["pytester", "tests.unit", "tests.reports", "tests.sampling"]
 STARTED = reader_process.start
 # No example fails because the machine was slow; whoever gives one a fixture knows that all of them share it.
 UNCHECKED = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture)

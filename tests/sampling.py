@@ -2,14 +2,18 @@
 
 The cases are chosen by a digest of their names: the same ones everywhere, with no regard to their order, and a new case
 changes the choice of at most one other. A test that is named on the command line (`file.py::test`) runs whole.
+Each promise of SECURITY.md keeps a test that runs in `make test`: a run of all tests without one for it doesn't begin.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
+
+ALL = Path(__file__).resolve().parent
 
 
 def left_out(names: list[str], count: int) -> set[str]:
@@ -32,3 +36,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in of_one:
             if item.nodeid in unchosen:
                 item.add_marker("thorough")
+    if [Path(each).resolve() for each in config.args] == [ALL] and (lost := untested(items)):
+        raise pytest.UsageError(f"Only make thorough tries to break promises {lost} of SECURITY.md.")
+
+
+def untested(items: list[pytest.Item]) -> list[int]:
+    """The promises of which all tests are thorough ones."""
+    named: dict[int, set[bool]] = defaultdict(set)
+    for item in items:
+        for mark in item.iter_markers("promise"):
+            for number in mark.args:
+                named[number].add(item.get_closest_marker("thorough") is None)
+    return sorted(number for number, quick in named.items() if quick == {False})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sampling import left_out
+from tests.sampling import left_out, untested
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = """
@@ -59,3 +59,25 @@ def test_a_new_case_takes_the_place_of_one_at_most(count: int) -> None:
     kept = set(names) - left_out(names, count)
     assert len(kept) == count
     assert len(kept - ({*names, "new"} - left_out([*names, "new"], count))) <= 1
+
+
+PROMISES = """
+import pytest
+@pytest.mark.promise(1)
+@pytest.mark.thorough
+def test_long():
+    pass
+@pytest.mark.promise(2, 3)
+@pytest.mark.parametrize("size", [1, pytest.param(10, marks=pytest.mark.thorough)])
+def test_some(size):
+    pass
+@pytest.mark.promise(3)
+@pytest.mark.thorough
+def test_another():
+    pass
+"""
+
+
+def test_a_promise_that_only_long_tests_break_is_named(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers =\n  promise: p\n  thorough: t\n")
+    assert untested(pytester.getitems(PROMISES)) == [1]
