@@ -9,12 +9,13 @@ import pytest
 
 from policies.errors import Conflict, Unavailable, Unsupported
 from runtimes.sql.checking.check import check
-from runtimes.sql.contract import Limits
+from runtimes.sql.contract import Limits, Policy
 from runtimes.sql.postgres import held
 from tests.runtimes.sql.postgres.support import LIMITS, again, job, session, state
 from tests.services.postgres import Made, Postgres
 from tests.support.interrupting import interrupting
 
+POLICIES: tuple[Policy, ...] = ("reversal", "versioning")
 _TABLES = (
     "CREATE TABLE t (id int PRIMARY KEY, n int)",
     "INSERT INTO t SELECT i, i FROM generate_series(1, 4) i",
@@ -322,8 +323,9 @@ def test_held_rows_are_named_as_ours_after_the_server_was_killed(mortal: Postgre
         held = job(on, "UPDATE t SET n = 0 WHERE id = 1", "versioning")
         on.run(held)
         redone = job(on, "UPDATE kid SET t = 2", "versioning")
-        for verb in ("run", "undo", "redo"):
-            on.run(redone) if verb == "run" else on.revert(redone, verb)  # type: ignore[arg-type]
+        on.run(redone)
+        on.revert(redone, "undo")
+        on.revert(redone, "redo")
     mortal.kill()
     mortal.start()
     with session(made, Limits(lock_seconds=0.5, seconds=20)) as on:
@@ -332,9 +334,9 @@ def test_held_rows_are_named_as_ours_after_the_server_was_killed(mortal: Postgre
             ("DELETE FROM kid", redone),
             ("DELETE FROM t WHERE id = 2", redone),  # what was held points to it
         ):
-            for policy in ("reversal", "versioning"):
+            for policy in POLICIES:
                 with pytest.raises(Conflict, match=who.id):
-                    on.run(job(on, sql, policy))  # type: ignore[arg-type]
+                    on.run(job(on, sql, policy))
         on.revert(held, "undo")
         on.revert(redone, "undo")
 
